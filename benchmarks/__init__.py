@@ -1,0 +1,1 @@
+"""Programs that check our own figures against their targets; run by `./tidemark bench NAME`."""

@@ -1,0 +1,1 @@
+"""Which versions exist, where their source comes from, how each is compiled, and the cache of builds."""

@@ -1,0 +1,32 @@
+"""The error that every room raises when something outside the program is wrong.
+
+    TidemarkError              exit 2: what was wrong, where, and what to do
+    ├── build.*Error           sources, recipes, compiles
+    ├── suites.*Error          suites, servers, load generators
+    └── history.*Error         the store
+
+A bug in Tidemark itself stays an ordinary Python exception with its traceback.
+"""
+
+
+class TidemarkError(Exception):
+    """Something the user or the machine has to mend.
+
+    `what` says what was wrong; `where` names the file, key, process or log it was seen in; `hint` says
+    what to do.
+    """
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """One line each for what, where and what to do; empty parts are left out."""
+        parts = [self.what]
+        if self.where:
+            parts.append(f"  where: {self.where}")
+        if self.hint:
+            parts.append(f"  to do: {self.hint}")
+        return "\n".join(parts)

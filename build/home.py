@@ -1,0 +1,70 @@
+"""The folder that holds everything Tidemark writes: sources, builds, data directories, the history."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The checkout."""
+
+SHARED_HOME = Path("/var/lib/tidemark")
+"""Used instead of `var/` when root's checkout lies where the unprivileged server user cannot go."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """The output folder and the names inside it. Nothing is created by looking."""
+
+    path: Path
+
+    @property
+    def sources(self) -> Path:
+        """Downloaded tarballs, `pins.json`, and bare git mirrors under `git/`."""
+        return self.path / "sources"
+
+    @property
+    def builds(self) -> Path:
+        """Finished install prefixes, one folder per build key."""
+        return self.path / "builds"
+
+    @property
+    def scratch(self) -> Path:
+        """Compiles under way."""
+        return self.path / "scratch"
+
+    @property
+    def logs(self) -> Path:
+        """Compile logs and server logs worth keeping."""
+        return self.path / "logs"
+
+    @property
+    def data(self) -> Path:
+        """Data directories of servers that run now."""
+        return self.path / "data"
+
+    @property
+    def history(self) -> Path:
+        """The SQLite history."""
+        return self.path / "history.db"
+
+
+def locate() -> Home:
+    """`$TIDEMARK_HOME`, else `var/` in the checkout, else (root's private checkout) `SHARED_HOME`.
+
+    Postgres refuses to run as root, so its programs run as an unprivileged user, who has to be able to
+    reach the builds: a checkout below root's 0700 home folder cannot hold them.
+    """
+    chosen = os.environ.get("TIDEMARK_HOME")
+    if chosen:
+        return Home(Path(chosen).resolve())
+    if os.geteuid() == 0 and blocked_folder(ROOT) is not None:
+        return Home(SHARED_HOME)
+    return Home(ROOT / "var")
+
+
+def blocked_folder(path: Path) -> Path | None:
+    """The first folder on the way to `path`, itself included, that others may not pass; None if all may."""
+    for folder in [*reversed(path.parents), path]:
+        if folder.is_dir() and not folder.stat().st_mode & 0o001:
+            return folder
+    return None

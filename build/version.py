@@ -1,0 +1,74 @@
+"""What can be asked for: `engine@ref`."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from build.errors import TidemarkError
+
+
+class VersionError(TidemarkError):
+    """The text does not name a version."""
+
+
+class Engine(StrEnum):
+    """A database engine that Tidemark compiles and measures."""
+
+    POSTGRES = "postgres"
+    MYSQL = "mysql"
+
+
+_RELEASE = re.compile(r"\d+(\.\d+){1,2}")
+# What git check-ref-format allows, less what could be taken for an option or leave a folder.
+_GIT_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*")
+
+
+@dataclass(frozen=True, order=True)
+class Version:
+    """One version of one engine, as a person names it.
+
+    `ref` is a release (`18.6`, `9.7.2`), or a branch, tag or commit of a git source (`REL_18_STABLE`,
+    `git:5bf748b86b`).
+    """
+
+    engine: Engine
+    ref: str
+
+    def __str__(self) -> str:
+        return f"{self.engine}@{self.ref}"
+
+    @property
+    def is_release(self) -> bool:
+        """Whether `ref` is a release number, so that a tarball can serve it."""
+        return _RELEASE.fullmatch(self.ref) is not None
+
+    @property
+    def git_ref(self) -> str:
+        """The branch, tag or commit to ask a git source for; of a release the tag upstream gives it."""
+        if not self.is_release:
+            return self.ref.removeprefix("git:")
+        if self.engine is Engine.POSTGRES:
+            return "REL_" + self.ref.replace(".", "_")
+        return f"mysql-{self.ref}"
+
+
+def parse_version(text: str) -> Version:
+    """Read `engine@ref`.
+
+    Raises VersionError when the engine is unknown or the ref is none that git or a release could have.
+    """
+    engine, at, ref = text.partition("@")
+    if not at or not ref:
+        raise VersionError(f"'{text}' is not a version", hint="write engine@ref, such as postgres@18.6")
+    if engine not in set(Engine):
+        known = ", ".join(Engine)
+        raise VersionError(f"unknown engine '{engine}' in '{text}'", hint=f"the engines are: {known}")
+    bare = ref.removeprefix("git:")
+    if not _GIT_REF.fullmatch(bare) or ".." in bare or bare.endswith((".lock", "/")) or "//" in bare:
+        raise VersionError(f"'{ref}' in '{text}' is neither a release nor a git ref")
+    return Version(Engine(engine), ref)
+
+
+def release_numbers(release: str) -> tuple[int, ...]:
+    """The numbers of a release, for ordering and version ranges: `18.6` is (18, 6), `19devel` is (19,)."""
+    return tuple(int(part) for part in re.findall(r"\d+", release)[:3])

@@ -1,0 +1,1 @@
+"""The store: sessions, runs, samples and metrics, and statistics over them."""

@@ -1,0 +1,86 @@
+"""What one run of a step yields, and the dictionary of everything that can be measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Better(StrEnum):
+    """Which direction of a metric is the good one."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A quantity with its unit and direction."""
+
+    name: str
+    unit: str
+    better: Better
+    description: str
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The numbers of one run of one step.
+
+    `values` maps a name of METRICS to its value in that metric's unit. `per_second` is the throughput in
+    queries/s of each whole second of the run, in order.
+    """
+
+    values: Mapping[str, float]
+    per_second: Sequence[float]
+
+
+def _metrics() -> dict[str, Metric]:
+    higher, lower, neither = Better.HIGHER, Better.LOWER, Better.NEITHER
+    rows = [
+        ("qps", "queries/s", higher, "queries finished per second over the whole step"),
+        ("tps", "transactions/s", higher, "transactions finished per second over the whole step"),
+        ("transactions", "transactions", neither, "transactions finished: the work of the step"),
+        ("seconds", "s", neither, "length of the measured window"),
+        ("errors", "errors", lower, "failed or retried transactions"),
+        ("latency_mean_ms", "ms", lower, "mean latency of a transaction"),
+        ("latency_p50_ms", "ms", lower, "median latency of a transaction"),
+        ("latency_p95_ms", "ms", lower, "95th percentile of transaction latency"),
+        ("latency_p99_ms", "ms", lower, "99th percentile of transaction latency"),
+        ("latency_p999_ms", "ms", lower, "99.9th percentile of transaction latency"),
+        ("latency_max_ms", "ms", lower, "slowest transaction"),
+        ("qps_cv", "ratio", lower, "coefficient of variation of the per-second throughput"),
+        ("qps_p1_over_median", "ratio", higher, "1st percentile of per-second throughput over its median"),
+        ("server_cpu_us_per_op", "µs/query", lower, "CPU time of all server processes per query"),
+        ("client_cpu_us_per_op", "µs/query", lower, "CPU time of the load generator per query"),
+        ("machine_cpu_us_per_op", "µs/query", lower, "busy CPU time of the whole machine per query"),
+        ("server_cs_per_op", "switches/query", lower, "context switches of the server per query"),
+        ("client_cs_per_op", "switches/query", lower, "context switches of the load generator per query"),
+        ("machine_cs_per_op", "switches/query", lower, "context switches of the whole machine per query"),
+        ("server_read_kb_per_op", "KiB/query", lower, "read from storage by server processes per query"),
+        ("server_written_kb_per_op", "KiB/query", lower, "sent to storage by server processes per query"),
+        ("client_read_kb_per_op", "KiB/query", lower, "read from storage by the load generator per query"),
+        ("client_written_kb_per_op", "KiB/query", lower, "sent to storage by the load generator per query"),
+        ("machine_reads_per_op", "reads/query", lower, "read requests of all disks per query"),
+        ("machine_read_kb_per_op", "KiB/query", lower, "read by all disks per query"),
+        ("machine_written_kb_per_op", "KiB/query", lower, "written by all disks per query"),
+        (
+            "wal_bytes_per_op",
+            "bytes/query",
+            lower,
+            "write-ahead or redo log written during the step per query",
+        ),
+        ("reset_seconds", "s", lower, "the whole reset after the step"),
+        ("reset_vacuum_seconds", "s", lower, "VACUUM (ANALYZE) of all tables after the step"),
+        ("reset_checkpoint_seconds", "s", lower, "CHECKPOINT after the vacuum"),
+        ("reset_wal_bytes", "bytes", lower, "write-ahead log written by the reset"),
+        ("reset_dead_tuples_before", "tuples", neither, "dead tuples when the reset began"),
+        ("reset_dead_tuples_after", "tuples", lower, "dead tuples that the reset could not remove"),
+        ("table_bytes", "bytes", lower, "tables without their indexes after the reset"),
+        ("index_bytes", "bytes", lower, "indexes after the reset"),
+    ]
+    return {name: Metric(name, unit, better, text) for name, unit, better, text in rows}
+
+
+METRICS: Mapping[str, Metric] = _metrics()
+"""Every metric that a step can record, by name. A step records those that its engine and generator have."""
