@@ -33,6 +33,11 @@ class Home:
         return self.path / "scratch"
 
     @property
+    def ccache(self) -> Path:
+        """What ccache keeps, unless `$CCACHE_DIR` names another folder."""
+        return self.path / "ccache"
+
+    @property
     def logs(self) -> Path:
         """Compile logs and server logs worth keeping."""
         return self.path / "logs"

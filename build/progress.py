@@ -12,6 +12,10 @@ class Task(Protocol):
         """`done` of `total` units are finished; units are the caller's (seconds, targets, bytes)."""
 
 
+    def rename(self, label: str) -> None:
+        """What is being done now."""
+
+
 class Progress(Protocol):
     """Receives what a person wants to know while waiting."""
 
@@ -26,6 +30,9 @@ class SilentTask:
     """A task that shows nothing."""
 
     def update(self, done: float, total: float | None = None) -> None:
+        """Ignore it."""
+
+    def rename(self, label: str) -> None:
         """Ignore it."""
 
 

@@ -28,11 +28,13 @@ class Measurement:
     """The numbers of one run of one step.
 
     `values` maps a name of METRICS to its value in that metric's unit. `per_second` is the throughput in
-    queries/s of each whole second of the run, in order.
+    queries/s of each whole second of the run, in order. `warnings` say what makes a reader doubt the numbers,
+    such as a reset that could not be finished.
     """
 
     values: Mapping[str, float]
     per_second: Sequence[float]
+    warnings: Sequence[str] = ()
 
 
 def _metrics() -> dict[str, Metric]:

@@ -1,0 +1,243 @@
+"""A base and its contenders, step by step, from one session each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from build.errors import TidemarkError
+from build.version import Version
+from history.judging import Gap, Judgement, Ratio, Verdict, has_interval, judge_step, ratio
+from history.pairing import Failure, StepPairs, pair_steps
+from history.records import Run, Session, SessionStatus
+from history.statistics import geometric_mean, simultaneous_confidence
+from history.store import Store
+from suites.measurement import METRICS, Metric
+
+THRESHOLD = 2.0
+"""Percent: changes of this size or less are not worth a person's time."""
+
+CONFIDENCE = 95.0
+"""Percent, for all steps of a contender together."""
+
+COSTS = ("server_cpu_us_per_op", "server_cs_per_op", "server_written_kb_per_op", "wal_bytes_per_op")
+"""What a query costs. A change of QPS that none of them explains is to be doubted: a run may have stalled."""
+
+BESIDE = (*COSTS, "latency_p99_ms", "qps_cv")
+"""Metrics that are shown beside the judged one."""
+
+
+class ComparisonError(TidemarkError):
+    """The history does not hold what is to be compared."""
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """Which session and steps to compare, and how to judge them. None and () leave the choice open."""
+
+    suite: str | None = None
+    profile: str | None = None
+    session: str | None = None
+    """The uid of a session; else the latest that holds both versions."""
+
+    steps: tuple[str, ...] = ()
+    metric: str = "qps"
+    threshold_percent: float = THRESHOLD
+    confidence_percent: float = CONFIDENCE
+
+
+@dataclass(frozen=True)
+class StepComparison:
+    """One step: the judged metric, what is said of it, and the metrics beside it."""
+
+    step: str
+    judged: Ratio
+    judgement: Judgement
+    beside: tuple[Ratio, ...]
+
+
+@dataclass(frozen=True)
+class ContenderComparison:
+    """A contender against the base, both of one session."""
+
+    contender: Version
+    session: Session
+    steps: tuple[StepComparison, ...]
+    """In suite order, one for each step that either version has a run of."""
+
+    failures: tuple[Failure, ...]
+    warnings: tuple[str, ...]
+    """What a person should know before believing the verdicts."""
+
+    @property
+    def judged_steps(self) -> int:
+        """Steps with an interval: those that share the confidence."""
+        return sum(step.judgement.interval is not None for step in self.steps)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every planned repetition of every step finished in both versions and could be judged."""
+        return (
+            self.session.status is SessionStatus.FINISHED
+            and bool(self.steps)
+            and not self.failures
+            and all(step.judgement.pairs >= self.session.repetitions for step in self.steps)
+            and all(step.judgement.gap in (None, Gap.NO_DIRECTION) for step in self.steps)
+        )
+
+    def geometric_means(self) -> tuple[float | None, ...]:
+        """Over all steps, of the judged ratio and then of those beside; None where a step has no ratio."""
+        columns = zip(*((step.judged, *step.beside) for step in self.steps), strict=True)
+        return tuple(_mean_ratio(column) for column in columns)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A base against each of its contenders."""
+
+    base: Version
+    contenders: tuple[ContenderComparison, ...]
+    options: CompareOptions
+    history: str
+    """Where the history lies."""
+
+    @property
+    def metric(self) -> Metric:
+        """The judged metric."""
+        return METRICS[self.options.metric]
+
+    def verdicts(self) -> tuple[Verdict | None, ...]:
+        """Of all steps of all contenders."""
+        return tuple(step.judgement.verdict for each in self.contenders for step in each.steps)
+
+
+def compare(
+    store: Store, base: Version, contenders: Sequence[Version], options: CompareOptions | None = None
+) -> Comparison:
+    """Compare each contender with the base of the same session: the latest that holds both.
+
+    Raises ComparisonError when there is no such session, or it does not have a step that was asked for.
+    """
+    options = options or CompareOptions()
+    if options.metric not in METRICS:
+        raise ComparisonError(f"unknown metric '{options.metric}'", hint=f"one of: {', '.join(METRICS)}")
+    if base in contenders:
+        raise ComparisonError(f"{base} cannot be its own contender")
+    one = partial(_compare_one, store, base, options)
+    return Comparison(base, tuple(map(one, dict.fromkeys(contenders))), options, store.where)
+
+
+def exit_code(comparison: Comparison) -> int:
+    """1 for any regression; else 2 when anything is missing, failed or inconclusive; else 0, as diff(1)."""
+    verdicts = comparison.verdicts()
+    if Verdict.REGRESSION in verdicts:
+        return 1
+    complete = all(contender.is_complete for contender in comparison.contenders)
+    return 0 if complete and Verdict.INCONCLUSIVE not in verdicts else 2
+
+
+def _compare_one(
+    store: Store, base: Version, options: CompareOptions, contender: Version
+) -> ContenderComparison:
+    session = store.latest_session(
+        (base, contender), suite=options.suite, profile=options.profile, uid=options.session
+    )
+    if session is None:
+        raise _no_session(store, base, contender, options)
+    runs = store.runs(session.id, (base, contender))
+    paired = _chosen(pair_steps(runs, str(base), str(contender)), options.steps, session)
+    steps = _judge_all(paired, options)
+    failures = tuple(failure for step in paired for failure in step.failures)
+    warnings = (
+        *_session_warnings(session),
+        *_build_warnings(runs),
+        *(text for step in steps for text in _step_warnings(step, session, options)),
+    )
+    return ContenderComparison(contender, session, steps, failures, warnings)
+
+
+def _judge_all(paired: Sequence[StepPairs], options: CompareOptions) -> tuple[StepComparison, ...]:
+    metric = METRICS[options.metric]
+    judged = sum(has_interval(step, metric.name) for step in paired)
+    confidence = simultaneous_confidence(options.confidence_percent / 100, max(judged, 1))
+    beside = [name for name in BESIDE if name != metric.name]
+    return tuple(
+        StepComparison(
+            step.step,
+            ratio(step, metric.name),
+            judge_step(step, metric, options.threshold_percent / 100, confidence),
+            tuple(ratio(step, name) for name in beside),
+        )
+        for step in paired
+    )
+
+
+def _chosen(paired: Sequence[StepPairs], steps: Sequence[str], session: Session) -> Sequence[StepPairs]:
+    known = [each.step for each in paired]
+    unknown = [step for step in steps if step not in known]
+    if unknown:
+        raise ComparisonError(
+            f"session {session.uid} has no step {', '.join(unknown)}", hint=f"its steps: {', '.join(known)}"
+        )
+    return [each for each in paired if not steps or each.step in steps]
+
+
+def _session_warnings(session: Session) -> list[str]:
+    if session.status is SessionStatus.FINISHED:
+        return []
+    return [f"session {session.uid} is {session.status}, not finished: steps and repetitions may be missing"]
+
+
+def _build_warnings(runs: Sequence[Run]) -> list[str]:
+    keys: dict[str, set[str]] = {}
+    for run in runs:
+        keys.setdefault(run.version, set()).add(run.build_key)
+    changed = [
+        f"{version} was more than one build within the session" for version in keys if len(keys[version]) > 1
+    ]
+    if len(keys) > 1 and len(set.union(*keys.values())) == 1:
+        return [*changed, "base and contender are the same build: every difference is noise"]
+    return changed
+
+
+def _step_warnings(step: StepComparison, session: Session, options: CompareOptions) -> list[str]:
+    warnings = []
+    pairs = step.judgement.pairs
+    if step.judgement.verdict and pairs < session.repetitions:
+        warnings.append(f"{step.step}: judged from {pairs} of {session.repetitions} repetitions")
+    if options.metric == "qps" and _is_unexplained(step, options.threshold_percent / 100):
+        warnings.append(
+            f"{step.step}: no cost per query changed with the QPS; it may have waited, look at its seconds"
+        )
+    return warnings
+
+
+def _is_unexplained(step: StepComparison, threshold: float) -> bool:
+    """Whether QPS changed while every cost that was recorded stayed within the threshold."""
+    if step.judgement.verdict not in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
+        return False
+    costs = [each.value for each in step.beside if each.metric in COSTS and each.value is not None]
+    return bool(costs) and all(abs(cost - 1) <= threshold for cost in costs)
+
+
+def _mean_ratio(ratios: Sequence[Ratio]) -> float | None:
+    values = [each.value for each in ratios if each.value is not None]
+    return geometric_mean(values) if len(values) == len(ratios) else None
+
+
+def _no_session(store: Store, base: Version, contender: Version, options: CompareOptions) -> ComparisonError:
+    wanted = {"suite": options.suite, "profile": options.profile, "session": options.session}
+    limits = "".join(f", {name} {value}" for name, value in wanted.items() if value)
+    seen = store.sightings()
+    lines = [
+        f"\n    {each.version}  {each.suite} {each.profile}  {each.started_at:%Y-%m-%d %H:%M} UTC"
+        f"  session {each.session_uid}"
+        for each in seen
+    ]
+    suite = options.suite or (seen[0].suite if seen else "write-heavy")
+    profile = options.profile or (seen[0].profile if seen else "short")
+    return ComparisonError(
+        f"no session holds both {base} and {contender}{limits}"
+        f"\n  last runs in the history:{''.join(lines) or ' none'}",
+        where=store.where,
+        hint=f"./tidemark run --suite {suite} --profile {profile} {base} {contender}",
+    )

@@ -1,0 +1,166 @@
+"""Connections to the history: how they are made, how transactions begin, what their errors mean."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+
+from build.errors import TidemarkError
+
+BUSY_TIMEOUT_MS = 30_000
+"""How long a writer waits for another one. A record takes milliseconds; a migration seconds."""
+
+_SQLITE_MAGIC = b"SQLite format 3\0"
+
+# What the database says, what that means, what to do. The texts are SQLite's own (sqlite3_errstr).
+_EXPLANATIONS = (
+    ("malformed", "the history is damaged", "restore it from a backup, or move it aside"),
+    ("not a database", "the file is not a SQLite database", "name another history, or move the file aside"),
+    ("is locked", "another process keeps the history locked", "wait for it to end, then try again"),
+    ("disk is full", "no room left for the history", "free some space; what was recorded before is safe"),
+    ("readonly", "the history may not be written", "check its owner and the rights on its folder"),
+    ("unable to open", "the history cannot be opened", "check its path and the rights on its folder"),
+)
+
+
+class HistoryError(TidemarkError):
+    """The history cannot be opened, read or written."""
+
+
+class RecordError(HistoryError):
+    """What was to be recorded contradicts the history or its rules; nothing of it was written."""
+
+
+class Database:
+    """One SQLite file or Postgres database. Every access is a transaction."""
+
+    def __init__(self, engine: Engine, where: str) -> None:
+        self._reader = engine
+        self._writer = engine.execution_options(tidemark_writes=True)
+        self.where = where
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self._reader.dialect.name
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that only reads and blocks no writer."""
+        with explained(self.where), self._reader.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that is durable once the context ends, and leaves nothing when it raises."""
+        with explained(self.where), self._writer.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._reader.dispose()
+
+
+def connect(target: Path | str) -> Database:
+    """The database at a path (SQLite) or an SQLAlchemy URL. Makes the path's folder, writes nothing else."""
+    url = _url(target)
+    if url.get_backend_name() != "sqlite":
+        return Database(create_engine(url), url.render_as_string(hide_password=True))
+    if url.database:
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url)
+    event.listen(engine, "connect", _configure_sqlite)
+    _begin_explicitly(engine)
+    return Database(engine, url.database or ":memory:")
+
+
+def connect_readonly(path: Path) -> Database:
+    """A SQLite file, for looking only: not even its header or write-ahead log is touched.
+
+    Raises HistoryError when the file is not SQLite.
+    """
+    with path.open("rb") as file:
+        if file.read(len(_SQLITE_MAGIC)) != _SQLITE_MAGIC:
+            raise HistoryError(
+                "the file is not a SQLite database",
+                where=str(path),
+                hint="name another history, or move the file aside",
+            )
+    name = f"file:{quote(str(path.absolute()))}"
+    url = URL.create("sqlite", database=name, query={"mode": "ro", "uri": "true"})
+    engine = create_engine(url, poolclass=NullPool)
+    _begin_explicitly(engine)
+    return Database(engine, str(path))
+
+
+def sqlite_file(target: Path | str) -> Path | None:
+    """The file behind a target when it exists and holds something."""
+    url = _url(target)
+    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
+        return None
+    path = Path(url.database)
+    return path if path.is_file() and path.stat().st_size else None
+
+
+@contextmanager
+def explained(where: str) -> Iterator[None]:
+    """Turn what the driver raises into a HistoryError that says what to do."""
+    try:
+        yield
+    except IntegrityError as error:
+        raise RecordError(
+            f"the history refuses the record: {error.orig}",
+            where=where,
+            hint="it is there already, or names something that is not; nothing of it was written",
+        ) from error
+    except DBAPIError as error:
+        said = str(error.orig)
+        what, hint = next(
+            ((what, hint) for key, what, hint in _EXPLANATIONS if key in said),
+            ("the database refused", "see its message"),
+        )
+        raise HistoryError(f"{what}: {said}", where=where, hint=hint) from error
+
+
+def _url(target: Path | str) -> URL:
+    if isinstance(target, Path) or "://" not in target:
+        return URL.create("sqlite", database=str(target))
+    try:
+        url = make_url(target)
+    except ArgumentError as error:
+        raise HistoryError(f"'{target}' is not a database URL", hint=str(error)) from error
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise HistoryError(
+            f"a history cannot lie in {url.get_backend_name()}",
+            hint="give the path of a SQLite file, or a URL such as postgresql+psycopg://host/name",
+        )
+    return url
+
+
+def _configure_sqlite(connection: Any, _record: object) -> None:
+    # synchronous=FULL: in WAL mode NORMAL may lose the last commits on power loss (sqlite.org/pragma.html).
+    waits = f"busy_timeout = {BUSY_TIMEOUT_MS}"
+    for pragma in (waits, "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_explicitly(engine: Engine) -> None:
+    """Let SQLAlchemy, not the sqlite3 module, begin transactions: DDL then belongs to them too.
+
+    sqlite3 by default begins late and not before DDL, so that a failed migration would keep half its
+    tables. A writer takes the write lock at BEGIN, because a reader that upgrades later can be refused at
+    once, without waiting (sqlite.org/rescode.html#busy_snapshot).
+    """
+
+    @event.listens_for(engine, "connect")
+    def take_control(connection: Any, _record: object) -> None:
+        connection.isolation_level = None
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("tidemark_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

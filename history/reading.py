@@ -1,0 +1,107 @@
+"""Queries that answer what the history holds."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, select
+
+from build.version import Version
+from history.records import Machine, Run, RunStatus, Session, SessionStatus, Sighting
+from history.schema import builds, machines, measurements, runs, sessions
+from history.times import from_text
+
+
+def latest_session(
+    connection: Connection,
+    versions: Sequence[Version],
+    suite: str | None,
+    profile: str | None,
+    uid: str | None,
+) -> Session | None:
+    """The session started last that holds a run of every version and is as described."""
+    query = select(sessions).order_by(sessions.c.started_at.desc(), sessions.c.id.desc()).limit(1)
+    for column, wanted in (
+        (sessions.c.suite, suite),
+        (sessions.c.profile, profile),
+        (sessions.c.uid, uid),
+    ):
+        if wanted is not None:
+            query = query.where(column == wanted)
+    for version in versions:
+        holders = select(runs.c.session_id).where(runs.c.version == str(version))
+        query = query.where(sessions.c.id.in_(holders))
+    row = connection.execute(query).mappings().first()
+    return None if row is None else _session(row, _machine(connection, row["machine_id"]))
+
+
+def runs_of(connection: Connection, session_id: int, versions: Sequence[Version]) -> tuple[Run, ...]:
+    """The runs of a session in the order they were carried out; of the given versions, else of all."""
+    query = (
+        select(runs, builds.c.key.label("build_key"))
+        .join_from(runs, builds, runs.c.build_id == builds.c.id)
+        .where(runs.c.session_id == session_id)
+        .order_by(runs.c.position, runs.c.id)
+    )
+    if versions:
+        query = query.where(runs.c.version.in_([str(version) for version in versions]))
+    rows = connection.execute(query).mappings().all()
+    values = _values(connection, session_id)
+    return tuple(_run(row, values[row["id"]]) for row in rows)
+
+
+def sightings(connection: Connection) -> tuple[Sighting, ...]:
+    """Where each version was last run, per suite and profile; the latest first."""
+    query = (
+        select(runs.c.version, sessions.c.suite, sessions.c.profile, sessions.c.uid, sessions.c.started_at)
+        .join_from(sessions, runs, runs.c.session_id == sessions.c.id)
+        .distinct()
+        .order_by(sessions.c.started_at.desc(), runs.c.version)
+    )
+    latest: dict[tuple[str, str, str], Sighting] = {}
+    for version, suite, profile, uid, started_at in connection.execute(query):
+        sighting = Sighting(version, suite, profile, uid, from_text(started_at))
+        latest.setdefault((version, suite, profile), sighting)
+    return tuple(latest.values())
+
+
+def _values(connection: Connection, session_id: int) -> defaultdict[int, dict[str, float]]:
+    """Metric values by run id."""
+    query = (
+        select(measurements)
+        .join_from(measurements, runs, runs.c.id == measurements.c.run_id)
+        .where(runs.c.session_id == session_id)
+    )
+    values: defaultdict[int, dict[str, float]] = defaultdict(dict)
+    for run_id, metric, value in connection.execute(query):
+        values[run_id][metric] = value
+    return values
+
+
+def _machine(connection: Connection, machine_id: int) -> Machine:
+    row = connection.execute(select(machines).where(machines.c.id == machine_id)).mappings().one()
+    return Machine(**_without(row, "id", "details"), details=json.loads(row["details"]))
+
+
+def _session(row: RowMapping, machine: Machine) -> Session:
+    converted = ("machine_id", "tools", "options", "status", "started_at", "ended_at")
+    process = ("process_id", "process_start_ticks", "boot_id")
+    return Session(
+        **_without(row, *converted, *process),
+        machine=machine,
+        tools=json.loads(row["tools"]),
+        options=json.loads(row["options"]),
+        status=SessionStatus(row["status"]),
+        started_at=from_text(row["started_at"]),
+        ended_at=row["ended_at"] and from_text(row["ended_at"]),
+    )
+
+
+def _run(row: RowMapping, values: dict[str, float]) -> Run:
+    elsewhere = ("session_id", "build_id", "configuration_id", "started_at", "ended_at", "status")
+    return Run(**_without(row, *elsewhere), status=RunStatus(row["status"]), values=values)
+
+
+def _without(row: RowMapping, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}

@@ -1,0 +1,53 @@
+"""The tables as queries name them. Their definition is in migrations/, their meaning in docs/schema.md."""
+
+from sqlalchemy import Float, Integer, TableClause, Text, column, table
+
+
+def _table(name: str, *, texts: str = "", integers: str = "", reals: str = "") -> TableClause:
+    return table(
+        name,
+        *(column(each, Integer) for each in integers.split()),
+        *(column(each, Text) for each in texts.split()),
+        *(column(each, Float) for each in reals.split()),
+    )
+
+
+schema_migrations = _table("schema_migrations", integers="number", texts="name applied_at")
+
+machines = _table(
+    "machines",
+    integers="id cores memory_bytes",
+    texts="fingerprint hostname cpu_model kernel operating_system details",
+)
+
+sessions = _table(
+    "sessions",
+    integers="id machine_id seed repetitions process_id process_start_ticks",
+    texts="uid suite profile suite_digest durability started_at ended_at status command tools options"
+    " boot_id",
+)
+
+builds = _table(
+    "builds", integers="id", texts="key engine release source_kind source_digest compiler manifest"
+)
+
+configurations = _table("configurations", integers="id", texts="digest settings")
+
+runs = _table(
+    "runs",
+    integers="id session_id build_id configuration_id step_position repetition position",
+    texts="version step status failure started_at ended_at",
+)
+
+metrics = _table("metrics", texts="name unit better description")
+
+measurements = _table("measurements", integers="run_id", texts="metric", reals="value")
+
+samples = _table("samples", integers="run_id second", reals="qps")
+
+relative_qps = _table(
+    "relative_qps",
+    integers="session_id repetition",
+    texts="step base_version contender_version",
+    reals="base_qps contender_qps relative_qps",
+)

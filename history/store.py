@@ -1,0 +1,281 @@
+"""The store: what sessions did and measured, written run by run."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Connection, TableClause, func, insert, select, text, update
+
+from build.build import Build
+from build.version import Version
+from history import reading
+from history.database import Database, RecordError, connect, connect_readonly, sqlite_file
+from history.liveness import ProcessIdentity, is_alive, this_process
+from history.migrate import load, migrate, schema_number
+from history.records import Machine, Run, RunRecord, Session, SessionStart, SessionStatus, Sighting
+from history.schema import (
+    builds,
+    configurations,
+    machines,
+    measurements,
+    metrics,
+    runs,
+    samples,
+    sessions,
+)
+from history.times import now, to_text
+from suites.measurement import METRICS, Measurement
+
+
+def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Store":
+    """Open the history at a path or an SQLAlchemy URL; create it, or bring its schema up to date, first.
+
+    Raises HistoryError, leaving the target as it is, when that is no history of Tidemark's, is damaged, or
+    was written by a newer Tidemark.
+    """
+    file = sqlite_file(target)
+    if file:
+        looking = connect_readonly(file)
+        schema_number(looking, known=len(load(looking.dialect)))
+    database = connect(target)
+    try:
+        migrate(database)
+        _sync_metrics(database)
+    except BaseException:
+        database.close()
+        raise
+    return Store(database, clock)
+
+
+class Store:
+    """An open history. A context manager; leaving it closes the connections."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._clock = clock
+
+    @property
+    def where(self) -> str:
+        """The path, or the URL without its password."""
+        return self._database.where
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; everything recorded is durable already."""
+        self._database.close()
+
+    def start_session(self, start: SessionStart) -> int:
+        """Begin a session of this process and return its id.
+
+        Sessions that a dead process of the same machine left running are marked interrupted. Raises
+        RecordError when the uid is taken.
+        """
+        with self._database.writing() as connection:
+            machine_id = _intern(connection, machines, "fingerprint", _machine_row(start.machine))
+            _interrupt_dead_sessions(connection, machine_id)
+            row = _session_row(start, machine_id, this_process()) | {"started_at": to_text(self._clock())}
+            statement = insert(sessions).values(row).returning(sessions.c.id)
+            return int(connection.execute(statement).scalar_one())
+
+    def finish_session(self, session_id: int, status: SessionStatus) -> None:
+        """End a running session. Raises RecordError when it is not running."""
+        if status is SessionStatus.RUNNING:
+            raise ValueError("a session does not end as running")
+        statement = (
+            update(sessions)
+            .where(sessions.c.id == session_id, sessions.c.status == SessionStatus.RUNNING)
+            .values(status=status, ended_at=to_text(self._clock()))
+        )
+        with self._database.writing() as connection:
+            if connection.execute(statement).rowcount != 1:
+                raise RecordError(
+                    f"session {session_id} is not running", where=self.where, hint="it has ended already"
+                )
+
+    def record_run(self, session_id: int, record: RunRecord) -> int:
+        """Write one run with its measurements and samples; durable on return, else nothing of it is there.
+
+        Returns the run's id. Raises RecordError for an unknown metric, a value that is not finite, and a
+        run (version, step, repetition) that the session already holds.
+        """
+        measured = record.measurement
+        if measured is not None:
+            _check_values(measured, where=f"{record.build.version} {record.step}")
+        with self._database.writing() as connection:
+            build_id = _intern(connection, builds, "key", _build_row(record.build))
+            row = _run_row(record, session_id, build_id, _configuration_id(connection, record.configuration))
+            run_id = int(connection.execute(insert(runs).values(row).returning(runs.c.id)).scalar_one())
+            if measured is not None:
+                _insert_measurement(connection, run_id, measured)
+        return run_id
+
+    def latest_session(
+        self,
+        versions: Sequence[Version],
+        *,
+        suite: str | None = None,
+        profile: str | None = None,
+        uid: str | None = None,
+    ) -> Session | None:
+        """The session started last that holds a run, whatever its outcome, of each of the versions."""
+        with self._database.reading() as connection:
+            return reading.latest_session(connection, versions, suite, profile, uid)
+
+    def runs(self, session_id: int, versions: Sequence[Version] = ()) -> tuple[Run, ...]:
+        """The runs of a session in the order they were carried out; of the given versions, else of all."""
+        with self._database.reading() as connection:
+            return reading.runs_of(connection, session_id, versions)
+
+    def sightings(self) -> tuple[Sighting, ...]:
+        """Where each version was last run, per suite and profile; the latest first."""
+        with self._database.reading() as connection:
+            return reading.sightings(connection)
+
+
+def _intern(connection: Connection, table: TableClause, key: str, row: Mapping[str, Any]) -> int:
+    """The id of the row with this key; written now if it is the first of its kind."""
+    known = select(table.c.id).where(table.c[key] == row[key])
+    found = connection.execute(known).scalar()
+    if found is None:
+        # Written as text because SQLAlchemy has ON CONFLICT per dialect only; both read this one.
+        names, binds = ", ".join(row), ", ".join(f":{name}" for name in row)
+        into = f"INSERT INTO {table.name} ({names}) VALUES ({binds}) ON CONFLICT ({key}) DO NOTHING"
+        connection.execute(text(into), row)
+        found = connection.execute(known).scalar_one()
+    return int(found)
+
+
+def _interrupt_dead_sessions(connection: Connection, machine_id: int) -> None:
+    mine = select(sessions).where(
+        sessions.c.machine_id == machine_id, sessions.c.status == SessionStatus.RUNNING
+    )
+    for row in connection.execute(mine).all():
+        if is_alive(ProcessIdentity(row.process_id, row.process_start_ticks, row.boot_id)):
+            continue
+        last_run = select(func.max(runs.c.ended_at)).where(runs.c.session_id == row.id).scalar_subquery()
+        connection.execute(
+            update(sessions)
+            .where(sessions.c.id == row.id)
+            .values(status=SessionStatus.INTERRUPTED, ended_at=func.coalesce(last_run, row.started_at))
+        )
+
+
+def _insert_measurement(connection: Connection, run_id: int, measured: Measurement) -> None:
+    values = [{"run_id": run_id, "metric": name, "value": value} for name, value in measured.values.items()]
+    seconds = [
+        {"run_id": run_id, "second": second, "qps": qps}
+        for second, qps in enumerate(measured.per_second, start=1)
+    ]
+    if values:
+        connection.execute(insert(measurements), values)
+    if seconds:
+        connection.execute(insert(samples), seconds)
+
+
+def _check_values(measured: Measurement, where: str) -> None:
+    unknown = sorted(measured.values.keys() - METRICS.keys())
+    if unknown:
+        raise RecordError(
+            f"unknown metric: {', '.join(unknown)}",
+            where=where,
+            hint="add it to METRICS in suites/measurement.py",
+        )
+    wild = [name for name, value in measured.values.items() if not math.isfinite(value)]
+    if wild or not all(map(math.isfinite, measured.per_second)):
+        raise RecordError(
+            f"not a finite number: {', '.join(wild) or 'a per-second sample'}",
+            where=where,
+            hint="leave out what could not be measured",
+        )
+
+
+def _configuration_id(connection: Connection, settings: Mapping[str, str] | None) -> int | None:
+    if settings is None:
+        return None
+    written = _json(settings)
+    row = {"digest": hashlib.sha256(written.encode()).hexdigest(), "settings": written}
+    return _intern(connection, configurations, "digest", row)
+
+
+def _machine_row(machine: Machine) -> dict[str, Any]:
+    return vars(machine) | {"details": _json(machine.details)}
+
+
+def _session_row(start: SessionStart, machine_id: int, process: ProcessIdentity) -> dict[str, Any]:
+    described = {name: value for name, value in vars(start).items() if name != "machine"}
+    return described | {
+        "machine_id": machine_id,
+        "status": SessionStatus.RUNNING,
+        "tools": _json(start.tools),
+        "options": _json(start.options),
+        "process_id": process.process_id,
+        "process_start_ticks": process.start_ticks,
+        "boot_id": process.boot_id,
+    }
+
+
+def _build_row(build: Build) -> dict[str, Any]:
+    source = build.manifest["source"]
+    return {
+        "key": build.key,
+        "engine": build.version.engine,
+        "release": build.release,
+        "source_kind": source["kind"],
+        "source_digest": source["digest"],
+        "compiler": build.manifest["compiler"]["version"],
+        "manifest": _json(build.manifest),
+    }
+
+
+def _run_row(
+    record: RunRecord, session_id: int, build_id: int, configuration_id: int | None
+) -> dict[str, Any]:
+    return {
+        "session_id": session_id,
+        "build_id": build_id,
+        "version": str(record.build.version),
+        "configuration_id": configuration_id,
+        "step": record.step,
+        "step_position": record.step_position,
+        "repetition": record.repetition,
+        "position": record.position,
+        "status": record.status,
+        "failure": record.failure,
+        "started_at": to_text(record.started_at),
+        "ended_at": to_text(record.ended_at),
+    }
+
+
+def _sync_metrics(database: Database) -> None:
+    """Make the table say what METRICS says; a metric that is gone from there keeps its last description."""
+    with database.reading() as connection:
+        rows = connection.execute(select(metrics)).mappings().all()
+    known = {row["name"]: dict(row) for row in rows}
+    wanted = {name: vars(metric) for name, metric in METRICS.items()}
+    changed = [row for name, row in wanted.items() if known.get(name) != row]
+    if not changed:
+        return
+    statement = text(
+        "INSERT INTO metrics (name, unit, better, description) VALUES (:name, :unit, :better, :description)"
+        " ON CONFLICT (name) DO UPDATE SET"
+        " unit = excluded.unit, better = excluded.better, description = excluded.description"
+    )
+    with database.writing() as connection:
+        connection.execute(statement, changed)
+
+
+def _json(value: Any) -> str:
+    """One text per value, so that digests of equal values are equal. Paths become text."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)

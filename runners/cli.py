@@ -1,0 +1,112 @@
+"""The command line: what can be asked, and the exit code of each answer.
+
+Exit codes follow diff(1): 0 clean, 1 regression, 2 trouble; 130 when a person interrupted.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from build.errors import TidemarkError
+from build.version import Version, parse_version
+
+TROUBLE = 2
+INTERRUPTED = 130
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["compare"]:
+        # compare.py has its own arguments, and is the same program under both names.
+        compare: Callable[[Sequence[str]], int] = import_module("compare").main
+        return compare(words[1:])
+    try:
+        arguments = parser().parse_args(words)
+        command: Command = import_module(f"runners.commands.{arguments.command}").main
+        return command(arguments)
+    except TidemarkError as error:
+        print(f"tidemark: {error}", file=sys.stderr)
+        return TROUBLE
+    except KeyboardInterrupt:
+        print("tidemark: interrupted; servers are stopped, and every finished step is kept", file=sys.stderr)
+        return INTERRUPTED
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands with their arguments."""
+    top = argparse.ArgumentParser(
+        prog="tidemark",
+        description="Compile Postgres versions from source, measure them, and see what regressed.",
+        epilog="A version is engine@ref: postgres@18.6, postgres@REL_18_STABLE, postgres@git:5bf748b86b. "
+        "Exit codes: 0 clean, 1 regression, 2 trouble.",
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("setup", help="install the system and Python packages that Tidemark needs")
+    commands.add_parser("demo", help="two Postgres releases from source to a verdict, in minutes")
+    commands.add_parser("test", help="run the tests; further arguments go to pytest", add_help=False)
+    _build(commands.add_parser("build", help="compile a version, or find it in the cache; print its prefix"))
+    _run(commands.add_parser("run", help="measure versions with a suite"))
+    compare = commands.add_parser("compare", help="judge a contender against a base", add_help=False)
+    compare.description = "The same program as ./compare.py."
+    _bench(commands.add_parser("bench", help="check one of our own figures against its target"))
+    return top
+
+
+def _build(it: argparse.ArgumentParser) -> None:
+    what = "engine@ref; or: export FOLDER VERSION..., import FILE..."
+    patch = "apply this patch before compiling; can be repeated"
+    git = "URL or path of a git repository to take the version from"
+    it.add_argument("what", nargs="+", metavar="VERSION", help=what)
+    it.add_argument("--patch", action="append", default=[], metavar="FILE", help=patch)
+    it.add_argument("--git", metavar="SOURCE", help=git)
+
+
+def _run(it: argparse.ArgumentParser) -> None:
+    suite = "name of a suite, or the path of a folder with a suite.toml"
+    step = "only this step; can be repeated"
+    seconds = "length of a step, instead of the profile's"
+    durability = "what a commit promises: relaxed (default) may lose the last second in a crash"
+    setting = "override a server setting; can be repeated"
+    history = "history to store into"
+    it.add_argument("versions", nargs="+", type=version, metavar="VERSION", help="engine@ref; the base first")
+    it.add_argument("--suite", default="write-heavy", help=suite)
+    it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
+    it.add_argument("--step", action="append", default=[], metavar="NAME", help=step)
+    it.add_argument("--repetitions", type=_count, metavar="N", help="instead of the profile's")
+    it.add_argument("--seconds", type=_seconds, metavar="S", help=seconds)
+    it.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
+    it.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=setting)
+    it.add_argument("--history", metavar="PATH", help=history)
+
+
+def _bench(it: argparse.ArgumentParser) -> None:
+    it.add_argument("name", help="a program in benchmarks/: overhead or build")
+
+
+def version(text: str) -> Version:
+    """Parse a version for argparse, which shows the reason."""
+    try:
+        return parse_version(text)
+    except TidemarkError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _count(text: str) -> int:
+    number = int(text) if text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be a whole number from 1")
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if seconds < 1:
+        raise argparse.ArgumentTypeError("must be a number of seconds from 1")
+    return seconds

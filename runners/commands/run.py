@@ -1,0 +1,63 @@
+"""`./tidemark run`: measure versions with a suite."""
+
+import argparse
+from pathlib import Path
+
+from build.errors import TidemarkError
+from build.home import locate
+from history.store import open_store
+from runners.console import progress
+from runners.session import Outcome, run_session
+from runners.work import Request
+from suites.definition import load_suite
+from suites.postgres.configuration import Durability
+
+
+class RequestError(TidemarkError):
+    """The command line asks for something that makes no sense."""
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Carry out a session; 0 when everything asked for was measured, else 2."""
+    request = request_of(arguments)
+    home = locate()
+    history = Path(arguments.history) if arguments.history else home.history
+    history.parent.mkdir(parents=True, exist_ok=True)
+    with open_store(history) as store, progress() as shown:
+        outcome = run_session(request, home, store, shown)
+    print(summary(request, outcome, history))
+    return 0 if outcome.whole else 2
+
+
+def request_of(arguments: argparse.Namespace) -> Request:
+    """Check the command line against the suite. Raises SuiteError or RequestError."""
+    suite = load_suite(arguments.suite)
+    profile = suite.profile(arguments.profile)
+    versions = tuple(dict.fromkeys(arguments.versions))
+    settings = {}
+    for each in arguments.set:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise RequestError(f"'{each}' is not NAME=VALUE", where="--set")
+        settings[name.strip()] = value.strip()
+    return Request(
+        versions=versions,
+        suite=suite,
+        profile_name=arguments.profile,
+        steps=suite.select(tuple(arguments.step)),
+        repetitions=arguments.repetitions or profile.repetitions,
+        durability=Durability(arguments.durability),
+        settings=settings,
+        seconds=arguments.seconds,
+    )
+
+
+def summary(request: Request, outcome: Outcome, history: Path) -> str:
+    """What came of the session, and what to do next."""
+    lines = [f"session {outcome.uid}: {request.suite.name}, {request.profile_name}; history: {history}"]
+    lines += [f"not measured: {version}: {reason}" for version, reason in outcome.not_built.items()]
+    lines += [f"failed: {failure}" for failure in outcome.failures]
+    if len(request.versions) > 1:
+        names = " ".join(map(str, request.versions))
+        lines.append(f"next: ./compare.py {names}")
+    return "\n".join(lines)

@@ -1,0 +1,103 @@
+"""Progress on a terminal; plain lines for pipes and logs."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from build.progress import Progress, SilentTask, Task
+
+REFRESH_PER_SECOND = 1
+"""Redrawing costs CPU on the machine that is being measured."""
+
+
+class Lines:
+    """Notes and the beginning of each task as lines on stderr, with the time; nothing that moves."""
+
+    def note(self, message: str) -> None:
+        """Write the line."""
+        print(f"{time.strftime('%H:%M:%S')} {message}", file=sys.stderr, flush=True)
+
+    def task(self, label: str, total: float | None = None) -> AbstractContextManager[Task]:
+        """Say that it begins."""
+        del total
+        self.note(label)
+        return nullcontext(LineTask(self))
+
+
+class LineTask(SilentTask):
+    """A task of Lines: only a change of what is being done is worth a line."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    def rename(self, label: str) -> None:
+        """Write a line."""
+        self._lines.note(label)
+
+
+class Bars:
+    """The notes, and a bar with the time left for every task under way."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        console = Console(stderr=True)
+        # A long window of observation: steps of one suite differ in length, and a jumpy forecast is none.
+        self._rich = RichProgress(
+            *columns,
+            console=console,
+            refresh_per_second=REFRESH_PER_SECOND,
+            speed_estimate_period=600,
+            transient=True,
+        )
+
+    def __enter__(self) -> "Bars":
+        self._rich.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._rich.stop()
+
+    def note(self, message: str) -> None:
+        """Write the line above the bars."""
+        self._rich.console.print(f"{time.strftime('%H:%M:%S')} {message}", markup=False, highlight=False)
+
+    @contextmanager
+    def task(self, label: str, total: float | None = None) -> Iterator[Task]:
+        """Show a bar until the context ends."""
+        identity = self._rich.add_task(label, total=total)
+        bars = self._rich
+
+        class Bar:
+            def update(self, done: float, total: float | None = None) -> None:
+                if total is not None:
+                    bars.update(identity, total=total)
+                bars.update(identity, completed=done)
+
+            def rename(self, label: str) -> None:
+                bars.update(identity, description=label)
+
+        try:
+            yield Bar()
+        finally:
+            bars.remove_task(identity)
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """Bars when a person watches stderr, else lines."""
+    if sys.stderr.isatty():
+        with Bars() as bars:
+            yield bars
+    else:
+        yield Lines()

@@ -1,0 +1,151 @@
+"""A session: versions built, served, loaded, measured step by step, and stored."""
+
+import secrets
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from build.build import Build
+from build.errors import TidemarkError
+from build.home import ROOT, Home
+from build.make import provide
+from build.progress import Progress
+from build.version import Engine, Version
+from history.records import SessionStart, SessionStatus
+from history.store import Store
+from runners.machine import describe
+from runners.sweep import data_folder, measuring_alone, stoppable
+from runners.work import Request, Work, turns
+from suites.capabilities import require_engine
+from suites.generators.load import Generator
+from suites.generators.pgbench import Pgbench
+from suites.generators.sysbench import Sysbench
+from suites.postgres.server import PORT
+from suites.processes import tool
+from suites.server import ServerError, require_short
+from suites.sizing import Sizes, require_disk, sizes, this_machine
+
+BUILD_BYTES = 1_500_000_000
+"""Room for the sources, scratch folder and result of one compile."""
+
+LONGEST_DATA_NAME = "s00000000/99-99"
+"""For checking the length of socket paths before anything is done."""
+
+
+@dataclass
+class Outcome:
+    """What came of a session."""
+
+    uid: str = ""
+    not_built: dict[Version, str] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    """One line per failed run."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything that was asked for was measured."""
+        return not self.not_built and not self.failures
+
+
+def run_session(request: Request, home: Home, store: Store, progress: Progress) -> Outcome:
+    """Carry out `request`; every finished step is in the history before the next begins.
+
+    Raises TidemarkError when nothing could be measured at all, KeyboardInterrupt after cleaning up.
+    """
+    with stoppable(), measuring_alone(home):
+        room = _check(request, home)
+        outcome = Outcome()
+        builds = _builds(request, home, progress, outcome)
+        uid = secrets.token_hex(4)
+        outcome.uid = uid
+        generator = _generator(request, room, builds)
+        session = store.start_session(_start(request, uid, room, generator, outcome))
+        progress.note(f"session {uid}: {request.suite.name}, {request.profile_name}, in {store.where}")
+        status = SessionStatus.FAILED
+        try:
+            with data_folder(home, f"s{uid}") as folder:
+                work = Work(request, room, generator, store, session, progress)
+                work.run(turns(builds, request.repetitions), folder)
+                outcome.failures = work.failures
+            status = SessionStatus.FINISHED
+        except KeyboardInterrupt:
+            status = SessionStatus.INTERRUPTED
+            raise
+        finally:
+            store.finish_session(session, status)
+        return outcome
+
+
+def _check(request: Request, home: Home) -> Sizes:
+    """Everything that can be known to fail before a compile begins. Returns the sizes."""
+    if request.suite.generator == "sysbench":
+        tool("sysbench")
+    tool("setpriv")
+    require_short(home.data / LONGEST_DATA_NAME / f".s.PGSQL.{PORT}")
+    room = sizes(request.suite, request.profile, this_machine())
+    require_disk(home.path, room.disk_bytes + BUILD_BYTES)
+    return room
+
+
+def _builds(request: Request, home: Home, progress: Progress, outcome: Outcome) -> list[Build]:
+    """The versions that can be had. One that cannot is reported, and does not stop the others."""
+    builds = []
+    for version in request.versions:
+        try:
+            build = provide(version, home, progress)
+            require_engine(build, request.suite.engines, request.suite.name)
+            builds.append(build)
+        except TidemarkError as error:
+            if len(request.versions) == 1:
+                raise
+            outcome.not_built[version] = str(error)
+            progress.note(f"{version} is left out: {error}")
+    if not builds:
+        raise ServerError("none of the versions can be measured", hint="see the messages above")
+    return builds
+
+
+def _generator(request: Request, room: Sizes, builds: Sequence[Build]) -> Generator:
+    """The load generator; of pgbench the newest, so that one client serves all servers."""
+    if request.suite.generator == "pgbench":
+        postgres = [build for build in builds if build.version.engine is Engine.POSTGRES]
+        return Pgbench(request.suite, room, max(postgres, key=lambda build: build.numbers))
+    return Sysbench(request.suite, room, builds[0].version.engine)
+
+
+def _start(request: Request, uid: str, room: Sizes, generator: Generator, outcome: Outcome) -> SessionStart:
+    return SessionStart(
+        uid=uid,
+        machine=describe(),
+        suite=request.suite.name,
+        profile=request.profile_name,
+        suite_digest=request.suite.digest,
+        seed=request.suite.seed,
+        durability=request.durability,
+        repetitions=request.repetitions,
+        command=shlex.join(sys.argv),
+        tools={
+            "generator": generator.version(),
+            "tidemark": _own_version(),
+            "python": sys.version.split()[0],
+        },
+        options={
+            "seconds": request.profile.seconds,
+            "threads": room.threads,
+            "tables": room.tables,
+            "rows_per_table": room.rows_per_table,
+            "settings": dict(request.settings),
+            "not_built": {str(version): reason for version, reason in outcome.not_built.items()},
+        },
+    )
+
+
+def _own_version() -> str:
+    """The commit of this checkout, or `unknown` where git is missing."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"

@@ -1,0 +1,134 @@
+"""Nothing may be left behind: signals, and the clean-up of a session's servers however it ended."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import psutil
+
+from build.errors import TidemarkError
+from build.home import Home
+from suites.postgres import shared_memory
+
+OWNER = "owner"
+"""File in a session's data folder that names the Tidemark process it belongs to."""
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Turn the first SIGINT, SIGTERM or SIGHUP into KeyboardInterrupt, and ignore those that follow.
+
+    The clean-up that the first one starts must not be cut short by a person who presses Ctrl-C again.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        for each in STOPPING:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    before = {each: signal.signal(each, handle) for each in STOPPING}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@contextlib.contextmanager
+def data_folder(home: Home, name: str) -> Iterator[Path]:
+    """A folder for the servers of one session: afterwards it, its processes and their memory are gone.
+
+    Folders of sessions whose Tidemark was killed are cleaned first.
+    """
+    home.data.mkdir(parents=True, exist_ok=True)
+    for stale in home.data.iterdir():
+        if not _owned_by_living(stale):
+            clean(stale)
+    folder = home.data / name
+    folder.mkdir(mode=0o755)
+    (folder / OWNER).write_text(f"{os.getpid()} {_started(os.getpid())}")
+    try:
+        yield folder
+    finally:
+        try:
+            _end_children()
+        finally:
+            clean(folder)
+
+
+def clean(folder: Path) -> None:
+    """Kill every process that works below `folder`, remove the shared memory of its servers, delete it."""
+    servers = [path.parent for path in folder.glob("*/data/postmaster.pid")]
+    segments = [shared_memory.of(data) for data in servers]
+    victims = list(_working_below(folder))
+    for process in victims:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(victims, timeout=10)
+    for held in segments:
+        shared_memory.remove(held)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_children() -> None:
+    """A program whose start was interrupted may be known to nobody but the kernel."""
+    children = psutil.Process().children(recursive=True)
+    for child in children:
+        with contextlib.suppress(psutil.Error):
+            child.terminate()
+    for child in psutil.wait_procs(children, timeout=5)[1]:
+        with contextlib.suppress(psutil.Error):
+            child.kill()
+
+
+def _working_below(folder: Path) -> Iterator[psutil.Process]:
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if Path(process.cwd()).is_relative_to(folder):
+                yield process
+
+
+def _owned_by_living(folder: Path) -> bool:
+    try:
+        pid, started = (folder / OWNER).read_text().split()
+        return _started(int(pid)) == started
+    except (OSError, ValueError):
+        return False
+
+
+def _started(pid: int) -> str:
+    """When a process started, so that a pid that is used again is not taken for its predecessor; or ''."""
+    with contextlib.suppress(psutil.Error):
+        return f"{psutil.Process(pid).create_time():.2f}"
+    return ""
+
+
+class BusyError(TidemarkError):
+    """Another measurement runs on this machine."""
+
+
+@contextlib.contextmanager
+def measuring_alone(home: Home) -> Iterator[None]:
+    """Hold the lock that keeps two measurements apart. Raises BusyError when another holds it."""
+    home.path.mkdir(parents=True, exist_ok=True)
+    with (home.path / "measuring.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise BusyError(
+                f"another measurement is running (process {lock.read().strip()})",
+                where=str(home.path / "measuring.lock"),
+                hint="wait for it: two measurements at once disturb each other",
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield

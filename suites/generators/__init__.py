@@ -1,0 +1,1 @@
+"""Load generators: how each is called, and what its output says."""

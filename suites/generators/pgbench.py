@@ -1,0 +1,154 @@
+"""pgbench, from one build for all servers of a session, so that the client is constant."""
+
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from build.build import Build
+from suites.definition import Step, Suite
+from suites.generators.load import (
+    OVERTIME_SECONDS,
+    PERCENTILES,
+    Load,
+    LoadError,
+    Observer,
+    Work,
+    lines_of,
+    run_all,
+)
+from suites.processes import run
+from suites.server import Address
+from suites.sizing import Sizes
+
+ROWS_PER_SCALE = 100_000
+"""Rows of pgbench_accounts per unit of --scale."""
+
+LOGGED_TRANSACTIONS = 2_000_000
+"""About the most transactions whose latency is kept; above that a random sample of them is."""
+
+EXPECTED_TPS = 100_000
+"""For choosing the sample: no client here is faster."""
+
+_TICK = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat ([\d.]+) ms")
+_SUMMARY = {
+    "transactions": re.compile(r"number of transactions actually processed: (\d+)"),
+    "failed": re.compile(r"number of failed transactions: (\d+)"),
+    "latency": re.compile(r"latency average = ([\d.]+) ms"),
+    "tps": re.compile(r"tps = ([\d.]+) \(without initial connection time\)"),
+}
+
+
+@dataclass
+class Transcript:
+    """What the lines of one pgbench run have said so far."""
+
+    ticks: list[tuple[float, float]] = field(default_factory=list)
+    """Seconds since the start, and transactions/s since the tick before."""
+    summary: dict[str, float] = field(default_factory=dict)
+
+    def read(self, line: str) -> bool:
+        """Take in one line; True when it was a tick."""
+        if match := _TICK.match(line):
+            self.ticks.append((float(match[1]), float(match[2])))
+            return True
+        for name, pattern in _SUMMARY.items():
+            if match := pattern.match(line):
+                self.summary[name] = float(match[1])
+        return False
+
+    def load(self, queries: float, latencies_us: NDArray[np.float64]) -> Load:
+        """The result, with `queries` per transaction. Raises LoadError when the report is not whole."""
+        missing = {"transactions", "latency", "tps"} - self.summary.keys()
+        if missing:
+            raise LoadError("pgbench's report is not whole", where=f"without {', '.join(sorted(missing))}")
+        if not self.summary["transactions"]:
+            raise LoadError("pgbench finished no transaction", hint="look at the server's log")
+        # The first tick begins with the connections, the second with steady work.
+        steady = list(zip(self.ticks, self.ticks[1:], strict=False))
+        watched = sum((late[0] - early[0]) * late[1] for early, late in steady)
+        latency = {"mean": self.summary["latency"]}
+        if latencies_us.size:
+            shares = np.percentile(latencies_us, [*PERCENTILES.values(), 100.0]) / 1000
+            latency |= dict(zip([*PERCENTILES, "max"], map(float, shares), strict=True))
+        return Load(
+            transactions=int(self.summary["transactions"]),
+            queries=self.summary["transactions"] * queries,
+            seconds=self.summary["transactions"] / self.summary["tps"],
+            errors=int(self.summary.get("failed", 0)),
+            per_second=tuple(tps * queries for _, tps in self.ticks),
+            latency_ms=latency,
+            watched_queries=watched * queries,
+            watched_seconds=self.ticks[-1][0] - self.ticks[0][0] if self.ticks else 0.0,
+        )
+
+
+class Pgbench:
+    """Implements suites.generators.load.Generator."""
+
+    def __init__(self, suite: Suite, sizes: Sizes, build: Build) -> None:
+        self.suite = suite
+        self.sizes = sizes
+        self.program = build.program("pgbench")
+
+    def version(self) -> str:
+        """The first line of `pgbench --version`."""
+        return run([self.program, "--version"], what="pgbench --version").strip()
+
+    def load(self, address: Address) -> None:
+        """pgbench's own initialisation; it draws nothing at random but an empty filler."""
+        scale = max(1, self.sizes.rows_per_table * self.sizes.tables // ROWS_PER_SCALE)
+        argv = [*self._client(address), "--initialize", f"--scale={scale}", "--quiet"]
+        run_all([argv], 1, 60 + 60 * scale)
+
+    def arguments(self, address: Address, step: Step, work: Work) -> list[str]:
+        """The command line of one step, without its log."""
+        threads = self.sizes.threads
+        limit = f"--time={round(work.seconds)}"
+        if work.transactions is not None:
+            limit = f"--transactions={max(1, work.transactions // threads)}"
+        clients = [f"--client={threads}", f"--jobs={threads}", "--protocol=prepared", "--no-vacuum"]
+        report = ["--progress=1", f"--random-seed={self.suite.seed}"]
+        return [*self._client(address), *clients, limit, *report, *self._script(step)]
+
+    def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:
+        """Run one step; the observer sees the time between the first and the last second's report."""
+        sampled = min(1.0, LOGGED_TRANSACTIONS / (EXPECTED_TPS * work.seconds))
+        transcript = Transcript()
+        with tempfile.TemporaryDirectory(prefix="tidemark-pgbench-") as folder:
+            log = ["--log", f"--log-prefix={folder}/log", f"--sampling-rate={sampled:g}"]
+            argv = [*self.arguments(address, step, work), *log]
+            for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS):
+                if transcript.read(line):
+                    if len(transcript.ticks) == 1:
+                        observer.begin(pid)
+                    else:
+                        observer.end(pid)
+            return transcript.load(step.queries, _latencies(Path(folder)))
+
+    def _client(self, address: Address) -> list[str]:
+        host = [f"--host={address.socket_folder}", f"--port={address.port}"]
+        return [str(self.program), *host, f"--username={address.user}", address.database]
+
+    def _script(self, step: Step) -> Sequence[str]:
+        if "file" in step.options:
+            return [f"--file={self.suite.folder / str(step.options['file'])}"]
+        return [f"--builtin={step.options['builtin']}"]
+
+
+def _latencies(folder: Path) -> NDArray[np.float64]:
+    """Microseconds of every logged transaction: the third column of pgbench's log files.
+
+    A transaction that failed has a word there instead of a number; it has no latency.
+    """
+    found = []
+    for file in sorted(folder.glob("log.*")):
+        for line in file.read_text().splitlines():
+            words = line.split(maxsplit=3)
+            if len(words) > 2 and words[2].isdigit():
+                found.append(float(words[2]))
+    return np.array(found, dtype=np.float64)

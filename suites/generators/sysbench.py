@@ -1,0 +1,139 @@
+"""sysbench 1.0 with a Lua script of a suite."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from build.version import Engine
+from suites.definition import Step, Suite
+from suites.generators.load import (
+    OVERTIME_SECONDS,
+    Load,
+    LoadError,
+    Observer,
+    Work,
+    histogram_percentiles,
+    lines_of,
+    run_all,
+)
+from suites.processes import run, tool
+from suites.server import Address
+from suites.sizing import Sizes
+
+LINGER_MS = 250
+"""How long connections stay open after the work, so that the server's processes can still be counted."""
+
+LOAD_SECONDS_PER_MILLION_ROWS = 600
+"""Far more than a load takes; a load that takes longer hangs."""
+
+_TICK = re.compile(r"\[ (\d+)s \] .*?qps: ([\d.]+)")
+_THREAD = re.compile(r"tidemark: thread (\d+) from ([\d.]+) to ([\d.]+)")
+_HISTOGRAM = re.compile(r"\s*([\d.]+) \|\**\s+(\d+)$")
+_STARTED = "Threads started!"
+_SUMMARY = re.compile(r"\s*(transactions|queries|ignored errors|total time|avg|max):\s+([\d.]+)")
+
+
+@dataclass
+class Transcript:
+    """What the lines of one sysbench run have said so far."""
+
+    per_second: list[float] = field(default_factory=list)
+    threads: list[tuple[float, float]] = field(default_factory=list)
+    """Start and end of each thread, seconds of the monotonic clock; only scripts that say so have it."""
+    latencies_ms: list[float] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    summary: dict[str, float] = field(default_factory=dict)
+
+    def read(self, line: str) -> None:
+        """Take in one line; lines that mean nothing here are passed over."""
+        if match := _TICK.match(line):
+            self.per_second.append(float(match[2]))
+        elif match := _THREAD.match(line):
+            self.threads.append((float(match[2]), float(match[3])))
+        elif match := _HISTOGRAM.fullmatch(line):
+            self.latencies_ms.append(float(match[1]))
+            self.counts.append(int(match[2]))
+        elif match := _SUMMARY.match(line):
+            self.summary[match[1]] = float(match[2])
+
+    def load(self) -> Load:
+        """The result. Raises LoadError when the report is not whole or no transaction finished."""
+        missing = {"transactions", "queries", "total time", "avg", "max"} - self.summary.keys()
+        if missing:
+            raise LoadError("sysbench's report is not whole", where=f"without {', '.join(sorted(missing))}")
+        if not self.summary["transactions"]:
+            raise LoadError("sysbench finished no transaction", hint="look at the server's log")
+        seconds = self.summary["total time"]
+        if self.threads:
+            seconds = max(end for _, end in self.threads) - min(begin for begin, _ in self.threads)
+        percentiles = histogram_percentiles(self.latencies_ms, self.counts)
+        return Load(
+            transactions=int(self.summary["transactions"]),
+            queries=self.summary["queries"],
+            seconds=seconds,
+            errors=int(self.summary.get("ignored errors", 0)),
+            # The tick after the end covers a part of a second, or the idle linger.
+            per_second=tuple(self.per_second[: max(1, int(seconds + 0.01))]),
+            latency_ms={"mean": self.summary["avg"], "max": self.summary["max"], **percentiles},
+            watched_queries=self.summary["queries"],
+            watched_seconds=seconds,
+        )
+
+
+class Sysbench:
+    """Implements suites.generators.load.Generator."""
+
+    def __init__(self, suite: Suite, sizes: Sizes, engine: Engine) -> None:
+        self.suite = suite
+        self.sizes = sizes
+        self.engine = engine
+        self.program = tool("sysbench")
+
+    def version(self) -> str:
+        """The first line of `sysbench --version`."""
+        return run([self.program, "--version"], what="sysbench --version").strip()
+
+    def load(self, address: Address) -> None:
+        """One process per table with a seed of its own, so that the rows depend on nothing else."""
+        limit = 60 + self.sizes.rows_per_table * LOAD_SECONDS_PER_MILLION_ROWS / 1e6
+
+        seed = f"--table_seed={self.suite.seed}"
+        tables = range(1, self.sizes.tables + 1)
+        commands = [self._command(address, [f"--table={table}", seed, "prepare"]) for table in tables]
+        run_all(commands, self.sizes.workers, limit)
+
+    def arguments(self, address: Address, step: Step, work: Work) -> list[str]:
+        """The command line of one step; `--linger_ms` is left to the caller, who watches the processes."""
+        limits = [f"--time={round(work.seconds)}", f"--events={work.transactions or 0}"]
+        report = ["--report-interval=1", "--histogram=on", "--percentile=99"]
+        options = [f"--{name}={value}" for name, value in step.options.items()]
+        load = [f"--threads={self.sizes.threads}", f"--rand-seed={self.suite.seed}", "--rand-type=uniform"]
+        return self._command(address, [*load, *limits, *report, *options])
+
+    def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:
+        """Run one step; the observer sees the time between the first transaction and the last."""
+        argv = [*self.arguments(address, step, work), f"--linger_ms={LINGER_MS}", "run"]
+        transcript = Transcript()
+        ended = False
+        for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS):
+            transcript.read(line)
+            if line.startswith(_STARTED):
+                observer.begin(pid)
+            elif not ended and len(transcript.threads) == self.sizes.threads:
+                ended = True
+                observer.end(pid)
+        return transcript.load()
+
+    def _command(self, address: Address, extra: Sequence[str]) -> list[str]:
+        script = str(self.suite.folder / str(self.suite.script))
+        data = [f"--tables={self.sizes.tables}", f"--table_size={self.sizes.rows_per_table}"]
+        return [self.program, script, *self._connection(address), *data, *extra]
+
+    def _connection(self, address: Address) -> list[str]:
+        return [
+            "--db-driver=pgsql",
+            f"--pgsql-host={address.socket_folder}",
+            f"--pgsql-port={address.port}",
+            f"--pgsql-user={address.user}",
+            f"--pgsql-db={address.database}",
+        ]

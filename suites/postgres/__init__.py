@@ -1,0 +1,1 @@
+"""The Postgres server: configuration, data directory, life cycle, counters and reset."""

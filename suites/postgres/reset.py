@@ -1,0 +1,149 @@
+"""The reset after a step: vacuum every table, write every dirty page, and verify that both are done."""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from suites.server import ResetError
+
+NAMEABLE_DEAD_SHARE = 0.001
+"""Dead tuples left after a vacuum are not worth naming below this share of the live ones."""
+
+STATISTICS_SECONDS = 3
+"""How long the statistics of a finished vacuum may take to show."""
+
+VACUUM_WAIT_SECONDS = 600
+"""How long to wait for autovacuum workers that were at work when the reset began."""
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+Connect = Callable[[], Connection]
+
+_TABLES = "SELECT schemaname, relname FROM pg_stat_user_tables ORDER BY relid"
+_DEAD = """SELECT COALESCE(sum(n_dead_tup), 0), COALESCE(sum(n_live_tup), 0) FROM pg_stat_user_tables"""
+_SIZES = """
+SELECT COALESCE(sum(pg_table_size(relid)), 0), COALESCE(sum(pg_indexes_size(relid)), 0)
+FROM pg_stat_user_tables"""
+_HOLDERS = """
+SELECT format('process %s (%s, %s, transaction open for %s s)', pid, backend_type, state,
+              round(extract(epoch FROM clock_timestamp() - xact_start)))
+FROM pg_stat_activity
+WHERE pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+UNION ALL
+SELECT format('prepared transaction %s of %s', gid, prepared) FROM pg_prepared_xacts
+UNION ALL
+SELECT format('replication slot %s', slot_name) FROM pg_replication_slots WHERE xmin IS NOT NULL"""
+
+
+def reset(connect: Connect, workers: int) -> dict[str, float]:
+    """VACUUM (ANALYZE, INDEX_CLEANUP ON, PARALLEL) of all tables side by side, then CHECKPOINT, then verify.
+
+    Returns the reset_* metrics and the sizes of tables and indexes. Raises ResetError when dead tuples are
+    left, with who holds them, or when a vacuum does not end.
+    """
+    started = time.monotonic()
+    with connect() as connection:
+        wal_before = wal_position(connection)
+        dead_before, _ = _dead_and_live(connection)
+        tables = [(str(schema), str(table)) for schema, table in connection.execute(_TABLES)]
+        vacuum_seconds = _timed(lambda: _vacuum_all(connect, tables, workers))
+        checkpoint_seconds = _timed(lambda: connection.execute("CHECKPOINT"))
+        _wait_for_vacuums(connection)
+        dead_after = _verify_no_dead(connection, tables)
+        row = connection.execute(_SIZES).fetchone()
+        assert row is not None  # an aggregate without GROUP BY has one row
+        return {
+            "reset_vacuum_seconds": vacuum_seconds,
+            "reset_checkpoint_seconds": checkpoint_seconds,
+            "reset_wal_bytes": float(wal_position(connection) - wal_before),
+            "reset_dead_tuples_before": float(dead_before),
+            "reset_dead_tuples_after": float(dead_after),
+            "table_bytes": float(row[0]),
+            "index_bytes": float(row[1]),
+            "reset_seconds": time.monotonic() - started,
+        }
+
+
+def wal_position(connection: Connection) -> int:
+    """Bytes of WAL inserted since initdb."""
+    row = connection.execute("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.monotonic()
+    work()
+    return time.monotonic() - started
+
+
+def _vacuum_all(connect: Connect, tables: Sequence[tuple[str, str]], workers: int) -> None:
+    """One connection per table at a time, at most `workers` tables at once."""
+    connections: list[Connection] = []
+
+    def vacuum(name: tuple[str, str]) -> None:
+        with connect() as own:
+            connections.append(own)
+            own.execute(
+                sql.SQL("VACUUM (ANALYZE, INDEX_CLEANUP ON, PARALLEL {}) {}").format(
+                    sql.Literal(workers), sql.Identifier(*name)
+                )
+            )
+
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        try:
+            list(pool.map(vacuum, tables))
+        except BaseException:
+            # The pool waits for its threads: an interrupt would last as long as the longest vacuum.
+            pool.shutdown(wait=False, cancel_futures=True)
+            for connection in connections:
+                connection.cancel_safe(timeout=5)
+            raise
+
+
+def _dead_and_live(connection: Connection) -> tuple[int, int]:
+    row = connection.execute(_DEAD).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+def _wait_for_vacuums(connection: Connection) -> None:
+    """Wait until no vacuum runs: ours are over, but an autovacuum may have begun before them."""
+    deadline = time.monotonic() + VACUUM_WAIT_SECONDS
+    while True:
+        running = connection.execute("SELECT pid, relid::regclass::text, phase FROM pg_stat_progress_vacuum")
+        left = running.fetchall()
+        if not left:
+            return
+        if time.monotonic() > deadline:
+            raise ResetError(
+                f"a vacuum still runs after {VACUUM_WAIT_SECONDS} s",
+                where="; ".join(f"process {pid} on {table}, {phase}" for pid, table, phase in left),
+                hint="give the step a smaller data set, or find out why vacuum cannot keep up",
+            )
+        time.sleep(0.1)
+
+
+def _verify_no_dead(connection: Connection, tables: Sequence[tuple[str, str]]) -> int:
+    """Dead tuples that vacuum left. Raises ResetError when they are worth naming.
+
+    Before Postgres 15 a process collects the statistics from messages, a moment after the vacuum.
+    """
+    deadline = time.monotonic() + STATISTICS_SECONDS
+    while True:
+        dead, live = _dead_and_live(connection)
+        if dead <= max(10, live * NAMEABLE_DEAD_SHARE):
+            return dead
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    holders = [str(row[0]) for row in connection.execute(_HOLDERS)]
+    names = ", ".join(".".join(table) for table in tables)
+    raise ResetError(
+        f"{dead} dead tuples are left after the vacuum of {names}",
+        where="; ".join(holders) or "no open transaction is in sight",
+        hint="end the transaction that still sees them, then run the step again",
+    )

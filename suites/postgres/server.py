@@ -1,0 +1,195 @@
+"""A Postgres server on a data directory of its own."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from build.build import Build
+from suites.postgres import reset, shared_memory
+from suites.postgres.configuration import Durability, render
+from suites.processes import (
+    as_server_user,
+    kill_living_in,
+    living_in,
+    own,
+    require_reachable,
+    run,
+    start,
+    tail,
+)
+from suites.server import Address, ServerError, require_short
+from suites.sizing import Sizes
+
+NAME = "tidemark"
+"""Role and database that the suites use."""
+
+PORT = 5432
+START_SECONDS = 300
+"""How long a start may take, crash recovery included."""
+FAST_STOP_SECONDS = 120
+IMMEDIATE_STOP_SECONDS = 20
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+class PostgresServer:
+    """Implements suites.server.Server. All of it lies in `folder`: `data/`, the socket, and `server.log`."""
+
+    def __init__(
+        self,
+        build: Build,
+        sizes: Sizes,
+        durability: Durability,
+        folder: Path,
+        overrides: Mapping[str, str] | None = None,
+    ) -> None:
+        self.build = build
+        self.cores = sizes.workers
+        self.folder = folder
+        self.data = folder / "data"
+        self.log = folder / "server.log"
+        self.address = Address(folder, PORT, NAME, NAME)
+        self._configuration = render(build, sizes, durability, folder, overrides or {})
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The postmaster."""
+        if self._process is None:
+            raise ServerError(f"{self.build.version} is not running", where=str(self.folder))
+        return self._process.pid
+
+    def create(self) -> None:
+        """initdb with data checksums, the C locale and trust over the socket; then our configuration."""
+        require_short(self.folder / f".s.PGSQL.{PORT}")
+        require_reachable(self.build.prefix)
+        self.folder.mkdir(parents=True)
+        own(self.folder)
+        require_reachable(self.folder.parent)
+        initdb: list[str | Path] = [self.build.program("initdb"), "--pgdata", self.data, "--username", NAME]
+        options = ["--auth=trust", "--data-checksums", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        run(as_server_user([*initdb, *options]), what=f"initdb of {self.build.version}", cwd=self.folder)
+        configuration = self.data / "postgresql.conf"
+        configuration.write_text(self._configuration, encoding="utf-8")
+
+    def start(self) -> None:
+        """Start the postmaster and wait until it answers."""
+        with self.log.open("ab") as log:
+            argv = as_server_user([self.build.program("postgres"), "-D", self.data])
+            self._process = start(argv, log, stderr=subprocess.STDOUT, cwd=self.folder)
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers():
+            ended = self.death()
+            if ended is not None:
+                raise ServerError(f"{self.build.version} did not start: {ended}", where=str(self.log))
+            if time.monotonic() > deadline:
+                self.stop()
+                raise ServerError(
+                    f"{self.build.version} did not answer within {START_SECONDS} s: {self._log_tail()}",
+                    where=str(self.log),
+                )
+            time.sleep(0.02)
+        self._create_database()
+
+    def connect(self, database: str = NAME) -> Connection:
+        """A connection in autocommit mode. Raises ServerError when the server does not take it."""
+        try:
+            return psycopg.connect(
+                host=str(self.address.socket_folder),
+                port=PORT,
+                user=NAME,
+                dbname=database,
+                autocommit=True,
+                connect_timeout=10,
+            )
+        except psycopg.OperationalError as error:
+            raise ServerError(
+                f"{self.build.version} does not take connections: {str(error).strip()}", where=str(self.log)
+            ) from error
+
+    def stop(self) -> None:
+        """Fast shutdown; immediate after FAST_STOP_SECONDS; SIGKILL at last. Then nothing of it is left."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        segments = shared_memory.of(self.data)
+        for order, patience in (
+            (signal.SIGINT, FAST_STOP_SECONDS),
+            (signal.SIGQUIT, IMMEDIATE_STOP_SECONDS),
+            (signal.SIGKILL, 5),
+        ):
+            if process.poll() is not None:
+                break
+            process.send_signal(order)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(patience)
+        self._clean_up(segments)
+
+    def destroy(self) -> None:
+        """Stop, and delete the folder."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def death(self) -> str | None:
+        """None while the postmaster runs; else how it ended and the tail of its log."""
+        if self._process is None:
+            return "it was stopped"
+        status = self._process.poll()
+        if status is None:
+            return None
+        how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        return f"{how}; the end of its log:\n{self._log_tail()}"
+
+    def settings(self) -> Mapping[str, str]:
+        """Every setting as the server sees it, with its unit in front of none: `8192 8kB` style."""
+        with self.connect() as connection:
+            rows = connection.execute(
+                "SELECT name, setting || COALESCE(' ' || unit, '') FROM pg_settings ORDER BY name"
+            )
+            return {str(name): str(value) for name, value in rows}
+
+    def log_position(self) -> int:
+        """Bytes of WAL inserted since initdb, as a log sequence number."""
+        with self.connect() as connection:
+            return reset.wal_position(connection)
+
+    def reset(self) -> Mapping[str, float]:
+        """Vacuum, checkpoint, verify: see suites.postgres.reset."""
+        return reset.reset(self.connect, self.cores)
+
+    def _create_database(self) -> None:
+        with self.connect("postgres") as connection:
+            row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [NAME]).fetchone()
+            if row is None:
+                connection.execute(f"CREATE DATABASE {NAME}")
+
+    def _answers(self) -> bool:
+        """Whether the postmaster accepts connections: the socket exists early, the answer comes later."""
+        if not (self.folder / f".s.PGSQL.{PORT}").exists():
+            return False
+        try:
+            self.connect("postgres").close()
+        except ServerError:
+            return False
+        return True
+
+    def _clean_up(self, segments: shared_memory.Segments) -> None:
+        """After a death that was not a shutdown, backends and shared memory may have been left behind."""
+        if any(living_in(self.data)):
+            kill_living_in(self.data)
+        shared_memory.remove(segments)
+        (self.folder / f".s.PGSQL.{PORT}").unlink(missing_ok=True)
+        (self.folder / f".s.PGSQL.{PORT}.lock").unlink(missing_ok=True)
+
+    def _log_tail(self) -> str:
+        with self.log.open("rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - 8192))
+            return tail(log.read().decode(errors="replace"))

@@ -1,0 +1,70 @@
+"""Finding and removing the shared memory that a killed postmaster leaves behind.
+
+Postgres keeps its large area in anonymous memory, which dies with it. A small System V segment (the interlock
+against two postmasters on one data directory) and POSIX segments in /dev/shm outlive a SIGKILL.
+"""
+
+import contextlib
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+POSIX_FOLDER = Path("/dev/shm")  # where Linux keeps them
+_POSIX_NAME = "PostgreSQL.*"
+_ID_LINE = 6  # of postmaster.pid, from 0: "key id" (src/include/utils/pidfile.h: LOCK_FILE_LINE_SHMEM_KEY)
+
+
+@dataclass(frozen=True)
+class Segments:
+    """What one postmaster holds."""
+
+    system_v: int | None
+    posix: frozenset[Path]
+
+
+def of(data: Path) -> Segments:
+    """The segments of the server on data directory `data`, while it runs or after it was killed."""
+    return Segments(_system_v(data), frozenset(_posix_owned_like(data)))
+
+
+def _system_v(data: Path) -> int | None:
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        lines = (data / "postmaster.pid").read_text().splitlines()
+        return int(lines[_ID_LINE].split()[1])
+    return None
+
+
+def _posix_owned_like(data: Path) -> list[Path]:
+    """Segments of the same user. Other servers of that user are told apart in `remove`: they map theirs."""
+    if not data.exists():
+        return []
+    owner = data.stat().st_uid
+    found = []
+    for path in POSIX_FOLDER.glob(_POSIX_NAME):
+        with contextlib.suppress(OSError):
+            if path.stat().st_uid == owner:
+                found.append(path)
+    return found
+
+
+def remove(segments: Segments) -> None:
+    """Remove what is left of `segments` and in use by nobody."""
+    if segments.system_v is not None:
+        # A segment that is gone already is what we want; ipcrm says so and fails.
+        subprocess.run(["ipcrm", "-m", str(segments.system_v)], capture_output=True, check=False)
+    left = {path for path in segments.posix if path.exists()}
+    if left:
+        for path in left - _mapped():
+            path.unlink(missing_ok=True)
+
+
+def _mapped() -> set[Path]:
+    """Every POSIX segment that some process maps now."""
+    mapped = set()
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):
+            for line in maps.read_text(errors="replace").splitlines():
+                _, found, name = line.partition(str(POSIX_FOLDER) + "/")
+                if found:
+                    mapped.add(POSIX_FOLDER / name.removesuffix(" (deleted)"))
+    return mapped

@@ -1,0 +1,156 @@
+"""Starting programs as an unprivileged user, and making sure that none outlives us."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from build.errors import TidemarkError
+from build.home import blocked_folder
+
+SERVER_USER = "tidemark"
+"""The system user that servers run as when Tidemark itself runs as root; `$TIDEMARK_USER` overrides it."""
+
+
+class ProcessError(TidemarkError):
+    """A program that is missing, that failed, or that cannot be run as the unprivileged user."""
+
+
+def server_account() -> pwd.struct_passwd | None:
+    """Whom servers run as: None means as ourselves, because we are not root.
+
+    Postgres' programs refuse to run as root. The user is made when it does not exist yet.
+    """
+    if os.geteuid() != 0:
+        return None
+    name = os.environ.get("TIDEMARK_USER", SERVER_USER)
+    with contextlib.suppress(KeyError):
+        account = pwd.getpwnam(name)
+        if account.pw_uid == 0:
+            raise ProcessError("the server user is root", where="$TIDEMARK_USER", hint="name another user")
+        return account
+    useradd = shutil.which("useradd", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    if useradd is None:
+        raise ProcessError(f"there is no user '{name}' to run servers as", hint=f"make it: adduser {name}")
+    shell = ["--shell", "/usr/sbin/nologin", "--no-create-home"]
+    run([useradd, "--system", "--user-group", *shell, name], what=f"making the system user {name}")
+    return pwd.getpwnam(name)
+
+
+def require_reachable(path: Path) -> None:
+    """Raise ProcessError when the server user cannot reach `path`, naming the folder that is in the way."""
+    if server_account() is None:
+        return
+    blocked = blocked_folder(path)
+    if blocked is not None:
+        raise ProcessError(
+            f"the user that servers run as cannot reach {path}",
+            where=str(blocked),
+            hint=f"chmod o+x {blocked}, or set TIDEMARK_HOME to a folder that every user can reach",
+        )
+
+
+def own(path: Path) -> None:
+    """Give `path` to the server user."""
+    account = server_account()
+    if account is not None:
+        os.chown(path, account.pw_uid, account.pw_gid)
+
+
+def as_server_user(argv: Sequence[str | Path]) -> list[str]:
+    """The command line that runs `argv` as the server user and interrupts it if Tidemark dies.
+
+    setpriv asks the kernel to send SIGINT (Postgres: fast shutdown) to the program when its parent goes away,
+    so that even `kill -9` of Tidemark leaves no server behind. It must come from the thread that started it.
+    """
+    account = server_account()
+    identity: list[str] = []
+    if account is not None:
+        identity = [f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
+    return [tool("setpriv"), *identity, "--pdeathsig=INT", "--", *map(str, argv)]
+
+
+def tool(name: str) -> str:
+    """The path of a system program. Raises ProcessError that says how to get it."""
+    path = shutil.which(name)
+    if path is None:
+        raise ProcessError(f"{name} is not installed", hint="run ./tidemark setup, which installs it")
+    return path
+
+
+def start(argv: Sequence[str | Path], log: IO[bytes] | int, **options: object) -> "subprocess.Popen[bytes]":
+    """Start `argv` in a session of its own: Ctrl-C reaches only Tidemark, which then stops it in order."""
+    return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+        [str(word) for word in argv], stdout=log, stdin=subprocess.DEVNULL, start_new_session=True, **options
+    )
+
+
+def run(
+    argv: Sequence[str | Path], *, what: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> str:
+    """Run a short program to its end and return what it printed. Raises ProcessError with its last lines."""
+    process = subprocess.Popen(
+        [str(word) for word in argv],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        cwd=cwd,
+        env=None if env is None else {**os.environ, **env},
+        text=True,
+        errors="replace",
+    )
+    try:
+        output, _ = process.communicate()
+    except BaseException:
+        stop(process)
+        raise
+    if process.returncode != 0:
+        raise ProcessError(
+            f"{what} failed with exit status {process.returncode}", where=str(argv[0]), hint=tail(output)
+        )
+    return output
+
+
+def tail(text: str, lines: int = 20) -> str:
+    """The last `lines` lines of `text`."""
+    return "\n".join(text.rstrip().splitlines()[-lines:])
+
+
+def stop(process: "subprocess.Popen[bytes] | subprocess.Popen[str]", patience: float = 5) -> None:
+    """End a program that we started: SIGTERM, and SIGKILL to its whole group after `patience` seconds."""
+    if process.poll() is None:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, 9)
+    process.wait()
+
+
+def living_in(folder: Path) -> Iterator[psutil.Process]:
+    """Processes whose working folder is `folder`.
+
+    All processes of a Postgres server work in its data directory, and each makes itself a session leader, so
+    that this finds them when the process group does not.
+    """
+    wanted = str(folder.resolve())
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.cwd() == wanted:
+                yield process
+
+
+def kill_living_in(folder: Path, patience: float = 5) -> None:
+    """SIGKILL every process that works in `folder`, and wait until they are gone."""
+    victims = list(living_in(folder))
+    for process in victims:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(victims, timeout=patience)

@@ -1,0 +1,85 @@
+"""What a session needs of a database server, whatever the engine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from build.build import Build
+from build.errors import TidemarkError
+
+SOCKET_PATH_LIMIT = 107
+"""Bytes in the path of a Unix socket, without the closing zero (unix(7), sun_path)."""
+
+
+class ServerError(TidemarkError):
+    """A server that cannot be made, does not start, or died."""
+
+
+class ResetError(TidemarkError):
+    """A reset that could not bring the server to rest."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """How a client on this machine reaches a server."""
+
+    socket_folder: Path
+    port: int
+    user: str
+    database: str
+
+
+class Server(Protocol):
+    """One server on a data directory of its own, reached through a Unix socket only."""
+
+    @property
+    def build(self) -> Build:
+        """What it runs."""
+
+    @property
+    def address(self) -> Address:
+        """Where clients find it."""
+
+    @property
+    def pid(self) -> int:
+        """The process at the root of the server's process tree."""
+
+    @property
+    def cores(self) -> int:
+        """Processes that maintenance may use in parallel."""
+
+    def create(self) -> None:
+        """Make the data directory. Raises ServerError."""
+
+    def start(self) -> None:
+        """Start and wait until it answers. Raises ServerError with the tail of its log."""
+
+    def stop(self) -> None:
+        """Shut down in order, with force when that takes too long. Leaves no process and no shared memory."""
+
+    def destroy(self) -> None:
+        """Stop, and delete the data directory."""
+
+    def death(self) -> str | None:
+        """None while the server runs; else how it ended, with the tail of its log."""
+
+    def settings(self) -> Mapping[str, str]:
+        """The whole effective configuration."""
+
+    def log_position(self) -> int:
+        """Bytes of write-ahead or redo log written so far."""
+
+    def reset(self) -> Mapping[str, float]:
+        """Bring the server to rest after a step; what that took, as metrics. Raises ResetError."""
+
+
+def require_short(socket: Path) -> None:
+    """Raise ServerError when the path of a Unix socket is longer than the kernel takes."""
+    length = len(bytes(socket))
+    if length > SOCKET_PATH_LIMIT:
+        raise ServerError(
+            f"the path of the server's socket has {length} bytes; a Unix socket takes {SOCKET_PATH_LIMIT}",
+            where=str(socket),
+            hint="set TIDEMARK_HOME to a folder with a shorter path",
+        )

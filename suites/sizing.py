@@ -1,0 +1,92 @@
+"""How large a data set, a server and a load are on this machine: arithmetic on facts from psutil."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from build.errors import TidemarkError
+from suites.definition import Profile, Suite
+
+TABLE_THREADS = 5
+"""Client threads to a table: 40 threads work on 8 tables in the study this suite follows."""
+
+WAL_LIMIT_SHARE = 0.25
+"""max_wal_size as a share of memory: large enough that no step ends in a checkpoint storm of its own."""
+
+WAL_LIMIT_LEAST = 2 * 1024**3
+WAL_LIMIT_MOST = 64 * 1024**3
+
+
+class DiskSpaceError(TidemarkError):
+    """Too little room for the data sets of a session."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The facts of a machine that sizes follow from."""
+
+    cores: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What one server of a session gets."""
+
+    threads: int
+    tables: int
+    rows_per_table: int
+    buffer_bytes: int
+    wal_limit_bytes: int
+    data_bytes: int
+    """Estimated size of the loaded data on disk."""
+    disk_bytes: int
+    """Estimated room on disk that one server needs at its largest."""
+    workers: int
+    """Processes that may work in parallel for maintenance, such as vacuum and index builds."""
+
+
+def this_machine() -> Machine:
+    """Cores that this process may use, and physical memory."""
+    return Machine(len(psutil.Process().cpu_affinity() or [0]), psutil.virtual_memory().total)
+
+
+def sizes(suite: Suite, profile: Profile, machine: Machine) -> Sizes:
+    """Sizes of `suite` in `profile` on `machine`: rows from its memory, threads from its cores.
+
+    Up to 4 cores one client thread is enough to keep a core of the server busy and leave one for its
+    background work; above that 5 threads to 6 cores (40 threads on 48 cores).
+    """
+    threads = 1 if machine.cores <= 4 else machine.cores * 5 // 6
+    tables = max(1, threads // TABLE_THREADS)
+    least, most = profile.rows
+    wanted = int(machine.memory_bytes * profile.data_to_memory / suite.bytes_per_row)
+    rows_per_table = max(1, min(max(wanted, least), most) // tables)
+    data = int(rows_per_table * tables * suite.bytes_per_row)
+    wal_limit = int(min(max(machine.memory_bytes * WAL_LIMIT_SHARE, WAL_LIMIT_LEAST), WAL_LIMIT_MOST))
+    # A server keeps less log than the limit when there is little data: a checkpoint follows every step.
+    log = min(wal_limit, 64 * data)
+    return Sizes(
+        threads=threads,
+        tables=tables,
+        rows_per_table=rows_per_table,
+        buffer_bytes=max(int(machine.memory_bytes * profile.buffer_to_memory), 128 * 1024**2),
+        wal_limit_bytes=wal_limit,
+        data_bytes=data,
+        disk_bytes=int(data * suite.growth) + log,
+        workers=max(1, machine.cores // 2),
+    )
+
+
+def require_disk(folder: Path, needed_bytes: int) -> None:
+    """Raise DiskSpaceError unless the file system of `folder` has `needed_bytes` free."""
+    existing = next(path for path in [folder, *folder.parents] if path.exists())
+    free = shutil.disk_usage(existing).free
+    if free < needed_bytes:
+        raise DiskSpaceError(
+            f"too little disk: {needed_bytes / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free",
+            where=str(folder),
+            hint="free some room, set TIDEMARK_HOME to a larger file system, or take a smaller profile",
+        )

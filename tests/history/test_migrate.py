@@ -1,0 +1,186 @@
+"""Schemas: reached step by step, whole or not at all; whatever is not ours stays as it is."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from history.database import HistoryError, connect
+from history.migrate import MIGRATIONS, PLACEHOLDERS, load, migrate, schema_number, split_statements
+from history.store import open_store
+
+
+def execute(path: Path, *statements: str) -> None:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def tables(path: Path) -> set[str]:
+    connection = sqlite3.connect(path)
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    connection.close()
+    return names
+
+
+def numbered(folder: Path, *scripts: str) -> Path:
+    """A folder with the real first migration and these after it."""
+    folder.mkdir(exist_ok=True)
+    first = MIGRATIONS / "0001_history.sql"
+    (folder / first.name).write_text(first.read_text(encoding="utf-8"))
+    for number, script in enumerate(scripts, start=2):
+        (folder / f"{number:04}_more.sql").write_text(script)
+    return folder
+
+
+def migrate_path(path: Path, folder: Path) -> None:
+    database = connect(path)
+    try:
+        migrate(database, folder)
+    finally:
+        database.close()
+
+
+def test_opening_again_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "history.db"
+    open_store(path).close()
+    before = path.read_bytes()
+    open_store(path).close()
+    assert path.read_bytes() == before
+
+
+def test_a_later_migration_reaches_an_existing_history(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    open_store(path).close()
+    migrate_path(path, numbered(tmp_path / "m", "CREATE TABLE later (id $id, n $integer) $strict;\n"))
+    assert "later" in tables(path)
+    execute(path, "INSERT INTO later (n) VALUES (1)")
+
+
+def test_a_migration_that_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    open_store(path).close()
+    before = tables(path)
+    broken = "CREATE TABLE half (n $integer);\nDROP VIEW relative_qps;\nCREATE TABLE half (n $integer);\n"
+    with pytest.raises(HistoryError, match="already exists"):
+        migrate_path(path, numbered(tmp_path / "m", broken))
+    assert tables(path) == before
+    execute(path, "SELECT * FROM relative_qps")
+    database = connect(path)
+    assert schema_number(database, known=2) == 1
+    database.close()
+
+
+def test_earlier_migrations_stay_when_a_later_one_fails(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    folder = numbered(tmp_path / "m", "CREATE TABLE good (n $integer);\n", "CREATE TABLE good (n $integer);\n")
+    with pytest.raises(HistoryError):
+        migrate_path(path, folder)
+    assert "good" in tables(path)
+
+
+def make_newer(path: Path) -> None:
+    open_store(path).close()
+    execute(path, "INSERT INTO schema_migrations VALUES (999, 'future', '2030-01-01T00:00:00.000Z')")
+
+
+def make_foreign(path: Path) -> None:
+    execute(path, "CREATE TABLE pictures (id INTEGER)", "INSERT INTO pictures VALUES (1)")
+
+
+def make_foreign_with_migrations(path: Path) -> None:
+    execute(path, "CREATE TABLE schema_migrations (version TEXT)", "CREATE TABLE users (id INTEGER)")
+
+
+def make_foreign_with_open_log(path: Path) -> None:
+    """As a program that still runs leaves it: committed rows in the write-ahead log only."""
+    live = sqlite3.connect(path.with_name("live.db"))
+    live.execute("PRAGMA journal_mode = WAL")
+    live.execute("CREATE TABLE pictures (id INTEGER)")
+    live.commit()
+    for ending in ("", "-wal"):
+        path.with_name(path.name + ending).write_bytes(path.with_name("live.db" + ending).read_bytes())
+    live.close()
+
+
+def make_text(path: Path) -> None:
+    path.write_text("Dear diary, " * 1000)
+
+
+def make_truncated(path: Path) -> None:
+    open_store(path).close()
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def make_stub(path: Path) -> None:
+    open_store(path).close()
+    path.write_bytes(path.read_bytes()[:50])
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (make_newer, "newer Tidemark"),
+        (make_foreign, "not Tidemark's"),
+        (make_foreign_with_migrations, "not Tidemark's"),
+        (make_foreign_with_open_log, "not Tidemark's"),
+        (make_text, "not a SQLite database"),
+        (make_truncated, "damaged"),
+        (make_stub, "damaged"),
+    ],
+)
+def test_refused_and_untouched(tmp_path: Path, make: Callable[[Path], None], what: str) -> None:
+    path = tmp_path / "history.db"
+    make(path)
+    before = path.read_bytes()
+    with pytest.raises(HistoryError, match=what) as refusal:
+        open_store(path)
+    assert path.read_bytes() == before
+    assert str(path) in refusal.value.where
+    assert refusal.value.hint
+
+
+def test_a_folder_cannot_be_a_history(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match="cannot be opened"):
+        open_store(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("address", "what"), [("://", "not a database URL"), ("oracle://host/name", "cannot lie in oracle")]
+)
+def test_nonsense_is_no_address(address: str, what: str) -> None:
+    with pytest.raises(HistoryError, match=what):
+        open_store(address)
+
+
+def test_an_empty_file_becomes_a_history(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    path.touch()
+    open_store(path).close()
+    assert "runs" in tables(path)
+
+
+@pytest.mark.parametrize("dialect", PLACEHOLDERS)
+def test_migrations_load_in_every_dialect(dialect: str) -> None:
+    for migration in load(dialect):
+        assert migration.statements
+        assert "$" not in "".join(migration.statements)
+
+
+def test_a_gap_in_the_numbers_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "0002_early.sql").write_text("CREATE TABLE x (n $integer);\n")
+    with pytest.raises(ValueError, match="should be migration 0001"):
+        load("sqlite", tmp_path)
+
+
+def test_statements_end_where_sql_says() -> None:
+    script = "-- a; b\nCREATE TABLE x (\n  a TEXT DEFAULT ';'\n);\n\nDROP TABLE x;\n-- the end\n"
+    assert split_statements(script) == (
+        "-- a; b\nCREATE TABLE x (\n  a TEXT DEFAULT ';'\n);",
+        "DROP TABLE x;",
+    )
+    with pytest.raises(ValueError, match="not ended"):
+        split_statements("DROP TABLE x")
