@@ -54,10 +54,10 @@ __all__ = [
     "render_terminal",
 ]
 
-PLAIN_WIDTH = 110
+PLAIN_WIDTH = 100
 """Columns of a table that goes to a file or a pipe."""
 
-MEAN_ROW = "geometric mean"
+_MEAN_ROW = "geometric mean of"
 
 # Heads of narrow columns; every other metric keeps its name.
 _HEADS = {
@@ -102,6 +102,7 @@ def render_terminal(comparison: Comparison, console: "Console") -> None:
     for contender in comparison.contenders:
         console.print(_title(comparison, contender), style="bold", markup=False)
         console.print(_rich_table(contender))
+        console.print()
         for note in (_LEGEND, *_notes(comparison, contender)):
             console.print(note, markup=False, highlight=False)
         console.print()
@@ -166,12 +167,13 @@ def _rows(contender: ContenderComparison) -> Iterator[list[str]]:
             _amount(step.judged.base),
             _amount(step.judged.contender),
             _two_decimals(step.judged.value),
-            f"{interval.low:.2f} – {interval.high:.2f}" if interval else "–",
+            f"{interval.low:.2f}–{interval.high:.2f}" if interval else "–",
             *(_two_decimals(each.value) for each in step.beside),
             _verdict(step.judgement),
         ]
-    relative, *beside = map(_two_decimals, contender.geometric_means())
-    yield [MEAN_ROW, "", "", relative, "", *beside, ""]
+    count, means = contender.geometric_means()
+    relative, *beside = map(_two_decimals, means)
+    yield [f"{_MEAN_ROW} {count}", "", "", relative, "", *beside, ""]
 
 
 def _verdict(judgement: Judgement) -> str:
@@ -197,8 +199,8 @@ def _notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         f"Session {session.uid} ({session.status}), {session.started_at:%Y-%m-%d %H:%M} UTC: suite "
         f"{session.suite}, profile {session.profile}, {session.repetitions} repetitions; "
         f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores.",
-        f"Threshold {options.threshold_percent:g} %. Each interval is wide enough for all "
-        f"{contender.judged_steps} to hold together with {options.confidence_percent:g} % confidence.",
+        f"Intervals of {contender.judged_steps} of {len(contender.steps)} steps, which all hold together "
+        f"with {options.confidence_percent:g} % confidence; threshold {options.threshold_percent:g} %.",
         f"History: {comparison.history}",
         *(f"no verdict: {step.step}: {step.judgement.reason}" for step in gaps),
         *map(_failure, contender.failures),
@@ -208,7 +210,8 @@ def _notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
 
 def _failure(failure: Failure) -> str:
     repetitions = ", ".join(map(str, failure.repetitions))
-    return f"{failure.status}: {failure.step}, {failure.version}, repetition {repetitions}: {failure.reason}"
+    reason = " ".join(failure.reason.split())
+    return f"{failure.status}: {failure.step}, {failure.version}, repetition {repetitions}: {reason}"
 
 
 # --- one format each
@@ -219,14 +222,14 @@ def _rich_table(contender: ContenderComparison) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     heads = _heads(contender)
     for head in heads:
         left = head in ("step", "verdict")
         table.add_column(head, justify="left" if left else "right", no_wrap=head != "step", overflow="fold")
     styles = {str(verdict): style for verdict, style in _STYLES.items()}
     for row in _rows(contender):
-        if row[0] == MEAN_ROW:
+        if row[0].startswith(_MEAN_ROW):
             table.add_section()
         *cells, verdict = row
         table.add_row(*map(Text, cells), Text(verdict, style=styles.get(verdict, "yellow")))
@@ -244,7 +247,7 @@ def _markdown(comparison: Comparison, contender: ContenderComparison) -> Iterato
         yield _markdown_row([*row[:-1], marked])
     yield ""
     for note in (_LEGEND, *_notes(comparison, contender)):
-        yield "- " + " ".join(note.split())
+        yield f"- {note}"
     yield ""
 
 
@@ -254,6 +257,7 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 def _contender_object(contender: ContenderComparison) -> dict[str, Any]:
     session = contender.session
+    count, means = contender.geometric_means()
     return {
         "contender": str(contender.contender),
         "session": {
@@ -270,7 +274,7 @@ def _contender_object(contender: ContenderComparison) -> dict[str, Any]:
             "cores": session.machine.cores,
         },
         "steps": [_step_object(step) for step in contender.steps],
-        "geometric_mean": _rounded(contender.geometric_means()[0]),
+        "geometric_mean": {"ratio": _rounded(means[0]), "steps": count},
         "failures": [vars(failure) for failure in contender.failures],
         "warnings": contender.warnings,
     }

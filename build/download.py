@@ -1,4 +1,4 @@
-"""Fetching one file: to a temporary name, checked, then renamed; never half there and never the wrong bytes."""
+"""Fetching one file: to a temporary name, checked, then renamed; never half there, never the wrong bytes."""
 
 import hashlib
 import os
@@ -79,7 +79,7 @@ def _received(url: str, file: IO[bytes], name: str, progress: Progress) -> str:
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise DownloadError(_reason(error)) from error
     if length is not None and done != length:
-        raise DownloadError(f"the connection ended after {done} of {length} bytes")
+        raise DownloadError(f"the connection ended after {done} of {length:.0f} bytes")
     return digest.hexdigest()
 
 
@@ -97,8 +97,10 @@ def _opened(url: str) -> Iterator[tuple[IO[bytes], float | None]]:
 
 
 def _reason(error: Exception) -> str:
-    """The error without urllib's wrapping: `[Errno -2] Name or service not known`, `HTTP Error 404: Not Found`."""
-    return str(getattr(error, "reason", None) or error) if not hasattr(error, "code") else str(error)
+    """The error without urllib's wrapping: `HTTP Error 404: Not Found`, `Name or service not known`."""
+    # HTTPError has a reason as well, but its code says more; URLError alone would say <urlopen error …>.
+    reason = None if hasattr(error, "code") else getattr(error, "reason", None)
+    return str(reason or error)
 
 
 def apt_addresses() -> list[str]:

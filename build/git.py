@@ -50,9 +50,9 @@ class Mirror:
         return without_credentials(self.url)
 
     def find(self, ref: str) -> Commit | None:
-        """A commit or tag that needs no network: both mean the same for ever. None when not here, or a branch.
+        """A commit or tag that is here already: both mean the same for ever, so that no network is needed.
 
-        Raises GitError when an abbreviated commit fits several.
+        None when it is not here, or is a branch. Raises GitError when an abbreviated commit fits several.
         """
         if not self.path.is_dir():
             return None
@@ -116,7 +116,10 @@ class Mirror:
 
 
 def mirror(url: str, engine: Engine, home: Home) -> Mirror:
-    """The mirror of a git source; nothing is fetched. Raises GitError for what git could take for an option."""
+    """The mirror of a git source; nothing is fetched.
+
+    Raises GitError for what git could take for an option.
+    """
     if not url or url.startswith("-"):
         raise GitError(f"'{url}' is not the address of a git repository")
     if Path(url).exists():
@@ -145,10 +148,12 @@ def archive(commit: Commit) -> Iterator[subprocess.Popen[bytes]]:
     Raises GitError when the archive ends in error.
     """
     command = [*_BASE, "--git-dir", str(commit.mirror), "archive", "--format=tar", commit.commit]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=_environment()) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=_environment()) as process:
         yield process
+        said = process.stderr.read().decode(errors="replace").strip() if process.stderr else ""
     if process.returncode != 0:
-        raise GitError(f"git archive of {commit.commit} failed", where=str(commit.mirror))
+        raise GitError(f"git archive of {commit.commit} failed", where=said[-1000:])
 
 
 # ext:: addresses run any command; a hook in the mirror has no business here.

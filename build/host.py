@@ -39,7 +39,7 @@ def compiler() -> Compiler:
         )
     # -v tells version and target in one go, where --version and -dumpmachine would be two processes.
     told = subprocess.run([command, "-v"], capture_output=True, text=True, env=_plain(), check=False).stderr
-    lines = told.splitlines()
+    lines = [line.strip() for line in told.splitlines()]
     target = next((line.removeprefix("Target: ") for line in lines if line.startswith("Target: ")), "")
     version = next((line for line in lines if " version " in line), "")
     if not target or not version:

@@ -48,7 +48,7 @@ def provide(
 
     `patches` are applied in order; `git_source` is a URL or path asked before upstream (default:
     `$TIDEMARK_GIT_POSTGRES` or `_MYSQL`); `jobs` is how many processes compile at once (default: one a core).
-    Raises a TidemarkError that says what is wrong: SourceError, RecipeError, HostError, PatchError, CompileError.
+    Raises SourceError, RecipeError, HostError, PatchError or CompileError, TidemarkErrors all.
     """
     changes = order.read_patches(patches)
     found = _find(version, home, changes, git_source)
@@ -74,11 +74,14 @@ def lookup(
 
 def _find(version: Version, home: Home, patches: tuple[Patch, ...], git_source: str | None) -> Build | None:
     order.engine_module(version.engine)
-    known = source.at_hand(version, home, git_source)
-    found = _imported(version, known, home, patches)
-    if found is not None or known is None:
-        return found
-    return store.find(home, order.order(known, patches).key, version)
+    known: list[source.Source | None] = [*source.at_hand(version, home, git_source)]
+    for candidate in known or [None]:
+        found = _imported(version, candidate, home, patches)
+        if found is None and candidate is not None:
+            found = store.find(home, order.order(candidate, patches).key, version)
+        if found is not None:
+            return found
+    return None
 
 
 def _imported(
@@ -116,10 +119,12 @@ def _compiled(wanted: Order, home: Home, progress: Progress, means: Means, lock:
             environment=_environment(wanted, home, means, scratch),
             counted=re.compile(recipe.counted.encode()),
             on_count=lambda count: task.update(count, max(count, expected)),
+            on_stage=lambda stage: task.rename(f"{wanted.version}: {stage}"),
             inherit=(lock,),
         )
         tree = _run_stages(wanted, means, scratch / "source", staging, work)
         store.write_manifest(tree, _manifest(wanted, means, work, time.monotonic() - started))
+        shutil.rmtree(scratch)  # Before publishing, which flushes what was written: this need not be.
         build = store.publish(tree, home)
     progress.note(f"{wanted.version}: compiled in {time.monotonic() - started:.0f} s: {build.prefix.name}")
     return build
@@ -152,7 +157,10 @@ def _fill(word: str, values: dict[str, str]) -> str:
 
 
 def _environment(wanted: Order, home: Home, means: Means, scratch: Path) -> dict[str, str]:
-    base = {**host.compile_environment(), **wanted.recipe.environment}
+    # Below a git checkout git would take the source for a part of it: `git apply` then silently does nothing,
+    # and makefiles that ask git for a revision get a foreign one.
+    alone = {"GIT_CEILING_DIRECTORIES": str(scratch)}
+    base = {**host.compile_environment(), **alone, **wanted.recipe.environment}
     if not _uses_ccache(wanted, means) or means.ccache is None:
         return {
             **base,

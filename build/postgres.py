@@ -33,8 +33,8 @@ PREFIX = "/usr/local/tidemark/postgres"
 # Frame pointers let perf walk stacks; -g keeps symbols and lines. Neither costs what would move a verdict.
 CFLAGS = "-O2 -fno-omit-frame-pointer -g"
 
-# The makefiles' own hook for the run path, used in place of the absolute libdir. make turns $$ into $, and the
-# makefiles put single quotes around it, so the linker gets $ORIGIN/../lib for programs and modules alike.
+# The makefiles' own hook for the run path, used in place of the absolute libdir. make turns $$ into $, and
+# the makefiles put single quotes around it, so the linker gets $ORIGIN/../lib for programs and modules alike.
 _RPATH = "rpathdir=$$ORIGIN/../lib"
 
 

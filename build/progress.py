@@ -11,7 +11,6 @@ class Task(Protocol):
     def update(self, done: float, total: float | None = None) -> None:
         """`done` of `total` units are finished; units are the caller's (seconds, targets, bytes)."""
 
-
     def rename(self, label: str) -> None:
         """What is being done now."""
 

@@ -36,7 +36,7 @@ class Recipe:
     """Added to the bare environment that compiles run in."""
 
     prefix: str
-    """The absolute install prefix that is compiled in; the finished tree is moved, and must not depend on it."""
+    """The absolute install prefix that is compiled in; the finished tree lies elsewhere and works there."""
 
     installs: tuple[str, ...]
     """Files that have to be below the prefix afterwards, or the compile has failed."""

@@ -50,12 +50,16 @@ def _filled(template: str, release: str) -> str:
     return template.format(release=release, series=".".join(parts[:2]), major=parts[0])
 
 
-@cache
-def upstream(engine: Engine, path: Path = VERSIONS) -> Upstream:
-    """Read one engine's table.
+def upstream(engine: Engine) -> Upstream:
+    """One engine's table of `versions.toml`.
 
     Raises ReleaseError when the file cannot be read, or says nothing about the engine.
     """
+    return _read(engine, VERSIONS)
+
+
+@cache
+def _read(engine: Engine, path: Path) -> Upstream:
     try:
         table = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:

@@ -53,17 +53,21 @@ def git_address(engine: Engine, given: str | None) -> str | None:
     return given or os.environ.get(f"TIDEMARK_GIT_{engine.upper()}") or None
 
 
-def at_hand(version: Version, home: Home, git_source: str | None = None) -> Source | None:
-    """The source, as far as it is known without network and without reading a tarball.
+def at_hand(version: Version, home: Home, git_source: str | None = None) -> list[Source]:
+    """What the source may be, as far as it is known without network and without reading a tarball.
 
-    Of a pinned release the digest is known even when the tarball is not here (`tarball` may not exist).
+    Of a pinned release the digest is known even when the tarball is not here (`tarball` may not exist); of a
+    git source what lies in the mirror already. Empty for a branch.
     """
+    known: list[Source] = []
     digest = pinned_digest(version, home)
     if digest is not None:
-        path = _cached_tarball(version, home)
-        return _tarball(version, "cache", path, digest)
+        known.append(_tarball(version, "cache", _cached_tarball(version, home), digest))
     address = _git_source(version, git_source)
-    return None if address is None else _git_at_hand(version, git.mirror(address, version.engine, home))
+    if address is not None:
+        commit = _git_at_hand(version, git.mirror(address, version.engine, home))
+        known += [commit] if commit else []
+    return known
 
 
 def obtain(version: Version, home: Home, progress: Progress, git_source: str | None = None) -> Source:

@@ -36,7 +36,7 @@ def folder_name(engine: str, release: str, key: str) -> str:
 
 
 def find(home: Home, key: str, version: Version | None = None) -> Build | None:
-    """The build with this key; its `version` is the given one, else that of the manifest. None when not there."""
+    """The build with this key, or None; its `version` is the given one, else that of the manifest."""
     for name in _names(home):
         if name.endswith(f"-{key[:_SHORT_KEY]}"):
             found = _read(home.builds / name)
@@ -124,9 +124,10 @@ def expected_commands(home: Home, engine: Engine, major: int) -> int | None:
 
 def _names(home: Home) -> list[str]:
     try:
-        return sorted(name for name in os.listdir(home.builds) if not name.startswith("."))
+        names = os.listdir(home.builds)  # noqa: PTH208 # names are all that is wanted
     except FileNotFoundError:
         return []
+    return sorted(name for name in names if not name.startswith("."))
 
 
 def _built_at(build: Build) -> str:

@@ -1,6 +1,7 @@
 """From a source to a tree that can be configured: unpacked, patched."""
 
 import os
+import shutil
 from pathlib import Path
 
 from build import git
@@ -22,10 +23,8 @@ def unpack(source: Source, folder: Path, work: Work) -> None:
 def apply_patches(patches: tuple[Patch, ...], folder: Path, work: Work) -> None:
     """Apply each patch as `patch -p1` would, without fuzz: what does not fit exactly is not applied.
 
-    Raises PatchError that names the patch, and the file and line of the hunk, at the first one that does not fit.
+    Raises PatchError at the first that does not fit; it names the patch, and file and line of the hunk.
     """
-    # Below a git checkout, git apply would silently skip every file outside its repository's index.
-    work.environment = {**work.environment, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
     for patch in patches:
         started = work.log.stat().st_size
         command = ["git", "apply", "--verbose", "-p1", "--whitespace=nowarn", "--", str(patch.path)]
@@ -55,6 +54,6 @@ def masquerade(ccache: str, folder: Path) -> str:
     installed; a link named like the compiler leaves no trace.
     """
     folder.mkdir()
-    for name in ("cc", "c++", "gcc", "g++", "clang", "clang++"):
+    for name in filter(shutil.which, ("cc", "c++", "gcc", "g++", "clang", "clang++")):
         (folder / name).symlink_to(ccache)
     return f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"

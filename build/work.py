@@ -39,6 +39,9 @@ class Work:
     on_count: Callable[[int], None] = lambda _: None
     """Told the number of compiler runs so far whenever it has grown."""
 
+    on_stage: Callable[[str], None] = lambda _: None
+    """Told the name of each stage when it starts."""
+
     inherit: tuple[int, ...] = ()
     """File descriptors, of locks, that the children keep open should this process be killed."""
 
@@ -49,10 +52,11 @@ class Work:
     def run(self, stage: str, command: Sequence[str], folder: Path, stdin: IO[bytes] | None = None) -> None:
         """Run one command to its end in `folder`.
 
-        Raises CompileError, with the end of the log, when it fails or cannot be started. On any way out, Ctrl-C
-        included, no process of it is left.
+        Raises CompileError, with the end of the log, when it fails or cannot be started. On any way out,
+        Ctrl-C included, no process of it is left.
         """
         started = time.monotonic()
+        self.on_stage(stage)
         with self.log.open("ab") as log, self.log.open("rb") as reading:
             log.write(f"\n=== {stage}: {' '.join(command)}\n".encode())
             log.flush()

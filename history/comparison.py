@@ -84,10 +84,14 @@ class ContenderComparison:
             and all(step.judgement.gap in (None, Gap.NO_DIRECTION) for step in self.steps)
         )
 
-    def geometric_means(self) -> tuple[float | None, ...]:
-        """Over all steps, of the judged ratio and then of those beside; None where a step has no ratio."""
-        columns = zip(*((step.judged, *step.beside) for step in self.steps), strict=True)
-        return tuple(_mean_ratio(column) for column in columns)
+    def geometric_means(self) -> tuple[int, tuple[float | None, ...]]:
+        """How many steps have a judged ratio, and over these the means of it and of the ratios beside it.
+
+        None where one of those steps has no such ratio, and everywhere when there are no such steps.
+        """
+        rows = [(step.judged, *step.beside) for step in self.steps if step.judged.value is not None]
+        columns = zip(*rows, strict=True) if rows else ((),) * (1 + len(self.steps[0].beside))
+        return len(rows), tuple(map(_mean_ratio, columns))
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,11 @@ def _compare_one(
     warnings = (
         *_session_warnings(session),
         *_build_warnings(runs),
+        *(
+            f"{run.version}, {run.step}, repetition {run.repetition}: {text}"
+            for run in runs
+            for text in run.warnings
+        ),
         *(text for step in steps for text in _step_warnings(step, session, options)),
     )
     return ContenderComparison(contender, session, steps, failures, warnings)

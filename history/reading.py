@@ -99,8 +99,13 @@ def _session(row: RowMapping, machine: Machine) -> Session:
 
 
 def _run(row: RowMapping, values: dict[str, float]) -> Run:
-    elsewhere = ("session_id", "build_id", "configuration_id", "started_at", "ended_at", "status")
-    return Run(**_without(row, *elsewhere), status=RunStatus(row["status"]), values=values)
+    elsewhere = ("session_id", "build_id", "configuration_id", "started_at", "ended_at", "status", "warnings")
+    return Run(
+        **_without(row, *elsewhere),
+        status=RunStatus(row["status"]),
+        warnings=tuple(json.loads(row["warnings"])),
+        values=values,
+    )
 
 
 def _without(row: RowMapping, *names: str) -> dict[str, Any]:

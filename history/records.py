@@ -132,6 +132,9 @@ class Run:
     values: Mapping[str, float]
     """Metric name to value in the unit of suites.measurement.METRICS."""
 
+    warnings: tuple[str, ...] = ()
+    """What makes a reader doubt the values, such as a reset that was not finished."""
+
 
 @dataclass(frozen=True)
 class Sighting:

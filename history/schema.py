@@ -36,7 +36,7 @@ configurations = _table("configurations", integers="id", texts="digest settings"
 runs = _table(
     "runs",
     integers="id session_id build_id configuration_id step_position repetition position",
-    texts="version step status failure started_at ended_at",
+    texts="version step status failure warnings started_at ended_at",
 )
 
 metrics = _table("metrics", texts="name unit better description")

@@ -253,6 +253,7 @@ def _run_row(
         "position": record.position,
         "status": record.status,
         "failure": record.failure,
+        "warnings": _json(record.measurement.warnings if record.measurement else []),
         "started_at": to_text(record.started_at),
         "ended_at": to_text(record.ended_at),
     }

@@ -17,14 +17,14 @@ from history.records import SessionStart, SessionStatus
 from history.store import Store
 from runners.machine import describe
 from runners.sweep import data_folder, measuring_alone, stoppable
-from runners.work import Request, Work, turns
+from runners.work import Request, Serve, Work, turns
 from suites.capabilities import require_engine
+from suites.engines import make_server, require_short_sockets
 from suites.generators.load import Generator
 from suites.generators.pgbench import Pgbench
 from suites.generators.sysbench import Sysbench
-from suites.postgres.server import PORT
 from suites.processes import tool
-from suites.server import ServerError, require_short
+from suites.server import ServerError
 from suites.sizing import Sizes, require_disk, sizes, this_machine
 
 BUILD_BYTES = 1_500_000_000
@@ -66,7 +66,7 @@ def run_session(request: Request, home: Home, store: Store, progress: Progress) 
         status = SessionStatus.FAILED
         try:
             with data_folder(home, f"s{uid}") as folder:
-                work = Work(request, room, generator, store, session, progress)
+                work = Work(request, room, _serving(request, room), generator, store, session, progress)
                 work.run(turns(builds, request.repetitions), folder)
                 outcome.failures = work.failures
             status = SessionStatus.FINISHED
@@ -83,7 +83,7 @@ def _check(request: Request, home: Home) -> Sizes:
     if request.suite.generator == "sysbench":
         tool("sysbench")
     tool("setpriv")
-    require_short(home.data / LONGEST_DATA_NAME / f".s.PGSQL.{PORT}")
+    require_short_sockets(home.data / LONGEST_DATA_NAME)
     room = sizes(request.suite, request.profile, this_machine())
     require_disk(home.path, room.disk_bytes + BUILD_BYTES)
     return room
@@ -113,6 +113,10 @@ def _generator(request: Request, room: Sizes, builds: Sequence[Build]) -> Genera
         postgres = [build for build in builds if build.version.engine is Engine.POSTGRES]
         return Pgbench(request.suite, room, max(postgres, key=lambda build: build.numbers))
     return Sysbench(request.suite, room, builds[0].version.engine)
+
+
+def _serving(request: Request, room: Sizes) -> Serve:
+    return lambda build, folder: make_server(build, room, request.durability, folder, request.settings)
 
 
 def _start(request: Request, uid: str, room: Sizes, generator: Generator, outcome: Outcome) -> SessionStart:

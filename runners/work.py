@@ -1,6 +1,6 @@
 """The turns of a session: one server's life each, in which a version runs every step once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,6 @@ from suites.definition import Profile, Step, Suite
 from suites.generators.load import Generator
 from suites.measurement import Measurement
 from suites.postgres.configuration import Durability
-from suites.postgres.server import PostgresServer
 from suites.server import Server
 from suites.sizing import Sizes
 from suites.step import first_work, fixed_work, run_step
@@ -64,12 +63,17 @@ def turns(builds: Sequence[Build], repetitions: int) -> list[Turn]:
     return order
 
 
+Serve = Callable[[Build, Path], Server]
+"""Names a server of a build that will live in a folder."""
+
+
 @dataclass
 class Work:
     """The turns of a session under way."""
 
     request: Request
     room: Sizes
+    serve: Serve
     generator: Generator
     store: Store
     session: int
@@ -89,7 +93,7 @@ class Work:
     def _turn(self, turn: Turn, folder: Path, task: Task) -> None:
         """One server from initdb to its end. Steps that it can no longer run are recorded as failed."""
         label = f"{turn.build.version}, repetition {turn.repetition} of {self.request.repetitions}"
-        server = PostgresServer(turn.build, self.room, self.request.durability, folder, self.request.settings)
+        server = self.serve(turn.build, folder)
         steps = self.request.steps
         try:
             task.rename(f"{label}: initdb, then loading {self.room.data_bytes / 1e6:.0f} MB")

@@ -14,6 +14,9 @@ SUITES = Path(__file__).resolve().parent
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 Option = str | int | float | bool
+# Strict, so that "5" and true are not taken for numbers; TOML has inf and nan, which are no sizes.
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Count = Annotated[int, Field(strict=True)]
 
 
 class SuiteError(TidemarkError):
@@ -28,16 +31,16 @@ class Profile(_Strict):
     """How long and how large a suite is run."""
 
     title: str
-    seconds: float = Field(gt=0)
+    seconds: Number = Field(gt=0)
     """Length of a step; what the first run of a step gets done in it is the work of all its other runs."""
-    repetitions: int = Field(ge=1)
-    data_to_memory: float = Field(gt=0)
+    repetitions: Count = Field(ge=1)
+    data_to_memory: Number = Field(gt=0)
     """Size of the loaded data as a share of the machine's memory."""
-    rows: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
+    rows: tuple[Annotated[Count, Field(gt=0)], Annotated[Count, Field(gt=0)]]
     """Least and most rows over all tables, whatever the memory."""
-    buffer_to_memory: float = Field(gt=0, le=0.8)
+    buffer_to_memory: Number = Field(gt=0, le=0.8)
     """Size of the server's buffer cache as a share of the machine's memory."""
-    settle_seconds: float = Field(ge=0)
+    settle_seconds: Number = Field(ge=0)
     """Idle time after each reset."""
 
     @model_validator(mode="after")
@@ -54,9 +57,9 @@ class Step(_Strict):
     title: str
     options: dict[str, Option] = {}
     """Handed to the load generator: `--name=value` of a sysbench script, `builtin` or `file` of pgbench."""
-    queries: float = Field(default=1, gt=0)
+    queries: Number = Field(default=1, gt=0)
     """Queries in a transaction, for generators that count transactions only."""
-    most_work_to_rows: float | None = Field(default=None, gt=0)
+    most_work_to_rows: Number | None = Field(default=None, gt=0)
     """The most transactions in the step, as a share of the loaded rows; for steps that use rows up."""
 
 
@@ -68,9 +71,9 @@ class Suite(_Strict):
     generator: Literal["sysbench", "pgbench"]
     script: str | None = None
     engines: tuple[Engine, ...] = Field(min_length=1)
-    seed: int = Field(gt=0)
-    bytes_per_row: float = Field(gt=0)
-    growth: float = Field(default=2.0, ge=1)
+    seed: Count = Field(gt=0)
+    bytes_per_row: Number = Field(gt=0)
+    growth: Number = Field(default=2.0, ge=1)
     profiles: dict[Name, Profile] = Field(min_length=1)
     steps: tuple[Step, ...] = Field(min_length=1)
     folder: Path
@@ -87,7 +90,18 @@ class Suite(_Strict):
             raise ValueError("script: sysbench needs the Lua script that holds the steps")
         if self.script is not None and not (self.folder / self.script).is_file():
             raise ValueError(f"script: there is no file {self.script} beside suite.toml")
+        if self.generator == "pgbench":
+            self._check_pgbench_options()
         return self
+
+    def _check_pgbench_options(self) -> None:
+        """pgbench takes one script per step: one of its own, or a file of the suite."""
+        for step in self.steps:
+            if step.options.keys() not in ({"builtin"}, {"file"}):
+                raise ValueError(f"steps.{step.name}.options: pgbench takes either builtin or file")
+            file = step.options.get("file")
+            if file is not None and not (self.folder / str(file)).is_file():
+                raise ValueError(f"steps.{step.name}.options.file: there is no file {file} beside suite.toml")
 
     def profile(self, name: str) -> Profile:
         """The profile called `name`. Raises SuiteError with the names that there are."""
@@ -133,7 +147,12 @@ def load_suite(name: str) -> Suite:
     file = folder / "suite.toml"
     try:
         text: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-        return Suite.model_validate({**text, "folder": folder, "digest": _digest(folder)})
+        ours = {"folder": folder, "digest": _digest(folder)}
+        for name in ours.keys() & text.keys():
+            raise SuiteError(
+                "this suite has a mistake", where=str(file), hint=f"{name}: not a key of a suite"
+            )
+        return Suite.model_validate({**text, **ours})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SuiteError("this suite is not valid TOML", where=str(file), hint=str(error)) from error
     except ValidationError as error:

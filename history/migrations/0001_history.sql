@@ -72,6 +72,7 @@ CREATE TABLE runs (
     position $integer NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('finished', 'failed', 'interrupted')),
     failure TEXT,
+    warnings TEXT NOT NULL,
     started_at TEXT NOT NULL,
     ended_at TEXT NOT NULL,
     UNIQUE (session_id, version, step, repetition)

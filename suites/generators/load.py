@@ -20,6 +20,9 @@ from suites.server import Address
 OVERTIME_SECONDS = 30
 """How long beyond its limit a load generator may take to start and to report before it is ended."""
 
+NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+"""A decimal number in a report, as a pattern: what it matches is what float() takes."""
+
 
 class LoadError(TidemarkError):
     """A load generator that failed, was killed, or printed something that cannot be read."""
@@ -33,6 +36,11 @@ class Work:
     """Time limit."""
     transactions: int | None
     """Work limit, over all threads; None when only time limits the step."""
+
+
+def whole_seconds(work: Work) -> int:
+    """The time limit as load generators take it: 0 would mean that there is none."""
+    return max(1, round(work.seconds))
 
 
 @dataclass(frozen=True)
@@ -141,7 +149,9 @@ def _read_lines(process: "subprocess.Popen[bytes]", program: str, deadline: floa
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
-            if not selector.select(max(0.0, deadline - time.monotonic())):
+            left = deadline - time.monotonic()
+            # A program that never stops printing is late too.
+            if left <= 0 or not selector.select(left):
                 raise LoadError(
                     f"{program} is not done {OVERTIME_SECONDS} s after its time limit",
                     hint="the server hangs, or the machine is far too slow for this profile",
@@ -160,7 +170,7 @@ PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
 
 def histogram_percentiles(values: Sequence[float], counts: Sequence[int]) -> dict[str, float]:
     """Percentiles of a histogram: the least bucket value that at least that share of events stays within."""
-    if not counts:
+    if not any(counts):
         return {}
     reached = np.cumsum(counts) / np.sum(counts) * 100
     places = {name: int(np.searchsorted(reached, share - 1e-9)) for name, share in PERCENTILES.items()}

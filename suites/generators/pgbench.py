@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from build.build import Build
 from suites.definition import Step, Suite
 from suites.generators.load import (
+    NUMBER,
     OVERTIME_SECONDS,
     PERCENTILES,
     Load,
@@ -20,6 +21,7 @@ from suites.generators.load import (
     Work,
     lines_of,
     run_all,
+    whole_seconds,
 )
 from suites.processes import run
 from suites.server import Address
@@ -34,12 +36,15 @@ LOGGED_TRANSACTIONS = 2_000_000
 EXPECTED_TPS = 100_000
 """For choosing the sample: no client here is faster."""
 
-_TICK = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat ([\d.]+) ms")
+_TICK = re.compile(rf"progress: ({NUMBER}) s, ({NUMBER}) tps")
 _SUMMARY = {
     "transactions": re.compile(r"number of transactions actually processed: (\d+)"),
     "failed": re.compile(r"number of failed transactions: (\d+)"),
-    "latency": re.compile(r"latency average = ([\d.]+) ms"),
-    "tps": re.compile(r"tps = ([\d.]+) \(without initial connection time\)"),
+    "latency": re.compile(rf"latency average = ({NUMBER}) ms"),
+    # The second wording is that of pgbench 13.
+    "tps": re.compile(
+        rf"tps = ({NUMBER}) \((?:without initial connection time|excluding connections establishing)\)"
+    ),
 }
 
 
@@ -108,7 +113,7 @@ class Pgbench:
     def arguments(self, address: Address, step: Step, work: Work) -> list[str]:
         """The command line of one step, without its log."""
         threads = self.sizes.threads
-        limit = f"--time={round(work.seconds)}"
+        limit = f"--time={whole_seconds(work)}"
         if work.transactions is not None:
             limit = f"--transactions={max(1, work.transactions // threads)}"
         clients = [f"--client={threads}", f"--jobs={threads}", "--protocol=prepared", "--no-vacuum"]

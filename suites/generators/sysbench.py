@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from build.version import Engine
 from suites.definition import Step, Suite
 from suites.generators.load import (
+    NUMBER,
     OVERTIME_SECONDS,
     Load,
     LoadError,
@@ -15,6 +16,7 @@ from suites.generators.load import (
     histogram_percentiles,
     lines_of,
     run_all,
+    whole_seconds,
 )
 from suites.processes import run, tool
 from suites.server import Address
@@ -26,11 +28,11 @@ LINGER_MS = 250
 LOAD_SECONDS_PER_MILLION_ROWS = 600
 """Far more than a load takes; a load that takes longer hangs."""
 
-_TICK = re.compile(r"\[ (\d+)s \] .*?qps: ([\d.]+)")
-_THREAD = re.compile(r"tidemark: thread (\d+) from ([\d.]+) to ([\d.]+)")
-_HISTOGRAM = re.compile(r"\s*([\d.]+) \|\**\s+(\d+)$")
+_TICK = re.compile(rf"\[ (\d+)s \] .*?qps: ({NUMBER})")
+_THREAD = re.compile(rf"tidemark: thread (\d+) from ({NUMBER}) to ({NUMBER})")
+_HISTOGRAM = re.compile(rf"\s*({NUMBER}) \|\**\s+(\d+)$")
 _STARTED = "Threads started!"
-_SUMMARY = re.compile(r"\s*(transactions|queries|ignored errors|total time|avg|max):\s+([\d.]+)")
+_SUMMARY = re.compile(rf"\s*(transactions|queries|ignored errors|total time|avg|max):\s+({NUMBER})")
 
 
 @dataclass
@@ -104,7 +106,7 @@ class Sysbench:
 
     def arguments(self, address: Address, step: Step, work: Work) -> list[str]:
         """The command line of one step; `--linger_ms` is left to the caller, who watches the processes."""
-        limits = [f"--time={round(work.seconds)}", f"--events={work.transactions or 0}"]
+        limits = [f"--time={whole_seconds(work)}", f"--events={work.transactions or 0}"]
         report = ["--report-interval=1", "--histogram=on", "--percentile=99"]
         options = [f"--{name}={value}" for name, value in step.options.items()]
         load = [f"--threads={self.sizes.threads}", f"--rand-seed={self.suite.seed}", "--rand-type=uniform"]

@@ -41,7 +41,7 @@ def render(
     for name in overrides:
         require_setting(build, name)
     text = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        socket_folder=socket_folder,
+        socket_folder=_quote(str(socket_folder)),
         max_connections=sizes.threads + SPARE_CONNECTIONS,
         shared_buffers=_megabytes(sizes.buffer_bytes),
         maintenance_work_mem=_megabytes(min(sizes.buffer_bytes // 4, 1024**3)),

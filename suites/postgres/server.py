@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,7 @@ class PostgresServer:
 
     def settings(self) -> Mapping[str, str]:
         """Every setting as the server sees it, with its unit in front of none: `8192 8kB` style."""
-        with self.connect() as connection:
+        with self._steering("asking for the settings"), self.connect() as connection:
             rows = connection.execute(
                 "SELECT name, setting || COALESCE(' ' || unit, '') FROM pg_settings ORDER BY name"
             )
@@ -158,15 +158,34 @@ class PostgresServer:
 
     def log_position(self) -> int:
         """Bytes of WAL inserted since initdb, as a log sequence number."""
-        with self.connect() as connection:
+        with self._steering("asking for the WAL position"), self.connect() as connection:
             return reset.wal_position(connection)
 
     def reset(self) -> Mapping[str, float]:
         """Vacuum, checkpoint, verify: see suites.postgres.reset."""
-        return reset.reset(self.connect, self.cores)
+        with self._steering("the reset"):
+            return reset.reset(self.connect, self.cores)
+
+    @contextlib.contextmanager
+    def _steering(self, what: str) -> Iterator[None]:
+        """Turn what psycopg raises, such as when the server dies under a statement, into ServerError."""
+        try:
+            yield
+        except psycopg.Error as error:
+            reason = self._death_soon() or str(error).strip()
+            raise ServerError(
+                f"{self.build.version}: {what} failed: {reason}", where=str(self.log)
+            ) from error
+
+    def _death_soon(self) -> str | None:
+        """How the postmaster ended: clients notice a moment before it is gone."""
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(2)
+        return self.death()
 
     def _create_database(self) -> None:
-        with self.connect("postgres") as connection:
+        with self._steering("making the database"), self.connect("postgres") as connection:
             row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [NAME]).fetchone()
             if row is None:
                 connection.execute(f"CREATE DATABASE {NAME}")

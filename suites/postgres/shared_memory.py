@@ -9,6 +9,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 POSIX_FOLDER = Path("/dev/shm")  # where Linux keeps them
 _POSIX_NAME = "PostgreSQL.*"
 _ID_LINE = 6  # of postmaster.pid, from 0: "key id" (src/include/utils/pidfile.h: LOCK_FILE_LINE_SHMEM_KEY)
@@ -35,7 +37,7 @@ def _system_v(data: Path) -> int | None:
 
 
 def _posix_owned_like(data: Path) -> list[Path]:
-    """Segments of the same user. Other servers of that user are told apart in `remove`: they map theirs."""
+    """Segments of the same user; `remove` spares those of that user's other servers."""
     if not data.exists():
         return []
     owner = data.stat().st_uid
@@ -52,10 +54,20 @@ def remove(segments: Segments) -> None:
     if segments.system_v is not None:
         # A segment that is gone already is what we want; ipcrm says so and fails.
         subprocess.run(["ipcrm", "-m", str(segments.system_v)], capture_output=True, check=False)
-    left = {path for path in segments.posix if path.exists()}
-    if left:
-        for path in left - _mapped():
-            path.unlink(missing_ok=True)
+    for path in segments.posix - _mapped():
+        with contextlib.suppress(OSError):
+            # A living server keeps some of its segments for later without mapping them.
+            if not _servers_of(path.stat().st_uid):
+                path.unlink()
+
+
+def _servers_of(user: int) -> bool:
+    """Whether any Postgres server of `user` lives."""
+    for process in psutil.process_iter(["name", "uids"]):
+        uids = process.info["uids"]
+        if process.info["name"] == "postgres" and uids is not None and uids.real == user:
+            return True
+    return False
 
 
 def _mapped() -> set[Path]:

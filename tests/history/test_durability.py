@@ -120,7 +120,7 @@ def test_pragmas_of_every_connection(tmp_path: Path) -> None:
 def test_a_live_process_keeps_its_session(tmp_path: Path) -> None:
     def status(store: Store, uid: str) -> SessionStatus | None:
         session = store.latest_session([], uid=uid)
-        return session and session.status
+        return None if session is None else session.status
 
     with open_store(tmp_path / "history.db") as store:
         store.start_session(session_start("mine"))

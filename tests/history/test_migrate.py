@@ -76,7 +76,9 @@ def test_a_migration_that_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> 
 
 def test_earlier_migrations_stay_when_a_later_one_fails(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    folder = numbered(tmp_path / "m", "CREATE TABLE good (n $integer);\n", "CREATE TABLE good (n $integer);\n")
+    folder = numbered(
+        tmp_path / "m", "CREATE TABLE good (n $integer);\n", "CREATE TABLE good (n $integer);\n"
+    )
     with pytest.raises(HistoryError):
         migrate_path(path, folder)
     assert "good" in tables(path)

@@ -95,7 +95,7 @@ def test_values_without_a_logarithm_give_no_interval(bad: float) -> None:
 
 
 def test_misuse_is_an_error() -> None:
-    with pytest.raises(ValueError, match="shorter|longer"):
+    with pytest.raises(ValueError, match="is shorter than"):
         ratio_interval([1.0, 1.0, 1.0], [1.0], 0.95)
     for confidence in (0.0, 1.0, 95.0):
         with pytest.raises(ValueError, match="between 0 and 1"):
@@ -113,7 +113,9 @@ def covered(rng: np.random.Generator, confidence: float, steps: int, n: int) -> 
         drift = rng.normal(0, 0.05, (steps, n))
         base = 1000 * np.exp(drift + rng.normal(0, 0.01, (steps, n)))
         contender = 900 * np.exp(drift + rng.normal(0, 0.01, (steps, n)))
-        intervals = [interval_of(list(zip(*two, strict=True)), each) for two in zip(base, contender, strict=True)]
+        intervals = [
+            interval_of(list(zip(*two, strict=True)), each) for two in zip(base, contender, strict=True)
+        ]
         hits += all(interval.low <= 0.9 <= interval.high for interval in intervals)
     return hits / sessions
 

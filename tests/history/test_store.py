@@ -156,7 +156,9 @@ def test_metrics_follow_the_code(tmp_path: Path) -> None:
         connection.exec_driver_sql("UPDATE metrics SET unit = 'furlongs' WHERE name = 'qps'")
         connection.exec_driver_sql("INSERT INTO metrics VALUES ('gone', 's', 'lower', 'no longer measured')")
     with open_store(path) as store:
-        found = {name: row for name, *row in rows(store, "SELECT name, unit, better, description FROM metrics")}
+        found = {
+            name: row for name, *row in rows(store, "SELECT name, unit, better, description FROM metrics")
+        }
     assert found.pop("gone") == ["s", "lower", "no longer measured"]
     assert found == {each.name: [each.unit, each.better, each.description] for each in METRICS.values()}
 
@@ -177,7 +179,7 @@ def test_latest_session_holds_all_versions(tmp_path: Path) -> None:
 
         def uid(*versions: str, **limits: str) -> str | None:
             session = store.latest_session([parse_version(each) for each in versions], **limits)
-            return session and session.uid
+            return None if session is None else session.uid
 
         assert uid() == "third"
         assert uid(str(NEW)) == "third"
@@ -193,6 +195,17 @@ def test_latest_session_holds_all_versions(tmp_path: Path) -> None:
             (str(NEW), "read-only", "reads"),
             (str(OLD), "write-heavy", "second"),
         ]
+
+
+def test_latest_is_by_start_not_by_order_of_writing(tmp_path: Path) -> None:
+    """A session that is brought in later, as from another machine, can have been run earlier."""
+    backwards = iter([NIGHT, NIGHT, NIGHT - timedelta(days=1), NIGHT])
+    with open_store(tmp_path / "history.db", clock=lambda: next(backwards)) as store:
+        for uid in ("newer", "older"):
+            record_steps(store, session_start(uid), {"insert": {str(NEW): [1.0]}})
+        session = store.latest_session([NEW])
+        assert session is not None
+        assert session.uid == "newer"
 
 
 def test_an_interrupted_session_ended_with_its_last_run(

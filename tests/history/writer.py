@@ -1,6 +1,6 @@
 """Records runs until it is done or killed, and says the id of each that is durable.
 
-    python -m tests.history.writer PATH UID COUNT
+python -m tests.history.writer PATH UID COUNT
 """
 
 import sys

@@ -1,0 +1,122 @@
+"""What Tidemark itself takes away from the step it measures.
+
+A step through Tidemark against the same sysbench command by hand, on one server, alternated A B B A in slices
+of a few seconds so that a drift of the machine cancels; and the CPU time of Tidemark's own process meanwhile.
+"""
+
+import os
+import subprocess
+import tempfile
+import time
+
+import psutil
+
+from benchmarks.figures import Figure, report
+from build.home import locate
+from build.make import provide
+from build.progress import Progress
+from build.version import parse_version
+from history.statistics import Interval, ratio_interval
+from runners.console import Bars, Lines
+from runners.sweep import data_folder, measuring_alone, stoppable
+from suites.definition import Step, Suite, load_suite
+from suites.generators.load import Work
+from suites.generators.sysbench import Sysbench, Transcript
+from suites.postgres.configuration import Durability
+from suites.postgres.server import PostgresServer
+from suites.sizing import sizes, this_machine
+from suites.step import run_step
+
+VERSION = parse_version("postgres@18.6")
+STEP = "update-nonindex"
+SLICE_SECONDS = 3
+LEAST_PAIRS = 10
+"""Single slices differ by several percent on a shared machine, so that mostly more are needed."""
+MOST_PAIRS = 120
+ENOUGH = 0.01
+"""Half the width of the 95 % interval at which to stop."""
+
+LEAST_RATIO = 0.99
+MOST_CPU_PERCENT = 1.0
+
+
+def main() -> int:
+    """Measure both figures on a server of their own."""
+    home = locate()
+    with (
+        stoppable(),
+        measuring_alone(home),
+        data_folder(home, f"b{os.getpid()}") as folder,
+    ):
+        notes = Lines()  # the bars are part of what is measured
+        build = provide(VERSION, home, notes)
+        suite = load_suite("write-heavy")
+        room = sizes(suite, suite.profile("smoke"), this_machine())
+        server = PostgresServer(build, room, Durability.RELAXED, folder / "1")
+        generator = Sysbench(suite, room, VERSION.engine)
+        try:
+            server.create()
+            server.start()
+            generator.load(server.address)
+            server.reset()
+            return report(_alternate(server, generator, suite, suite.select((STEP,))[0], notes))
+        finally:
+            server.destroy()
+
+
+def _alternate(
+    server: PostgresServer, generator: Sysbench, suite: Suite, step: Step, shown: Progress
+) -> list[Figure]:
+    interval: Interval | None = None
+    by_hand: list[float] = []
+    through: list[float] = []
+    shares: list[float] = []
+    for pair in range(MOST_PAIRS):
+        # A B B A: whoever goes first changes with every pair.
+        for ours in (True, False) if pair % 2 else (False, True):
+            if ours:
+                qps, share = _through_tidemark(server, generator, suite, step)
+                through.append(qps)
+                shares.append(share)
+            else:
+                by_hand.append(_by_hand(server, generator, step))
+        if len(through) >= LEAST_PAIRS:
+            interval = ratio_interval(by_hand, through, 0.95)
+            assert interval is not None  # there are enough pairs, and no slice is without a query
+            shown.note(f"{len(through)} pairs: {interval.low:.3f} to {interval.high:.3f}")
+            if (interval.high - interval.low) / 2 <= ENOUGH:
+                break
+    assert interval is not None
+    note = f"{len(through)} pairs, 95 % interval {interval.low:.4f} to {interval.high:.4f}"
+    return [
+        Figure("QPS through Tidemark / by hand", interval.estimate, "", at_least=LEAST_RATIO, note=note),
+        Figure(
+            "Tidemark's own CPU", 100 * sum(shares) / len(shares), "% of a core", at_most=MOST_CPU_PERCENT
+        ),
+    ]
+
+
+def _through_tidemark(
+    server: PostgresServer, generator: Sysbench, suite: Suite, step: Step
+) -> tuple[float, float]:
+    """QPS, and Tidemark's own CPU time as a share of the step, a progress bar on a terminal included."""
+    with Bars() as bars, bars.task("measuring", 1):
+        own = psutil.Process().cpu_times()
+        started = time.monotonic()
+        measured = run_step(server, generator, step, Work(SLICE_SECONDS, None), suite.profile("smoke"))
+        elapsed = time.monotonic() - started
+        now = psutil.Process().cpu_times()
+    return measured.values["qps"], (now.user + now.system - own.user - own.system) / elapsed
+
+
+def _by_hand(server: PostgresServer, generator: Sysbench, step: Step) -> float:
+    """QPS of the same command as a person would start it, output to a file."""
+    command = [*generator.arguments(server.address, step, Work(SLICE_SECONDS, None)), "run"]
+    with tempfile.TemporaryFile() as output:
+        subprocess.run(command, stdout=output, check=True)
+        output.seek(0)
+        transcript = Transcript()
+        for line in output.read().decode().splitlines():
+            transcript.read(line)
+    server.reset()
+    return transcript.summary["queries"] / transcript.summary["total time"]

@@ -1,0 +1,24 @@
+"""`./tidemark bench NAME`: one of our own figures, beside its target."""
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+
+from build.errors import TidemarkError
+from build.home import ROOT
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run benchmarks/NAME.py; 0 when every figure meets its target, 1 when one misses it."""
+    names = sorted(
+        path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem not in _NOT_BENCHMARKS
+    )
+    if arguments.name not in names:
+        raise TidemarkError(
+            f"there is no benchmark '{arguments.name}'", hint="there are: " + ", ".join(names)
+        )
+    benchmark: Callable[[], int] = import_module(f"benchmarks.{arguments.name}").main
+    return benchmark()
+
+
+_NOT_BENCHMARKS = {"__init__", "figures"}

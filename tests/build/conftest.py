@@ -1,0 +1,94 @@
+"""A home of its own for every test, and the stand-ins as fixtures."""
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from build import host, releases
+from build.home import Home
+from build.progress import Silent
+from tests.build.stand import Pins, Repository, Stand, Web
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def progress() -> Silent:
+    return Silent()
+
+
+@pytest.fixture
+def stand(tmp_path: Path) -> Stand:
+    return Stand(tmp_path / "stand" / "postgresql", tmp_path / "configure-runs")
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[Web]:
+    served = Web(tmp_path / "web")
+    served.root.mkdir()
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 # the base class's name
+            del format, args
+            served.asked.append(self.path)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(served.root)))
+    served.address = f"http://127.0.0.1:{server.server_address[1]}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield served
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def repository(stand: Stand) -> Repository:
+    stand.folder.mkdir(parents=True)
+    made = Repository(stand.folder, stand)
+    made.git("init", "--quiet", "--initial-branch=main")
+    return made
+
+
+@pytest.fixture
+def versions(tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> Pins:
+    """Write a versions.toml whose upstream is the test's web server, with these pins, and use it."""
+
+    def write(**pins: str) -> Path:
+        lines = [
+            f'"{release.lstrip("r").replace("_", ".")}" = "{digest}"' for release, digest in pins.items()
+        ]
+        path = tmp_path / f"versions-{len(list(tmp_path.glob('versions-*')))}.toml"
+        path.write_text(
+            f'[postgres]\ntarball = "{web.address}/up/postgresql-{{release}}.tar.bz2"\n'
+            f'git = "{tmp_path}/no-such-repository"\n'
+            'pools = ["pool/p{major}/postgresql-{major}_{release}.orig.tar.bz2"]\n'
+            "[postgres.sha256]\n" + "\n".join(lines) + "\n"
+        )
+        monkeypatch.setattr(releases, "VERSIONS", path)
+        return path
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def plain_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Nothing of the machine's own settings; its apt-get prints the file `apt-addresses`."""
+    for name in ("TIDEMARK_GIT_POSTGRES", "TIDEMARK_NO_CCACHE", "CC", "CCACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    if request.node.get_closest_marker("compile"):
+        return
+    monkeypatch.setenv("http_proxy", "")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    apt = programs / "apt-get"
+    apt.write_text(f'#!/bin/sh\ncat "{tmp_path}/apt-addresses" 2>/dev/null\n')
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    monkeypatch.setattr(host, "has_library", lambda name: False)

@@ -1,0 +1,107 @@
+"""Stand-ins: a source tree like that of Postgres that compiles in a second, its repository, a web server."""
+
+import hashlib
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from build import postgres
+
+Pins = Callable[..., Path]
+"""Writes a versions.toml with the given pins (`r18_6=digest`) and has it used; returns its path."""
+
+CONFIGURE = """#!/bin/sh
+# A stand-in for autoconf's script: PACKAGE_VERSION is where Tidemark reads the release.
+PACKAGE_VERSION='{release}'
+echo ran >>'{runs}'
+echo "configured with $*"
+"""
+
+MAKEFILE = """
+all: part.o
+part.o: part.c
+\t{before}
+\t$(CC) -c -o part.o part.c
+install: all
+\tmkdir -p $(DESTDIR)/usr/local/tidemark/postgres/bin $(DESTDIR)/usr/local/tidemark/postgres/lib
+\t{install}
+.PHONY: all install
+"""
+
+
+@dataclass
+class Stand:
+    """A source tree laid out like that of Postgres, small enough to compile in no time."""
+
+    folder: Path
+    runs: Path
+
+    def write(self, release: str = "18.99", before: str = "@true", part: str = "int part;\n") -> Path:
+        """Write the tree; `before` is a make command line that runs before each compiler run."""
+        configure = self.folder / "configure"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        configure.write_text(CONFIGURE.format(release=release, runs=self.runs))
+        configure.chmod(0o755)
+        prefix = "$(DESTDIR)/usr/local/tidemark/postgres"
+        script = f"#!/bin/sh\\necho psql of {release}\\n"
+        programs = "; ".join(
+            f"printf '{script}' >{prefix}/bin/{name}; chmod 755 {prefix}/bin/{name}"
+            for name in postgres.PROGRAMS
+        )
+        self._folder("src", before, programs, part)
+        self._folder("config", "@true", "@true", part)
+        for module in postgres.CONTRIB:
+            self._folder(f"contrib/{module}", "@true", f"cp part.o {prefix}/lib/{module}.so", part)
+        return self.folder
+
+    def _folder(self, name: str, before: str, install: str, part: str) -> None:
+        folder = self.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "Makefile").write_text(MAKEFILE.format(before=before, install=install))
+        (folder / "part.c").write_text(part)
+
+    def tarball(self, path: Path, release: str = "18.99", **kwargs: str) -> str:
+        """Pack the tree as an upstream tarball; returns its hex SHA-256."""
+        self.write(release, **kwargs)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(
+            ["tar", "-cjf", str(path), "-C", str(self.folder.parent), self.folder.name], check=True
+        )
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def times_configured(self) -> int:
+        """How often the configure script ran."""
+        return len(self.runs.read_text().splitlines()) if self.runs.exists() else 0
+
+
+@dataclass
+class Web:
+    """A web server on 127.0.0.1 that serves a folder and remembers what it was asked for."""
+
+    root: Path
+    address: str = ""
+    asked: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Repository:
+    """A git repository whose commits hold the stand-in."""
+
+    path: Path
+    stand: Stand
+
+    def git(self, *arguments: str) -> str:
+        """Run git in the work tree; returns what it says."""
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        command = ["git", "-C", str(self.path), *identity, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    def commit(self, message: str, release: str = "19devel", big: str = "") -> str:
+        """Commit the stand-in with a file that says `message`; returns the commit."""
+        self.stand.write(release)
+        (self.path / "message").write_text(message)
+        (self.path / "big").write_text(big)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", message)
+        return self.git("rev-parse", "HEAD")

@@ -1,0 +1,119 @@
+"""Git sources: the shared mirror, refs, and what must not happen."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from build import git
+from build.git import Commit, GitError
+from build.home import Home
+from build.progress import Silent
+from build.source import Source, SourceError, at_hand, obtain
+from build.version import Engine, parse_version
+from tests.build.stand import Repository
+
+
+def ask(ref: str, home: Home, repository: Repository) -> Source:
+    return obtain(parse_version(f"postgres@{ref}"), home, Silent(), str(repository.path))
+
+
+def commit_of(ref: str, home: Home, repository: Repository) -> Commit:
+    """The commit that serves as source for `ref`."""
+    found = ask(ref, home, repository).commit
+    assert found is not None
+    return found
+
+
+def test_tag_branch_and_commit_name_the_same_source(home: Home, repository: Repository) -> None:
+    commit = repository.commit("one")
+    repository.git("tag", "v1")
+    found = [ask(ref, home, repository) for ref in ("v1", "main", commit, f"git:{commit[:10]}")]
+    assert len({source.digest for source in found}) == 1
+    assert found[0].digest.startswith(f"git:{commit}:")
+    assert len(list((home.sources / "git").glob("postgres-*.git"))) == 1
+
+
+def test_a_second_commit_downloads_only_what_is_new(home: Home, repository: Repository) -> None:
+    repository.commit("one", big="x" * 200_000)
+    mirror = commit_of("main", home, repository).mirror
+    before = objects(mirror)
+    commit = repository.commit("two", big="x" * 200_000)
+    assert commit_of("main", home, repository).commit == commit
+    new = objects(mirror) - before
+    assert 0 < len(new) <= 6  # One commit, its trees and the changed file; not the big one again.
+
+
+def test_a_commit_in_the_mirror_needs_no_network(home: Home, repository: Repository) -> None:
+    commit = repository.commit("one")
+    repository.git("tag", "v1")
+    ask("main", home, repository)
+    (repository.path / ".git").rename(repository.path / "gone")
+    assert commit_of(commit, home, repository).commit == commit
+    assert commit_of("v1", home, repository).commit == commit
+    with pytest.raises(SourceError):
+        ask("main", home, repository)
+
+
+def test_a_branch_is_never_taken_from_the_mirror_alone(home: Home, repository: Repository) -> None:
+    repository.commit("one")
+    ask("main", home, repository)
+    assert at_hand(parse_version("postgres@main"), home, str(repository.path)) == []
+
+
+def test_a_branch_that_was_rewound_is_followed(home: Home, repository: Repository) -> None:
+    first = repository.commit("one")
+    repository.commit("two")
+    ask("main", home, repository)
+    repository.git("reset", "--hard", "-q", first)
+    assert commit_of("main", home, repository).commit == first
+
+
+def test_a_commit_that_no_branch_leads_to_is_had_by_its_full_name(home: Home, repository: Repository) -> None:
+    repository.commit("one")
+    lost = repository.commit("two")
+    repository.git("reset", "--hard", "-q", "HEAD~1")
+    assert commit_of(lost, home, repository).commit == lost
+
+
+def test_an_unknown_ref_is_named(home: Home, repository: Repository) -> None:
+    repository.commit("one")
+    with pytest.raises(SourceError, match="no tag, branch or commit 'nowhere'"):
+        ask("nowhere", home, repository)
+
+
+def test_the_environment_names_a_git_source(
+    home: Home, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = repository.commit("one")
+    monkeypatch.setenv("TIDEMARK_GIT_POSTGRES", str(repository.path))
+    assert obtain(parse_version("postgres@main"), home, Silent()).digest.startswith(f"git:{commit}:")
+
+
+@pytest.mark.parametrize("url", ["--upload-pack=touch x", "-u", ""])
+def test_an_address_that_git_could_take_for_an_option_is_refused(url: str, home: Home) -> None:
+    with pytest.raises(GitError, match="not the address"):
+        git.mirror(url, Engine.POSTGRES, home)
+
+
+def test_an_address_that_runs_a_command_is_refused(home: Home, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="not allowed"):
+        obtain(parse_version("postgres@main"), home, Silent(), f"ext::sh -c touch% {tmp_path}/ran")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_credentials_stay_out_of_messages_and_manifests(home: Home) -> None:
+    mirror = git.mirror("https://me:secret@git.example/pg.git", Engine.POSTGRES, home)
+    assert mirror.shown == "https://git.example/pg.git"
+
+
+def objects(mirror: Path) -> set[str]:
+    command = [
+        "git",
+        "--git-dir",
+        str(mirror),
+        "cat-file",
+        "--batch-all-objects",
+        "--batch-check=%(objectname)",
+    ]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())

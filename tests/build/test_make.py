@@ -1,0 +1,334 @@
+"""From a version to a build, on the stand-in: once, whole, or not at all."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from build import store
+from build.home import ROOT, Home
+from build.make import lookup, provide
+from build.order import PatchError
+from build.progress import Silent
+from build.version import parse_version
+from build.work import CompileError
+from tests.build.stand import Pins, Repository, Stand, Web
+
+RELEASE = parse_version("postgres@18.99")
+TARBALL = "postgresql-18.99.tar.bz2"
+
+CHILD = """
+import sys
+from pathlib import Path
+from build import host, releases
+from build.home import Home
+from build.make import provide
+from build.progress import Silent
+from build.version import parse_version
+releases.VERSIONS = Path(sys.argv[1])
+host.has_library = lambda name: False
+progress = Silent()
+build = provide(parse_version("postgres@18.99"), Home(Path(sys.argv[2])), progress, use_ccache=False)
+print(build.prefix, *progress.notes, sep="\\n")
+"""
+
+
+def child(versions: Path, home: Home) -> subprocess.Popen[str]:
+    """Another process that wants the same build."""
+    command = [sys.executable, "-c", CHILD, str(versions), str(home.path)]
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": "."}
+    )
+
+
+def written_pid(path: Path) -> int:
+    """The process id that a compile under way writes into `path`."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if path.exists() and (text := path.read_text()).endswith("\n"):
+            return int(text)
+        time.sleep(0.02)
+    raise AssertionError("the compile did not start")
+
+
+def leftovers(home: Home) -> list[Path]:
+    """What a finished or failed compile must not leave."""
+    folders = [*home.scratch.iterdir(), *home.builds.iterdir()]
+    return [path for path in folders if path.name != ".locks" and not (path / store.MANIFEST).exists()]
+
+
+def test_the_first_time_compiles_and_the_second_finds(
+    home: Home, progress: Silent, stand: Stand, versions: Pins
+) -> None:
+    versions(r18_99=stand.tarball(home.sources / TARBALL))
+    assert lookup(RELEASE, home) is None
+    first = provide(RELEASE, home, progress)
+    (home.sources / TARBALL).unlink()
+    second = provide(RELEASE, home, progress)
+    assert lookup(RELEASE, home) == first == second
+    assert stand.times_configured() == 1
+    assert first.release == "18.99"
+    assert first.prefix.parent == home.builds
+    assert first.prefix.name == f"postgres-18.99-{first.key[:12]}"
+    assert first.program("psql").exists()
+    assert progress.notes[-1].startswith("postgres@18.99: from the build cache")
+    assert leftovers(home) == []
+
+
+def test_the_manifest_says_how_the_build_came_about(
+    home: Home, progress: Silent, stand: Stand, versions: Pins
+) -> None:
+    digest = stand.tarball(home.sources / TARBALL)
+    versions(r18_99=digest)
+    build = provide(RELEASE, home, progress, use_ccache=False)
+    manifest = json.loads((build.prefix / "build.json").read_text())
+    assert manifest == build.manifest
+    assert manifest["source"] == {"kind": "cache", "location": TARBALL, "digest": f"sha256:{digest}"}
+    assert manifest["key"] == build.key
+    assert manifest["version"] == "postgres@18.99"
+    assert manifest["compile_commands"] == 6  # src, config and four contrib modules.
+    assert manifest["ccache"] is False
+    assert set(manifest["host"]) == {"os", "architecture", "glibc"}
+    assert manifest["compiler"]["target"]
+    assert manifest["seconds"]["total"] >= manifest["seconds"]["configure"]
+
+
+def test_everything_can_be_read_by_other_users(
+    home: Home, progress: Silent, stand: Stand, versions: Pins
+) -> None:
+    versions(r18_99=stand.tarball(home.sources / TARBALL))
+    before = os.umask(0o077)
+    try:
+        build = provide(RELEASE, home, progress)
+    finally:
+        os.umask(before)
+    assert all(path.stat().st_mode & 0o044 == 0o044 for path in [build.prefix, *build.prefix.rglob("*")])
+    assert all(path.stat().st_mode & 0o001 for path in [home.path, home.builds, build.prefix / "bin"])
+
+
+def test_flags_of_the_caller_do_not_leak_in(
+    home: Home, progress: Silent, stand: Stand, versions: Pins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CFLAGS", "MAKEFLAGS", "LDFLAGS"):
+        monkeypatch.setenv(name, "--no-such-flag")
+    versions(r18_99=stand.tarball(home.sources / TARBALL, before='@test -z "$$CFLAGS$$LDFLAGS"'))
+    provide(RELEASE, home, progress)
+
+
+def test_a_failed_compile_shows_30_lines_and_leaves_the_log_only(
+    home: Home, progress: Silent, stand: Stand, versions: Pins
+) -> None:
+    versions(r18_99=stand.tarball(home.sources / TARBALL, before="@seq 100; exit 3"))
+    with pytest.raises(CompileError) as caught:
+        provide(RELEASE, home, progress)
+    what, log = caught.value.what.splitlines(), Path(caught.value.where)
+    assert what[0] == "postgres@18.99: compile src failed (exit status 2); the log ends with"
+    assert len(what) == 31
+    assert "100" in what
+    assert "1" not in what
+    assert log.parent == home.logs
+    assert "\n1\n2\n" in log.read_text()
+    assert leftovers(home) == []
+    assert store.all_builds(home) == []
+
+
+def test_an_install_that_leaves_something_out_has_failed(
+    home: Home, progress: Silent, stand: Stand, versions: Pins
+) -> None:
+    stand.write()
+    module = stand.folder / "contrib/pgstattuple/Makefile"
+    module.write_text(module.read_text().replace("cp part.o", "true"))
+    home.sources.mkdir(parents=True)
+    command = ["tar", "-cjf", str(home.sources / TARBALL), "-C", str(stand.folder.parent), stand.folder.name]
+    subprocess.run(command, check=True)
+    versions()
+    with pytest.raises(CompileError, match=r"it left out lib/pgstattuple\.so"):
+        provide(RELEASE, home, progress)
+
+
+def test_patches_are_applied_and_make_another_build(
+    home: Home, progress: Silent, stand: Stand, versions: Pins, tmp_path: Path
+) -> None:
+    versions(r18_99=stand.tarball(home.sources / TARBALL))
+    patch = tmp_path / "part.patch"
+    patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1 @@\n-int part;\n+#error patched\n")
+    plain = provide(RELEASE, home, progress)
+    with pytest.raises(CompileError, match="#error patched"):
+        provide(RELEASE, home, progress, patches=[patch])
+    patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1 @@\n-int part;\n+int patched;\n")
+    patched = provide(RELEASE, home, progress, patches=[patch])
+    assert patched.key != plain.key
+    assert [entry["name"] for entry in patched.manifest["patches"]] == ["part.patch"]
+    assert lookup(RELEASE, home) == plain
+    assert lookup(RELEASE, home, patches=[patch]) == patched
+
+
+def test_a_patch_that_does_not_apply_names_file_and_hunk(
+    home: Home, progress: Silent, stand: Stand, versions: Pins, tmp_path: Path
+) -> None:
+    versions(r18_99=stand.tarball(home.sources / TARBALL))
+    patch = tmp_path / "old.patch"
+    patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1 @@\n-int other;\n+int more;\n")
+    with pytest.raises(PatchError, match=r"old\.patch does not apply: the hunk at src/part\.c:1"):
+        provide(RELEASE, home, progress, patches=[patch])
+    assert leftovers(home) == []
+
+
+def test_patches_apply_below_somebody_elses_git_checkout(
+    home: Home, progress: Silent, stand: Stand, versions: Pins, tmp_path: Path
+) -> None:
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    versions(r18_99=stand.tarball(home.sources / TARBALL))
+    patch = tmp_path / "part.patch"
+    patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1 @@\n-int part;\n+#error patched\n")
+    with pytest.raises(CompileError, match="#error patched"):
+        provide(RELEASE, home, progress, patches=[patch])
+
+
+def test_a_patch_cannot_write_outside_the_tree(
+    home: Home, progress: Silent, stand: Stand, versions: Pins, tmp_path: Path
+) -> None:
+    versions(r18_99=stand.tarball(home.sources / TARBALL))
+    patch = tmp_path / "evil.patch"
+    patch.write_text("--- /dev/null\n+++ b/../../escaped\n@@ -0,0 +1 @@\n+x\n")
+    with pytest.raises(PatchError):
+        provide(RELEASE, home, progress, patches=[patch])
+
+
+def test_two_processes_make_one_build(home: Home, stand: Stand, versions: Pins) -> None:
+    path = versions(r18_99=stand.tarball(home.sources / TARBALL, before="@sleep 0.5"))
+    both = [child(path, home), child(path, home)]
+    said = [process.communicate(timeout=60)[0].splitlines() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert said[0][0] == said[1][0]
+    assert stand.times_configured() == 1
+    assert "another process compiles the same build; waiting" in "\n".join(said[0] + said[1])
+
+
+def test_a_build_is_never_half_visible(home: Home, stand: Stand, versions: Pins) -> None:
+    path = versions(r18_99=stand.tarball(home.sources / TARBALL, before="@sleep 0.2"))
+    process = child(path, home)
+    while process.poll() is None:
+        names = list(home.builds.glob("postgres-*"))
+        assert all(
+            (name / "build.json").exists() and (name / "lib/pgstattuple.so").exists() for name in names
+        )
+        time.sleep(0.002)
+    process.communicate()
+    assert process.returncode == 0
+
+
+def test_ctrl_c_ends_the_compile_and_leaves_nothing(
+    home: Home, stand: Stand, versions: Pins, tmp_path: Path
+) -> None:
+    path = versions(
+        r18_99=stand.tarball(home.sources / TARBALL, before=f"@echo $$$$ >{tmp_path}/pid; sleep 60")
+    )
+    process = child(path, home)
+    shell = written_pid(tmp_path / "pid")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert leftovers(home) == []
+    assert not Path(f"/proc/{shell}").exists()
+
+
+def test_what_a_killed_process_left_does_not_matter(
+    home: Home, progress: Silent, stand: Stand, versions: Pins, tmp_path: Path
+) -> None:
+    # The recipe's shell is a child of make, which leads the group.
+    before = f"@test -e {tmp_path}/go || {{ echo $$PPID >{tmp_path}/pid; sleep 60; }}"
+    path = versions(r18_99=stand.tarball(home.sources / TARBALL, before=before))
+    process = child(path, home)
+    make = written_pid(tmp_path / "pid")
+    process.kill()
+    process.communicate()
+    assert leftovers(home)
+    os.killpg(make, signal.SIGKILL)
+    (tmp_path / "go").touch()
+    provide(RELEASE, home, progress)
+    assert leftovers(home) == []
+
+
+def test_two_names_of_one_commit_share_a_build(home: Home, progress: Silent, repository: Repository) -> None:
+    commit = repository.commit("one", release="19devel")
+    repository.git("tag", "v1")
+    address = str(repository.path)
+    by_branch = provide(parse_version("postgres@main"), home, progress, git_source=address)
+    by_tag = provide(parse_version("postgres@v1"), home, progress, git_source=address)
+    assert by_branch.key == by_tag.key
+    assert (str(by_branch.version), str(by_tag.version)) == ("postgres@main", "postgres@v1")
+    assert by_branch.release == "19devel"
+    assert by_branch.manifest["source"]["commit"] == commit
+    assert repository.stand.times_configured() == 1
+    assert lookup(parse_version(f"postgres@{commit}"), home, git_source=address) is not None
+    assert lookup(parse_version("postgres@main"), home, git_source=address) is None
+
+
+def test_a_release_made_from_git_is_found_again(
+    home: Home, progress: Silent, repository: Repository, versions: Pins
+) -> None:
+    versions(r18_99="0" * 64)
+    repository.commit("one", release="18.99")
+    repository.git("tag", "REL_18_99")
+    address = str(repository.path)
+    build = provide(RELEASE, home, progress, git_source=address)
+    assert build.manifest["source"]["kind"] == "git"
+    assert lookup(RELEASE, home, git_source=address) == build
+    assert lookup(RELEASE, home) is None
+
+
+def test_ccache_serves_a_second_compile_from_another_folder(
+    home: Home,
+    progress: Silent,
+    stand: Stand,
+    versions: Pins,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if subprocess.run(["ccache", "--version"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("ccache is not installed")
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "ccache"))
+    patch = tmp_path / "other.patch"
+    patch.write_text("--- /dev/null\n+++ b/note\n@@ -0,0 +1 @@\n+another key, another scratch folder\n")
+    versions(r18_99=stand.tarball(home.sources / TARBALL))
+    first = provide(RELEASE, home, Silent())
+    provide(RELEASE, home, Silent(), patches=[patch])
+    told = subprocess.run(["ccache", "--print-stats"], capture_output=True, text=True, check=True).stdout
+    stats = dict(line.split("\t") for line in told.splitlines())
+    assert first.manifest["ccache"] is True
+    assert int(stats["direct_cache_hit"]) + int(stats["preprocessed_cache_hit"]) >= 6
+
+
+def test_a_damaged_manifest_is_named(home: Home, progress: Silent, stand: Stand, versions: Pins) -> None:
+    versions(r18_99=stand.tarball(home.sources / TARBALL))
+    build = provide(RELEASE, home, progress)
+    (build.prefix / "build.json").write_text("{")
+    with pytest.raises(store.StoreError, match=r"build\.json"):
+        lookup(RELEASE, home)
+
+
+def test_a_build_that_somebody_began_to_delete_is_made_again(
+    home: Home, progress: Silent, stand: Stand, versions: Pins
+) -> None:
+    versions(r18_99=stand.tarball(home.sources / TARBALL))
+    build = provide(RELEASE, home, progress)
+    (build.prefix / "build.json").unlink()
+    assert provide(RELEASE, home, progress).program("psql").exists()
+    assert stand.times_configured() == 2
+
+
+def test_all_builds_are_listed_in_order(
+    home: Home, progress: Silent, stand: Stand, versions: Pins, web: Web
+) -> None:
+    for release in ("18.99", "17.5", "18.100"):
+        stand.tarball(home.sources / f"postgresql-{release}.tar.bz2", release)
+    versions()
+    for release in ("18.99", "17.5", "18.100"):
+        provide(parse_version(f"postgres@{release}"), home, progress)
+    assert [build.release for build in store.all_builds(home)] == ["17.5", "18.99", "18.100"]
+    assert not web.asked

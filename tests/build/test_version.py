@@ -1,0 +1,76 @@
+"""What counts as a version."""
+
+import string
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from build.version import Engine, Version, VersionError, parse_version, release_numbers
+
+ENGINES = st.sampled_from(list(Engine))
+NUMBERS = st.lists(st.integers(0, 99), min_size=2, max_size=3)
+WORDS = st.text(string.ascii_letters + string.digits, min_size=1, max_size=12)
+
+
+@given(ENGINES, NUMBERS)
+def test_a_release_survives_writing_and_reading(engine: Engine, numbers: list[int]) -> None:
+    release = ".".join(map(str, numbers))
+    version = parse_version(f"{engine}@{release}")
+    assert version == Version(engine, release)
+    assert parse_version(str(version)) == version
+    assert version.is_release
+    assert release_numbers(release) == tuple(numbers)
+
+
+@given(ENGINES, st.lists(WORDS, min_size=1, max_size=3), st.booleans())
+def test_a_git_ref_survives_writing_and_reading(engine: Engine, words: list[str], marked: bool) -> None:
+    ref = "/".join(words)
+    version = parse_version(f"{engine}@{'git:' if marked else ''}{ref}")
+    assert parse_version(str(version)) == version
+    assert not version.is_release
+    assert version.git_ref == ref
+
+
+@given(st.text() | st.builds("{}@{}".format, ENGINES, st.text(string.printable)))
+def test_whatever_is_typed_is_a_version_or_refused(text: str) -> None:
+    with suppress(VersionError):
+        version = parse_version(text)
+        assert str(version) == text
+        assert not version.git_ref.startswith(("-", "/", "."))
+        assert ".." not in version.git_ref
+        assert not set(version.git_ref) & set(" $`;&|<>()'\"\\*?[~^:\n\t\0")
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [
+        "$(touch x)", "`id`", "--upload-pack=x", "-x", "git:--upload-pack=x", "..", "../x", "a..b", "a//b",
+        "a/", "/etc", "x.lock", "a b", "a\nb", "a~1", "a^", "a:b", "ext::sh", "", "git:", "a@{1}", "☃",
+    ],
+)  # fmt: skip
+def test_a_nasty_ref_is_refused(ref: str) -> None:
+    with pytest.raises(VersionError):
+        parse_version(f"postgres@{ref}")
+
+
+@pytest.mark.parametrize("text", ["", "postgres", "postgres@", "@18.6", "oracle@23", "Postgres@18.6"])
+def test_what_is_not_engine_at_ref_is_refused(text: str) -> None:
+    with pytest.raises(VersionError) as caught:
+        parse_version(text)
+    assert caught.value.hint
+
+
+def test_a_release_has_the_tag_that_upstream_gives_it() -> None:
+    assert parse_version("postgres@18.6").git_ref == "REL_18_6"
+    assert parse_version("mysql@9.7.2").git_ref == "mysql-9.7.2"
+
+
+def test_releases_order_by_number() -> None:
+    assert sorted(["18.6", "9.7.2", "18.10", "19devel"], key=release_numbers) == [
+        "9.7.2",
+        "18.6",
+        "18.10",
+        "19devel",
+    ]

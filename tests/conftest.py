@@ -1,0 +1,171 @@
+"""What tests of real servers share: folders that the server user can reach, a Home, and compiled builds.
+
+A folder made here is checked when it goes: no process may work below it, and no shared memory that appeared
+while it was there may be left without an owner. Builds come from the build cache of `build.home.locate()`
+(`$TIDEMARK_HOME`); the two of the demo are compiled when they are not there, older ones are skipped.
+"""
+
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from build.build import Build
+from build.errors import TidemarkError
+from build.home import Home, locate
+from build.make import lookup, provide
+from build.progress import Silent
+from build.version import parse_version
+from suites.processes import run
+
+POSTGRES_18 = "postgres@18.6"
+POSTGRES_17 = "postgres@17.11"
+POSTGRES_15 = "postgres@15.18"
+POSTGRES_13 = "postgres@13.23"
+
+MEMORY_PATIENCE = 3.0
+"""Seconds for which orphaned memory may be seen: a server that somebody else runs may just be ending."""
+
+
+def pytest_report_header() -> list[str]:
+    """Which servers and which sysbench the real-server tests meet."""
+    found = {text: _cached(text) for text in (POSTGRES_18, POSTGRES_17, POSTGRES_15, POSTGRES_13)}
+    known = [f"{text} ({build.prefix.name if build else 'not cached'})" for text, build in found.items()]
+    try:
+        sysbench = run(["sysbench", "--version"], what="sysbench --version").strip()
+    except (OSError, TidemarkError):
+        sysbench = "sysbench is not installed"
+    return [f"servers: {', '.join(known)}", f"load generator: {sysbench}"]
+
+
+def _cached(version: str) -> Build | None:
+    with contextlib.suppress(TidemarkError):
+        return lookup(parse_version(version), locate())
+    return None
+
+
+# --- folders
+
+
+@pytest.fixture(scope="session")
+def server_folders() -> Callable[[], AbstractContextManager[Path]]:
+    """Makes folders as `server_folder` is one, for fixtures that live longer than a test."""
+    return _server_folder
+
+
+@pytest.fixture
+def server_folder() -> Iterator[Path]:
+    """A folder with a short path that every user can reach; pytest's tmp_path is 0700.
+
+    Fails the test when, at its end, processes work below it or shared memory is left.
+    """
+    with _server_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    """A Home of its own, of the kind of `server_folder`, that shares the build cache and the sources."""
+    shared = locate()
+    with _server_folder() as folder:
+        for real in (shared.builds, shared.sources, shared.ccache):
+            real.mkdir(parents=True, exist_ok=True)
+            (folder / real.name).symlink_to(real)
+        yield Home(folder)
+
+
+@contextlib.contextmanager
+def _server_folder() -> Iterator[Path]:
+    before = _orphans()
+    folder = Path(tempfile.mkdtemp(prefix="tmt-", dir="/tmp"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        strays = [(process, process.cmdline()) for process in _working_below(folder)]
+        for process, _ in strays:
+            process.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+    assert not strays, f"processes were left below {folder}: {strays}"
+    memory = _lasting_orphans(before)
+    assert not memory, f"shared memory was left by servers below {folder}: {sorted(memory)}"
+
+
+def _working_below(folder: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if Path(process.cwd()).is_relative_to(folder):
+                found.append(process)
+    return found
+
+
+def _lasting_orphans(before: set[str]) -> set[str]:
+    """Orphans that were not there before and do not go away."""
+    deadline = time.monotonic() + MEMORY_PATIENCE
+    while (left := _orphans() - before) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left
+
+
+def _orphans() -> set[str]:
+    """Shared memory of the kinds that Postgres uses, attached by nobody."""
+    return _orphans_of_system_v() | _orphans_of_posix()
+
+
+def _orphans_of_system_v() -> set[str]:
+    """Columns of /proc/sysvipc/shm: key shmid perms size cpid lpid nattch (ipc/shm.c)."""
+    rows = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
+    return {f"System V {row[1]}" for row in rows if row[6] == "0" and not psutil.pid_exists(int(row[4]))}
+
+
+def _orphans_of_posix() -> set[str]:
+    """While any server lives, segments that nobody maps may be its: Postgres pins some for later."""
+    names = {str(path) for path in Path("/dev/shm").glob("PostgreSQL.*")}
+    if not names or any(process.name() == "postgres" for process in psutil.process_iter(["name"])):
+        return set()
+    return names
+
+
+# --- builds
+
+
+def _provided(version: str) -> Build:
+    return provide(parse_version(version), locate(), Silent())
+
+
+def _provided_if_cached(version: str) -> Build:
+    build = _cached(version)
+    if build is None:
+        pytest.skip(f"{version} is not in the build cache: ./tidemark build {version}")
+    return build
+
+
+@pytest.fixture(scope="session")
+def postgres_18() -> Build:
+    """The contender of the demo; compiled when it is not in the cache."""
+    return _provided(POSTGRES_18)
+
+
+@pytest.fixture(scope="session")
+def postgres_17() -> Build:
+    """The base of the demo; compiled when it is not in the cache."""
+    return _provided(POSTGRES_17)
+
+
+@pytest.fixture(scope="session")
+def postgres_15() -> Build:
+    """For tests over a range of versions: the first with statistics in shared memory. Skips when not cached."""
+    return _provided_if_cached(POSTGRES_15)
+
+
+@pytest.fixture(scope="session")
+def postgres_13() -> Build:
+    """For tests over a range of versions: the oldest that is supported. Skips when not cached."""
+    return _provided_if_cached(POSTGRES_13)

@@ -1,0 +1,81 @@
+"""The same migrations and queries on a Postgres server that Tidemark compiled itself."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine
+
+import compare as program
+from build.build import Build
+from history.database import HistoryError, RecordError
+from history.records import SessionStatus
+from history.store import Store, open_store
+from suites.postgres.configuration import Durability
+from suites.postgres.server import NAME, PORT, PostgresServer
+from suites.sizing import Sizes
+from tests.history.handmade import record_steps, run_record, session_start
+
+OLD, NEW = "postgres@17.11", "postgres@18.6"
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture(scope="module")
+def url(server_folders: Callable[[], AbstractContextManager[Path]], postgres_18: Build) -> Iterator[str]:
+    """The URL of a running server's database."""
+    small = Sizes(1, 1, 1, 128 * 1024**2, 1024**3, 1, 1, 1)
+    with server_folders() as folder:
+        server = PostgresServer(postgres_18, small, Durability.FULL, folder / "1")
+        try:
+            server.create()
+            server.start()
+            yield f"postgresql+psycopg://{NAME}@/{NAME}?host={server.address.socket_folder}&port={PORT}"
+        finally:
+            server.destroy()
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP SCHEMA public CASCADE")
+        connection.exec_driver_sql("CREATE SCHEMA public")
+    engine.dispose()
+    with open_store(url) as store:
+        yield store
+
+
+def test_recorded_and_compared(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rates = {"insert": {OLD: [1000.0, 1010.0, 990.0], NEW: [900.0, 909.0, 891.0]}}
+    session = record_steps(store, session_start(), rates)
+    assert len(store.runs(session)) == 6
+    assert [each.version for each in store.sightings()] == [OLD, NEW]
+    assert program.main([OLD, NEW, "--history", url]) == 1
+    assert "regression" in capsys.readouterr().out
+    with store._database.reading() as connection:
+        ratios = connection.exec_driver_sql("SELECT relative_qps FROM relative_qps").scalars().all()
+    assert sorted(ratios) == pytest.approx([0.9] * 3 + [1 / 0.9] * 3)
+
+
+def test_a_record_that_fails_leaves_nothing(store: Store) -> None:
+    session = store.start_session(session_start())
+    store.record_run(session, run_record(per_second=(1.0, 2.0)))
+    with pytest.raises(RecordError):
+        store.record_run(session, run_record(key="another build"))
+    with store._database.reading() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM builds").scalar() == 1
+    store.finish_session(session, SessionStatus.FINISHED)
+
+
+def test_opening_again_and_newer_and_foreign(store: Store, url: str) -> None:
+    open_store(url).close()
+    with store._database.writing() as connection:
+        connection.exec_driver_sql("INSERT INTO schema_migrations VALUES (999, 'future', 'now')")
+    with pytest.raises(HistoryError, match="newer Tidemark"):
+        open_store(url)
+    with store._database.writing() as connection:
+        connection.exec_driver_sql("ALTER TABLE schema_migrations RENAME TO pictures")
+    with pytest.raises(HistoryError, match="not Tidemark's"):
+        open_store(url)

@@ -1,0 +1,27 @@
+"""Expected texts in tests/golden/suites/.
+
+After a wanted change rewrite them, and read the difference before it is committed:
+
+    TIDEMARK_REWRITE_GOLDENS=1 .venv/bin/python -m pytest tests/suites
+
+The captures of sysbench and pgbench among them are inputs: tests/suites/record.py records them anew.
+"""
+
+import os
+
+from build.home import ROOT
+
+GOLDEN = ROOT / "tests/golden/suites"
+
+
+def require_golden(name: str, text: str) -> None:
+    """Fail unless the golden file `name` holds `text`."""
+    path = GOLDEN / name
+    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def lines(name: str) -> list[str]:
+    """The lines of a capture."""
+    return (GOLDEN / name).read_text(encoding="utf-8").splitlines()

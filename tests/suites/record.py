@@ -1,0 +1,97 @@
+"""Records what sysbench and pgbench really print, as fixtures in tests/golden/suites/.
+
+    .venv/bin/python -m tests.suites.record
+
+Needs postgres 18.6 and 13.23 in the build cache. Afterwards rewrite what is expected of the captures
+(`TIDEMARK_REWRITE_GOLDENS=1 .venv/bin/python -m pytest tests/suites`) and read the difference.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from build.build import Build
+from build.home import ROOT, locate
+from build.make import provide
+from build.progress import Silent
+from build.version import Engine, parse_version
+from suites.definition import load_suite
+from suites.generators.load import Work
+from suites.generators.pgbench import Pgbench
+from suites.generators.sysbench import Sysbench
+from suites.postgres.server import PostgresServer
+from tests.suites.servers import running, small
+
+GOLDEN = ROOT / "tests/golden/suites"
+FAILING_SQL = """BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT abalance FROM pgbench_accounts WHERE aid = 1;
+UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = 1;
+COMMIT;
+"""
+
+
+@contextmanager
+def server(version: str) -> Iterator[tuple[PostgresServer, Build]]:
+    build = provide(parse_version(version), locate(), Silent())
+    with tempfile.TemporaryDirectory(prefix="tmt-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with running(build, folder, small(rows=100_000, threads=2)) as started:
+            yield started, build
+
+
+def capture(name: str, argv: list[str], meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Keep what `argv` prints, while `meanwhile` happens."""
+    with (GOLDEN / name).open("wb") as file:
+        process = subprocess.Popen(argv, stdout=file, stderr=subprocess.STDOUT)
+        meanwhile()
+        print(f"{name}: exit status {process.wait()}", file=sys.stderr)
+
+
+def record_sysbench() -> None:
+    with server("postgres@18.6") as (started, _):
+        generator = Sysbench(load_suite("write-heavy"), small(rows=10_000, threads=2), Engine.POSTGRES)
+        generator.load(started.address)
+        (step,) = generator.suite.select(("update-index",))
+
+        def kill() -> None:
+            time.sleep(1.5)
+            started._process.kill()  # type: ignore[union-attr]
+
+        argv = [*generator.arguments(started.address, step, Work(3, None)), "--linger_ms=250", "run"]
+        capture("sysbench-update-index.txt", argv)
+        capture("sysbench-no-table.txt", [*argv[:-1], "--tables=2", "run"])
+        capture("sysbench-server-killed.txt", argv, kill)
+
+
+def record_pgbench(version: str, major: int) -> None:
+    with server(version) as (started, build):
+        generator = Pgbench(load_suite("pgbench"), small(rows=100_000, threads=2), build)
+        generator.load(started.address)
+        (step,) = generator.suite.select(("tpcb-like",))
+        capture(f"pgbench-{major}.txt", generator.arguments(started.address, step, Work(3, None)))
+        if major >= 15:
+            record_failures(generator, started)
+
+
+def record_failures(generator: Pgbench, started: PostgresServer) -> None:
+    """Serialization failures: pgbench 15 and later count them and go on."""
+    with tempfile.TemporaryDirectory() as name:
+        script = Path(name, "failing.sql")
+        script.write_text(FAILING_SQL)
+        argv = generator.arguments(started.address, generator.suite.steps[0], Work(1, 60))[:-1]
+        log = ["--log", f"--log-prefix={name}/log", "--latency-limit=1000"]
+        capture("pgbench-failures.txt", [*argv, *log, f"--file={script}"])
+        lines = [line for file in sorted(Path(name).glob("log.*")) for line in file.open()]
+        (GOLDEN / "pgbench-failures.log").write_text("".join(lines))
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    record_sysbench()
+    for major, wanted in ((18, "postgres@18.6"), (13, "postgres@13.23")):
+        record_pgbench(wanted, major)

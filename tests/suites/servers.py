@@ -1,0 +1,57 @@
+"""Small servers for tests: sizes that suit any machine, and a server for the length of a block."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from build.build import Build
+from suites.postgres.configuration import Durability
+from suites.postgres.server import PostgresServer
+from suites.sizing import Sizes
+
+MIB = 1024**2
+
+
+def small(rows: int = 2000, tables: int = 1, threads: int = 1) -> Sizes:
+    """Sizes of a server that starts at once."""
+    data = rows * tables * 300
+    return Sizes(threads, tables, rows, 64 * MIB, 256 * MIB, data, 3 * data, workers=2)
+
+
+@contextlib.contextmanager
+def running(
+    build: Build,
+    folder: Path,
+    room: Sizes | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> Iterator[PostgresServer]:
+    """A server that answers, in a new folder `pg` below `folder`; destroyed however the block ends."""
+    server = PostgresServer(build, room or small(), Durability.RELAXED, folder / "pg", overrides)
+    try:
+        server.create()
+        server.start()
+        yield server
+    finally:
+        server.destroy()
+
+
+def ask(server: PostgresServer, question: str) -> list[tuple[Any, ...]]:
+    """The rows of one SQL statement; none for a statement without a result."""
+    with server.connect() as connection:
+        cursor = connection.execute(question)
+        return cursor.fetchall() if cursor.description else []
+
+
+def value(server: PostgresServer, question: str) -> Any:
+    """The only value that `question` yields."""
+    ((only,),) = ask(server, question)
+    return only
+
+
+def tree(server: PostgresServer) -> list[psutil.Process]:
+    """The postmaster and all its processes."""
+    root = psutil.Process(server.pid)
+    return [root, *root.children(recursive=True)]

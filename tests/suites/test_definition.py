@@ -1,0 +1,226 @@
+"""Suites as data: the shipped ones, those of a folder of one's own, and files with a mistake."""
+
+from pathlib import Path
+
+import pytest
+
+from suites.definition import SuiteError, load_suite, suite_names
+
+ORDER = [
+    "update-inlist",
+    "update-index",
+    "update-nonindex",
+    "update-one",
+    "update-zipf",
+    "write-only",
+    "read-write-10",
+    "read-write-100",
+    "delete",
+    "insert",
+]
+
+SUITE = """
+name = "mine"
+title = "Mine"
+generator = "sysbench"
+script = "mine.lua"
+engines = ["postgres"]
+seed = 7
+bytes_per_row = 100
+
+[profiles.smoke]
+title = "short"
+seconds = 1
+repetitions = 1
+data_to_memory = 0.1
+rows = [10, 20]
+buffer_to_memory = 0.1
+settle_seconds = 0
+
+[[steps]]
+name = "first"
+title = "First"
+options = { workload = "first" }
+
+[[steps]]
+name = "second"
+title = "Second"
+options = { file = "x.sql" }
+"""
+
+
+def write(folder: Path, *changes: tuple[str, str]) -> Path:
+    """A folder with SUITE, each change made in it."""
+    text = SUITE
+    for old, new in changes:
+        assert text.count(old) == 1, f"{old!r} does not name one place of the suite"
+        text = text.replace(old, new)
+    (folder / "suite.toml").write_text(text)
+    (folder / "mine.lua").write_text("-- nothing\n")
+    return folder
+
+
+def mistake(folder: Path) -> SuiteError:
+    with pytest.raises(SuiteError) as caught:
+        load_suite(str(folder))
+    return caught.value
+
+
+# --- what is shipped
+
+
+@pytest.mark.parametrize("name", ["write-heavy", "pgbench"])
+def test_the_shipped_suites_load(name: str) -> None:
+    suite = load_suite(name)
+    assert suite.name == name
+    assert set(suite.profiles) == {"smoke", "short", "long"}
+    assert suite.folder == suite_names()[name]
+
+
+def test_no_other_suite_is_shipped_unseen() -> None:
+    assert set(suite_names()) == {"write-heavy", "pgbench"}
+
+
+def test_the_ten_steps_come_in_the_order_of_the_method() -> None:
+    suite = load_suite("write-heavy")
+    assert [step.name for step in suite.steps] == ORDER
+    ranges = [step.options.get("range_size") for step in suite.select(("read-write-10", "read-write-100"))]
+    assert ranges == [10, 100]
+    bounded = {step.name: step.most_work_to_rows for step in suite.steps if step.most_work_to_rows}
+    assert bounded == {"delete": 0.5}
+    assert suite.profile("long").seconds == 7200
+    assert suite.profile("long").data_to_memory > 1
+
+
+def test_selected_steps_keep_the_order_of_the_suite() -> None:
+    suite = load_suite("write-heavy")
+    assert [step.name for step in suite.select(("insert", "update-one"))] == ["update-one", "insert"]
+    assert suite.select(()) == suite.steps
+
+
+# --- what is not there
+
+
+def test_an_unknown_suite_says_which_there_are() -> None:
+    with pytest.raises(SuiteError) as caught:
+        load_suite("reads")
+    assert str(caught.value) == (
+        "there is no suite 'reads'\n"
+        "  to do: the suites are: pgbench, write-heavy; or give the path of a folder with a suite.toml"
+    )
+
+
+def test_a_folder_without_a_suite(tmp_path: Path) -> None:
+    assert f"there is no suite '{tmp_path}'" in str(mistake(tmp_path))
+
+
+def test_an_unknown_profile_says_which_there_are() -> None:
+    with pytest.raises(SuiteError) as caught:
+        load_suite("pgbench").profile("huge")
+    assert caught.value.what == "suite pgbench has no profile 'huge'"
+    assert caught.value.where.endswith("pgbench/suite.toml")
+    assert caught.value.hint == "its profiles are: smoke, short, long"
+
+
+def test_an_unknown_step_says_which_there_are() -> None:
+    with pytest.raises(SuiteError) as caught:
+        load_suite("write-heavy").select(("insert", "upsert"))
+    assert caught.value.what == "suite write-heavy has no step 'upsert'"
+    assert caught.value.hint == "its steps are: " + ", ".join(ORDER)
+
+
+# --- mistakes
+
+PGBENCH = ('generator = "sysbench"\nscript = "mine.lua"', 'generator = "pgbench"')
+MISTAKES = [
+    ("seed = 7", 'seed = 7\ncolour = "red"', "colour: Extra inputs are not permitted"),
+    ("seed = 7", 'seed = 7\ndigest = "ab"', "digest: not a key of a suite"),
+    ("repetitions = 1", "repetitions = 1\nthreads = 8", "profiles.smoke.threads: Extra inputs"),
+    ('title = "First"', 'title = "First"\nweight = 2', "steps.0.weight: Extra inputs"),
+    ("seed = 7", "", "seed: Field required"),
+    ("seed = 7", 'seed = "7"', "seed: Input should be a valid integer"),
+    ("seed = 7", "seed = 0", "seed: Input should be greater than 0"),
+    ("seconds = 1", 'seconds = "long"', "profiles.smoke.seconds: Input should be a valid number"),
+    ("seconds = 1", "seconds = true", "profiles.smoke.seconds: Input should be a valid number"),
+    ("seconds = 1", "seconds = 0", "profiles.smoke.seconds: Input should be greater than 0"),
+    ("seconds = 1", "seconds = inf", "profiles.smoke.seconds: Input should be a finite number"),
+    ("bytes_per_row = 100", "bytes_per_row = nan", "bytes_per_row: Input should be a finite number"),
+    ("repetitions = 1", "repetitions = 1.5", "profiles.smoke.repetitions: Input should be a valid integer"),
+    ("buffer_to_memory = 0.1", "buffer_to_memory = 0.9", "profiles.smoke.buffer_to_memory: Input should be"),
+    ("[10, 20]", "[20, 10]", "profiles.smoke: rows = [least, most]: least is larger than most"),
+    ("[10, 20]", "[0, 20]", "profiles.smoke.rows.0: Input should be greater than 0"),
+    ("[10, 20]", "[10]", "profiles.smoke.rows.1: Field required"),
+    ("[profiles.smoke]", '[profiles."Smoke test"]', "profiles.Smoke test.[key]: String should match"),
+    ('"mine"', '"My suite"', "name: String should match pattern"),
+    ('name = "first"', 'name = "First!"', "steps.0.name: String should match pattern"),
+    ('name = "second"', 'name = "first"', "steps: two steps are called first"),
+    ('["postgres"]', '["oracle"]', "engines.0: Input should be 'postgres' or 'mysql'"),
+    ('["postgres"]', "[]", "engines: Tuple should have at least 1 item"),
+    ('"sysbench"', '"hammerdb"', "generator: Input should be 'sysbench' or 'pgbench'"),
+    ('"mine.lua"', '"other.lua"', "script: there is no file other.lua beside suite.toml"),
+    ('script = "mine.lua"\n', "", "script: sysbench needs the Lua script that holds the steps"),
+    ("workload", "[1]", "this suite is not valid TOML"),
+    ("seed = 7", "seed =", "Invalid value (at line 7"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "said"), MISTAKES)
+def test_a_mistake_is_refused_with_file_key_and_reason(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    error = mistake(write(tmp_path, (old, new)))
+    assert error.where == str(tmp_path / "suite.toml")
+    assert said in str(error)
+    assert "\n" not in error.hint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('{ workload = "first" }', '{ workload = "first" }', "steps.first.options: pgbench takes either"),
+        ('{ workload = "first" }', "{}", "steps.first.options: pgbench takes either builtin or file"),
+        (
+            '{ workload = "first" }',
+            '{ builtin = "select-only" }',
+            "steps.second.options.file: there is no file x.sql beside suite.toml",
+        ),
+    ],
+)
+def test_a_step_that_pgbench_could_not_run(tmp_path: Path, old: str, new: str, said: str) -> None:
+    error = mistake(write(tmp_path, PGBENCH, (old, new)))
+    assert said in error.hint
+
+
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
+    (tmp_path / "suite.toml").write_bytes(b'name = "\xff"')
+    assert mistake(tmp_path).where == str(tmp_path / "suite.toml")
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    hint = mistake(write(tmp_path, ("seed = 7", "seed = -1"), ("seconds = 1", "seconds = -1"))).hint
+    assert "seed: " in hint
+    assert "profiles.smoke.seconds: " in hint
+
+
+# --- a suite of one's own
+
+
+def test_a_folder_of_ones_own_is_a_suite(tmp_path: Path) -> None:
+    suite = load_suite(str(write(tmp_path)))
+    assert [step.name for step in suite.steps] == ["first", "second"]
+    assert suite.folder == tmp_path
+
+
+def test_the_digest_follows_every_file(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    (folder / "data").mkdir()
+    (folder / "data/x.sql").write_text("SELECT 1;")
+    seen = [load_suite(str(folder)).digest]
+    assert load_suite(str(folder)).digest == seen[0]
+    for path, text in [("suite.toml", SUITE + "\n"), ("mine.lua", ""), ("data/x.sql", "SELECT 2;")]:
+        (folder / path).write_text(text)
+        seen.append(load_suite(str(folder)).digest)
+    (folder / "data/x.sql").rename(folder / "data/y.sql")
+    seen.append(load_suite(str(folder)).digest)
+    assert len(set(seen)) == 5
+    assert all(len(digest) == 64 for digest in seen)

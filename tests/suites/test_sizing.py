@@ -1,0 +1,109 @@
+"""Sizes from the machine: bounds and directions for any machine, and the machines of the studies by name."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suites.definition import Profile, Suite, load_suite
+from suites.sizing import DiskSpaceError, Machine, require_disk, sizes, this_machine
+
+GIB = 1024**3
+SUITES = [load_suite(name) for name in ("write-heavy", "pgbench")]
+
+machines = st.builds(Machine, st.integers(1, 1024), st.integers(GIB // 4, 8192 * GIB))
+cases = st.sampled_from([(suite, profile) for suite in SUITES for profile in suite.profiles.values()])
+
+
+@given(cases, machines)
+def test_sizes_of_any_machine(case: tuple[Suite, Profile], machine: Machine) -> None:
+    suite, profile = case
+    room = sizes(suite, profile, machine)
+    rows = room.tables * room.rows_per_table
+    assert 1 <= room.threads <= machine.cores
+    assert 1 <= room.tables <= room.threads
+    assert 1 <= room.workers <= machine.cores
+    assert rows <= profile.rows[1]
+    assert rows > profile.rows[0] - room.tables, "only the division by tables may fall below the least"
+    assert room.data_bytes == int(rows * suite.bytes_per_row)
+    assert room.disk_bytes >= room.data_bytes * suite.growth - 1
+    assert room.buffer_bytes <= max(machine.memory_bytes * profile.buffer_to_memory, 128 * 1024**2)
+    assert 2 * GIB <= room.wal_limit_bytes <= 64 * GIB
+
+
+@given(cases, machines)
+def test_data_is_the_wanted_share_of_memory(case: tuple[Suite, Profile], machine: Machine) -> None:
+    suite, profile = case
+    room = sizes(suite, profile, machine)
+    wanted = machine.memory_bytes * profile.data_to_memory / suite.bytes_per_row
+    rows = room.tables * room.rows_per_table
+    if profile.rows[0] <= wanted <= profile.rows[1]:
+        assert wanted - room.tables - 1 <= rows <= wanted
+
+
+@given(cases, machines, st.integers(0, 1024 * GIB))
+def test_more_memory_never_means_less(case: tuple[Suite, Profile], machine: Machine, more: int) -> None:
+    suite, profile = case
+    small = sizes(suite, profile, machine)
+    large = sizes(suite, profile, Machine(machine.cores, machine.memory_bytes + more))
+    for name in ("rows_per_table", "buffer_bytes", "wal_limit_bytes", "data_bytes", "disk_bytes"):
+        assert getattr(large, name) >= getattr(small, name), name
+    assert (large.threads, large.tables, large.workers) == (small.threads, small.tables, small.workers)
+
+
+@given(cases, st.integers(1, 1024), st.integers(0, 64))
+def test_more_cores_never_mean_fewer_threads(
+    case: tuple[Suite, Profile], cores: int, more: int
+) -> None:
+    few, many = (sizes(*case, Machine(count, 64 * GIB)) for count in (cores, cores + more))
+    assert few.threads <= many.threads
+    assert few.tables <= many.tables
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "tables"),
+    [(1, 1, 1), (2, 1, 1), (4, 1, 1), (5, 4, 1), (8, 6, 1), (12, 10, 2), (48, 40, 8), (96, 80, 16)],
+)
+def test_threads_and_tables_of_known_machines(cores: int, threads: int, tables: int) -> None:
+    suite = load_suite("write-heavy")
+    room = sizes(suite, suite.profile("short"), Machine(cores, 128 * GIB))
+    assert (room.threads, room.tables) == (threads, tables)
+
+
+def test_smoke_on_a_laptop() -> None:
+    suite = load_suite("write-heavy")
+    room = sizes(suite, suite.profile("smoke"), Machine(2, 24 * GIB))
+    assert (room.threads, room.tables, room.workers) == (1, 1, 1)
+    assert room.rows_per_table == int(24 * GIB * 0.001 / 260) == 99_114
+    assert room.buffer_bytes == int(24 * GIB * 0.02)
+    assert room.wal_limit_bytes == 6 * GIB
+
+
+def test_the_long_profile_on_the_machine_of_the_study() -> None:
+    suite = load_suite("write-heavy")
+    room = sizes(suite, suite.profile("long"), Machine(48, 128 * GIB))
+    assert room.data_bytes == pytest.approx(256 * GIB, rel=1e-6)
+    assert room.buffer_bytes == 32 * GIB
+    assert room.wal_limit_bytes == 32 * GIB
+    assert room.disk_bytes == pytest.approx(3 * 256 * GIB + 32 * GIB, rel=1e-6)
+
+
+def test_this_machine_is_described() -> None:
+    machine = this_machine()
+    assert machine.cores >= 1
+    assert machine.memory_bytes > GIB // 4
+
+
+def test_too_little_disk_says_how_much_and_where(tmp_path: Path) -> None:
+    folder = tmp_path / "not" / "there yet"
+    free = shutil.disk_usage(tmp_path).free
+    require_disk(folder, free // 2)
+    with pytest.raises(DiskSpaceError) as caught:
+        require_disk(folder, 10**18)
+    assert caught.value.what.startswith("too little disk: 1000000000.0 GB needed, ")
+    assert caught.value.what.endswith(" GB free")
+    assert caught.value.where == str(folder)
+    assert "smaller profile" in caught.value.hint
+    assert not folder.exists()

@@ -1,0 +1,384 @@
+"""compare.py: outcomes, exit codes, refusals, and its output in every format.
+
+The expected outputs lie in tests/golden/compare/. After a wanted change of an output rewrite them, and read
+the difference before it is committed:
+
+    TIDEMARK_REWRITE_GOLDENS=1 .venv/bin/python -m pytest tests/test_compare.py
+"""
+
+import csv
+import io
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import compare as program
+from build.home import ROOT
+from build.version import parse_version
+from compare import CompareOptions, Comparison, Verdict, compare, exit_code
+from history.comparison import BESIDE, ComparisonError
+from history.judging import Gap
+from history.records import RunStatus, SessionStatus
+from history.store import Store, open_store
+from suites.measurement import METRICS, Measurement
+from tests.history.handmade import NIGHT, record_steps, run_record, session_start
+
+GOLDEN = ROOT / "tests/golden/compare"
+BASE, CONTENDER = "postgres@17.11", "postgres@18.6"
+
+REGRESSION, IMPROVEMENT = Verdict.REGRESSION, Verdict.IMPROVEMENT
+UNCHANGED, INCONCLUSIVE = Verdict.UNCHANGED, Verdict.INCONCLUSIVE
+
+
+# --- a history by hand, with one step for each outcome
+
+
+def values_of(qps: float, cost: float) -> dict[str, float]:
+    """A run whose costs per query are `cost` times those of the base."""
+    return {
+        "qps": qps,
+        "server_cpu_us_per_op": 80 * cost,
+        "server_cs_per_op": 2.5 * cost,
+        "server_written_kb_per_op": 6.4 * cost,
+        "wal_bytes_per_op": 410 * cost,
+        "latency_p99_ms": 3.2 * cost,
+        "qps_cv": 0.12,
+        "transactions": 1000.0,
+    }
+
+
+# step -> QPS of base, of contender, and the contender's costs; 0 is a failed run.
+NIGHT_RUNS: Mapping[str, tuple[list[float], list[float], float]] = {
+    "update-inlist": ([4210, 4190, 4200], [4205, 4195, 4200], 1.0),
+    "update-index": ([21000, 21100, 20950], [25200, 25340, 25120], 0.85),
+    "update-nonindex": ([24000, 24100, 23900], [20400, 20460, 20330], 1.18),
+    "update-one": ([6100, 7400, 5600], [7000, 5500, 7200], 1.01),
+    "update-zipf": ([22000, 22050, 21980], [22100, 0, 22040], 1.0),
+    "read-write-range100": ([900, 905, 902], [0, 0, 0], 1.0),
+    "delete": ([18000, 18030, 17980], [26500, 26540, 26470], 1.0),
+    "insert": ([31000, 31050, 30900], [], 1.0),
+}
+
+
+def record_step(store: Store, session: int, step_position: int, step: str) -> None:
+    *both, cost = NIGHT_RUNS[step]
+    for version, costs, rates in zip((BASE, CONTENDER), (1.0, cost), both, strict=True):
+        for repetition, qps in enumerate(rates, start=1):
+            record = run_record(
+                values_of(qps, costs),
+                version=version,
+                step=step,
+                step_position=step_position,
+                repetition=repetition,
+                position=step_position * 10 + repetition,
+                failure=None if qps else "the server stopped: could not write to file 'pg_wal'",
+            )
+            store.record_run(session, record)
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> Path:
+    """A history with one interrupted session."""
+    path = tmp_path / "history.db"
+    with open_store(path, clock=lambda: NIGHT) as store:
+        session = store.start_session(session_start("20260301-0200-db1"))
+        for step_position, step in enumerate(NIGHT_RUNS, start=1):
+            record_step(store, session, step_position, step)
+        store.finish_session(session, SessionStatus.INTERRUPTED)
+    return path
+
+
+def compared(path: Path, base: str = BASE, contender: str = CONTENDER, **options: object) -> Comparison:
+    with open_store(path) as store:
+        chosen = replace(CompareOptions(), **options)  # type: ignore[arg-type]
+        return compare(store, parse_version(base), [parse_version(contender)], chosen)
+
+
+def test_one_step_for_each_outcome(night: Path) -> None:
+    (contender,) = compared(night).contenders
+    said = {step.step: step.judgement.verdict or step.judgement.gap for step in contender.steps}
+    assert said == {
+        "update-inlist": UNCHANGED,
+        "update-index": IMPROVEMENT,
+        "update-nonindex": REGRESSION,
+        "update-one": INCONCLUSIVE,
+        "update-zipf": Gap.TOO_FEW,
+        "read-write-range100": Gap.FAILED,
+        "delete": IMPROVEMENT,
+        "insert": Gap.MISSING,
+    }
+    assert contender.judged_steps == 5
+    by_name = {step.step: step.judgement for step in contender.steps}
+    assert by_name["update-zipf"].reason == "2 paired repetitions: a verdict needs 3, run 1 more"
+    assert any("delete: no cost per query changed" in text for text in contender.warnings)
+    assert [each.repetitions for each in contender.failures] == [(2,), (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("terminal.txt", []),
+        ("markdown.md", ["--format", "markdown"]),
+        ("json.json", ["--format", "json"]),
+        ("csv.csv", ["--format", "csv"]),
+        ("latency.txt", ["--metric", "latency_p99_ms", "--threshold", "5", "--confidence", "90"]),
+        ("transactions.txt", ["--metric", "transactions", "--step", "update-index"]),
+    ],
+)
+def test_output(
+    name: str,
+    arguments: list[str],
+    night: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(night.parent)
+    program.main([BASE, CONTENDER, "--history", night.name, *arguments])
+    output = capsys.readouterr()
+    assert output.err == ""
+    golden = GOLDEN / name
+    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
+        golden.write_text(output.out, encoding="utf-8")
+    assert output.out == golden.read_text(encoding="utf-8")
+
+
+def test_the_table_fits_a_hundred_columns(night: Path) -> None:
+    from rich.console import Console
+
+    wide, narrow = io.StringIO(), io.StringIO()
+    for file, width in ((wide, 200), (narrow, 100)):
+        program.render_terminal(compared(night), Console(file=file, width=width))
+    rows = [
+        [line.rstrip() for line in file.getvalue().splitlines() if line.startswith(tuple(NIGHT_RUNS))]
+        for file in (wide, narrow)
+    ]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == len(NIGHT_RUNS)
+
+
+def test_json_and_csv_hold_absolute_values_with_units(
+    night: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = json.loads(program.render_json(compared(night)))
+    step = whole["contenders"][0]["steps"][1]
+    assert set(step["metrics"]) == {"qps", *BESIDE}
+    assert step["metrics"]["server_cpu_us_per_op"] == {
+        "unit": "µs/query",
+        "better": "lower",
+        "base": 80.0,
+        "contender": 68.0,
+        "ratio": 0.85,
+    }
+    lines = list(csv.DictReader(io.StringIO(program.render_csv(compared(night)))))
+    assert len(lines) == len(NIGHT_RUNS) * (1 + len(BESIDE))
+    (line,) = [row for row in lines if row["step"] == "update-index" and row["metric"] == "wal_bytes_per_op"]
+    assert (line["base_value"], line["unit"], line["ratio"]) == ("410.0", "bytes/query", "0.85")
+
+
+# --- exit codes
+
+CALM, SLOWER, NOISY = [1000.0, 1001.0, 999.0], [900.0, 901.0, 899.0], [1000.0, 1200.0, 850.0]
+Steps = dict[str, tuple[list[float], list[float]]]
+
+
+@pytest.mark.parametrize(
+    ("steps", "status", "code"),
+    [
+        ({"insert": (CALM, CALM)}, SessionStatus.FINISHED, 0),
+        ({"insert": (SLOWER, CALM)}, SessionStatus.FINISHED, 0),
+        ({"insert": (CALM, SLOWER)}, SessionStatus.FINISHED, 1),
+        ({"insert": (CALM, SLOWER), "delete": (CALM, NOISY)}, SessionStatus.FINISHED, 1),
+        ({"insert": (CALM, SLOWER), "delete": (CALM, [])}, SessionStatus.INTERRUPTED, 1),
+        ({"insert": (CALM, NOISY)}, SessionStatus.FINISHED, 2),
+        ({"insert": (CALM, CALM[:2])}, SessionStatus.FINISHED, 2),
+        ({"insert": (CALM, CALM), "delete": (CALM, [])}, SessionStatus.FINISHED, 2),
+        ({"insert": (CALM, CALM), "delete": (CALM, [0.0] * 3)}, SessionStatus.FINISHED, 2),
+        ({"insert": ([*CALM, 1000.0], [*CALM, 0.0])}, SessionStatus.FINISHED, 2),
+        ({"insert": (CALM, CALM)}, SessionStatus.INTERRUPTED, 2),
+        ({"insert": (CALM, CALM)}, SessionStatus.FAILED, 2),
+        ({"insert": (CALM, CALM)}, None, 2),
+    ],
+)
+def test_exit_code(tmp_path: Path, steps: Steps, status: SessionStatus | None, code: int) -> None:
+    path = tmp_path / "history.db"
+    with open_store(path) as store:
+        rates = {step: {BASE: old, CONTENDER: new} for step, (old, new) in steps.items()}
+        record_steps(store, session_start(), rates, status)
+    assert exit_code(compared(path)) == code
+    assert program.main([BASE, CONTENDER, "--history", str(path), "--format", "json"]) == code
+
+
+def test_a_missing_repetition_is_not_clean(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with open_store(path) as store:
+        record_steps(store, session_start(repetitions=4), {"insert": {BASE: CALM, CONTENDER: CALM}})
+    comparison = compared(path)
+    assert comparison.verdicts() == (UNCHANGED,)
+    assert comparison.contenders[0].warnings == ("insert: judged from 3 of 4 repetitions",)
+    assert exit_code(comparison) == 2
+
+
+def test_a_metric_without_direction_is_not_judged(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with open_store(path) as store:
+        session = store.start_session(session_start())
+        for version in (BASE, CONTENDER):
+            for repetition in (1, 2, 3):
+                values = {"qps": 1.0, "transactions": 5.0, "errors": 0.0}
+                record = run_record(values, version=version, repetition=repetition)
+                store.record_run(session, record)
+        store.finish_session(session, SessionStatus.FINISHED)
+    undirected = compared(path, metric="transactions")
+    assert undirected.contenders[0].steps[0].judgement.gap is Gap.NO_DIRECTION
+    assert exit_code(undirected) == 0
+    for metric, gap in (("errors", Gap.NO_RATIO), ("tps", Gap.MISSING)):
+        comparison = compared(path, metric=metric)
+        assert comparison.contenders[0].steps[0].judgement.gap is gap
+        assert exit_code(comparison) == 2
+
+
+# --- which session, which pairs
+
+
+def test_base_and_contender_come_from_one_session(tmp_path: Path) -> None:
+    """The base of a later night, on a machine that has become slower, is not compared with."""
+    path = tmp_path / "history.db"
+    with open_store(path) as store:
+        record_steps(store, session_start("together"), {"insert": {BASE: CALM, CONTENDER: CALM}})
+        record_steps(store, session_start("base alone"), {"insert": {BASE: SLOWER}})
+    comparison = compared(path)
+    assert comparison.contenders[0].session.uid == "together"
+    assert comparison.verdicts() == (UNCHANGED,)
+
+
+def test_repetitions_are_paired_by_number(tmp_path: Path) -> None:
+    """A drift that base and contender share cancels, and only in pairs."""
+    path = tmp_path / "history.db"
+    drifting = [1000.0, 800.0, 1300.0]
+    with open_store(path) as store:
+        slower = [rate * 0.9 for rate in drifting]
+        record_steps(store, session_start(), {"insert": {BASE: drifting, CONTENDER: slower}})
+    assert compared(path).verdicts() == (REGRESSION,)
+
+
+def test_intervals_widen_with_the_number_of_steps(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with open_store(path) as store:
+        one = {BASE: CALM, CONTENDER: NOISY}
+        record_steps(store, session_start(), {"insert": one, "delete": one})
+    (both,) = compared(path).contenders
+    (single,) = compared(path, steps=("delete",)).contenders
+    assert [step.step for step in single.steps] == ["delete"]
+    wide, narrow = both.steps[1].judgement.interval, single.steps[0].judgement.interval
+    assert wide is not None
+    assert narrow is not None
+    assert wide.estimate == narrow.estimate
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_same_binaries_are_pointed_out(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with open_store(path) as store:
+        session = store.start_session(session_start(repetitions=1))
+        for version in (BASE, CONTENDER):
+            store.record_run(session, run_record(version=version, key="same"))
+        store.finish_session(session, SessionStatus.FINISHED)
+    warnings = compared(path).contenders[0].warnings
+    assert warnings == ("base and contender are the same build: every difference is noise",)
+
+
+def test_an_interrupted_run_is_not_compared(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with open_store(path) as store:
+        session = record_steps(store, session_start(), {"insert": {BASE: CALM, CONTENDER: CALM[:2]}}, None)
+        cut_short = run_record(version=CONTENDER, repetition=3, position=9)
+        measured = Measurement({"qps": 1.0}, ())
+        store.record_run(session, replace(cut_short, status=RunStatus.INTERRUPTED, measurement=measured))
+        store.finish_session(session, SessionStatus.FINISHED)
+    (contender,) = compared(path).contenders
+    assert contender.steps[0].judgement.gap is Gap.TOO_FEW
+    assert [(each.status, each.reason) for each in contender.failures] == [
+        (RunStatus.INTERRUPTED, "no reason recorded")
+    ]
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            [BASE, "postgres@16.1"],
+            ["no session holds both", BASE, "2026-03-01 02:00", "./tidemark run --suite"],
+        ),
+        ([BASE, CONTENDER, "--suite", "reads"], ["suite reads", "--suite reads --profile short"]),
+        ([BASE, CONTENDER, "--session", "nope"], ["session nope"]),
+        ([BASE, CONTENDER, "--step", "scan"], ["has no step scan", "update-inlist, update-index"]),
+        ([BASE, BASE], ["its own contender"]),
+    ],
+)
+def test_what_is_not_there(
+    arguments: list[str], said: list[str], night: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert program.main([*arguments, "--history", str(night)]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    for text in said:
+        assert text in output.err
+
+
+def test_looking_creates_no_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "history.db"
+    assert program.main([BASE, CONTENDER, "--history", str(path)]) == 2
+    assert "no history" in capsys.readouterr().err
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [BASE],
+        ["postgres", CONTENDER],
+        [BASE, CONTENDER, "--metric", "furlongs"],
+        [BASE, CONTENDER, "--confidence", "100"],
+        [BASE, CONTENDER, "--threshold", "-1"],
+        [BASE, CONTENDER, "--threshold", "much"],
+    ],
+)
+def test_bad_arguments_exit_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        program.main(arguments)
+    assert leaving.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_unknown_metric_from_code(night: Path) -> None:
+    with pytest.raises(ComparisonError, match="unknown metric"):
+        compared(night, metric="furlongs")
+    assert "furlongs" not in METRICS
+
+
+# --- the program as a shell runs it
+
+
+@pytest.mark.parametrize("call", [lambda path: [str(path)], lambda path: ["sh", str(path)]])
+def test_a_shell_hands_over_to_the_launcher(tmp_path: Path, call: Callable[[Path], list[str]]) -> None:
+    copy = tmp_path / "a folder" / "compare.py"
+    copy.parent.mkdir()
+    copy.write_bytes((ROOT / "compare.py").read_bytes())
+    copy.chmod(0o755)
+    launcher = copy.with_name("tidemark")
+    launcher.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')
+    launcher.chmod(0o755)
+    done = subprocess.run([*call(copy), BASE, "a b"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (7, f"compare\n{BASE}\na b\n", "")
+
+
+def test_it_may_be_executed() -> None:
+    assert os.access(ROOT / "compare.py", os.X_OK)
