@@ -63,7 +63,7 @@ def _compile_both(build: Build, home: Home, folder: Path, shown: Progress) -> tu
     fresh = provide(VERSION, empty, shown, use_ccache=False)
     ours = time.monotonic() - started
     shown.note("the same by hand")
-    tarball = home.sources / fresh.manifest["source"]["file"]
+    tarball = home.sources / fresh.manifest["source"]["location"]
     started = time.monotonic()
     _bare(fresh, tarball, folder / "bare")
     return ours, time.monotonic() - started

@@ -13,7 +13,7 @@ from suites.definition import load_suite
 from suites.generators.load import LoadError, Work
 from suites.generators.pgbench import Pgbench, Transcript, _latencies
 from suites.server import Address
-from tests.suites.golden import GOLDEN, lines, require_golden
+from tests.suites.golden import lines, require_golden
 from tests.suites.servers import small
 from tests.suites.test_configuration import build_of
 
@@ -159,7 +159,7 @@ def test_fixed_work_is_shared_among_the_clients() -> None:
     assert "--time=1" in arguments(Work(0.2, None))
 
 
-def test_the_captures_are_those_of_the_versions_that_they_are_named_after() -> None:
-    for major in (13, 18):
-        said = (GOLDEN / f"pgbench-{major}.txt").read_text()
-        assert f"pgbench ({major}." in said or major == 13
+def test_the_captures_are_of_two_wordings() -> None:
+    """pgbench 13 does not say its version; its summary is worded as none since 14 words it."""
+    assert any(line.startswith("pgbench (18.") for line in lines("pgbench-18.txt"))
+    assert any("excluding connections establishing" in line for line in lines("pgbench-13.txt"))

@@ -1,0 +1,257 @@
+"""What goes wrong in a session, on real servers: a clear message, nothing left behind, everything kept."""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from build.build import Build
+from build.home import ROOT, Home
+from runners.cli import main, parser
+from runners.commands.run import main as run_main
+
+pytestmark = pytest.mark.server
+
+VERSION = "postgres@18.6"
+STEPS = ("update-index", "update-one", "insert")
+PATIENCE = 60.0
+
+
+def arguments(home: Home, *more: str, steps: tuple[str, ...] = STEPS) -> list[str]:
+    """A session of some seconds: three steps of two seconds each on one version."""
+    chosen = [word for step in steps for word in ("--step", step)]
+    return ["run", *chosen, "--seconds", "2", "--repetitions", "1", *more, VERSION]
+
+
+def start_session(home: Home, *more: str) -> "subprocess.Popen[str]":
+    """The session as a program of its own, as a person would have it."""
+    environment = {**os.environ, "TIDEMARK_HOME": str(home.path), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-P", "-m", "runners", *arguments(home, *more)]
+    pipes = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdout=pipes, stderr=pipes, text=True, cwd="/")
+
+
+def finish(session: "subprocess.Popen[str]") -> tuple[int, str]:
+    """Exit code, and everything it said."""
+    try:
+        out, err = session.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        session.kill()
+        raise
+    return session.returncode, out + err
+
+
+def rows(home: Home, query: str) -> list[tuple[object, ...]]:
+    connection = sqlite3.connect(home.history)
+    try:
+        return list(connection.execute(query))
+    finally:
+        connection.close()
+
+
+def statuses(home: Home) -> dict[object, object]:
+    return {row[0]: row[1] for row in rows(home, "SELECT step, status FROM runs ORDER BY position")}
+
+
+def below(session: "subprocess.Popen[str]", name: str) -> list[psutil.Process]:
+    """Processes called `name` that the session started."""
+    try:
+        children = psutil.Process(session.pid).children(recursive=True)
+        return [child for child in children if child.name() == name]
+    except psutil.Error:
+        return []
+
+
+def wait_for(what: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < deadline, "what was waited for did not happen"
+        time.sleep(0.02)
+
+
+def in_the_middle_of_a_step(session: "subprocess.Popen[str]") -> None:
+    """Wait until a step has put its load on for half a second."""
+
+    def running() -> bool:
+        return any("run" in process.cmdline() for process in below(session, "sysbench"))
+
+    wait_for(running)
+    time.sleep(0.5)
+
+
+def postmaster(session: "subprocess.Popen[str]") -> psutil.Process:
+    (process,) = [each for each in below(session, "postgres") if each.ppid() == session.pid]
+    return process
+
+
+def nothing_left(home: Home) -> None:
+    """The fixture `home` checks processes and shared memory when it ends; here it is the data."""
+    assert not home.data.exists() or not list(home.data.iterdir())
+
+
+@pytest.mark.parametrize("victim", ["postmaster", "backend"])
+def test_a_server_killed_in_a_step_fails_that_step_only(home: Home, postgres_18: Build, victim: str) -> None:
+    with start_session(home) as session:
+        in_the_middle_of_a_step(session)
+        process = postmaster(session)
+        if victim == "backend":
+            process = next(each for each in process.children() if "tidemark" in " ".join(each.cmdline()))
+        process.kill()
+        code, said = finish(session)
+    assert code == 2
+    assert "died during update-index" in said
+    assert "the end of its log" in said
+    assert statuses(home) == {"update-index": "failed", "update-one": "finished", "insert": "finished"}
+    nothing_left(home)
+
+
+def test_a_load_generator_killed_in_a_step_fails_that_step_only(home: Home, postgres_18: Build) -> None:
+    with start_session(home) as session:
+        in_the_middle_of_a_step(session)
+        below(session, "sysbench")[0].kill()
+        code, said = finish(session)
+    assert code == 2
+    assert "sysbench was killed by signal 9" in said
+    assert statuses(home) == {"update-index": "failed", "update-one": "finished", "insert": "finished"}
+    nothing_left(home)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ctrl_c_at_any_moment(home: Home, postgres_18: Build, seed: int) -> None:
+    """Twice, because people press it twice. The moments are spread over the whole session."""
+    moment = random.Random(seed).uniform(seed, seed + 1.5) + 0.6
+    with start_session(home) as session:
+        time.sleep(moment)
+        session.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+        session.send_signal(signal.SIGINT)
+        code, said = finish(session)
+    assert code == 130, said
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    assert rows(home, "SELECT DISTINCT status FROM sessions") in ([("interrupted",)], [])
+    assert set(statuses(home).values()) <= {"finished"}
+    nothing_left(home)
+
+
+def test_sigterm_is_an_interrupt_too(home: Home, postgres_18: Build) -> None:
+    with start_session(home) as session:
+        in_the_middle_of_a_step(session)
+        session.terminate()
+        code, _ = finish(session)
+    assert code == 130
+    nothing_left(home)
+
+
+def test_tidemark_killed_leaves_no_server_and_the_next_session_cleans_up(
+    home: Home, postgres_18: Build
+) -> None:
+    with start_session(home) as session:
+        wait_for(lambda: home.history.exists() and statuses_or_none(home))
+        in_the_middle_of_a_step(session)
+        server = postmaster(session)
+        session.kill()
+        session.communicate()
+    wait_for(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
+    assert list(home.data.iterdir())
+    with start_session(home) as session:
+        code, said = finish(session)
+    assert code == 0, said
+    assert rows(home, "SELECT status FROM sessions ORDER BY id") == [("interrupted",), ("finished",)]
+    kept = rows(home, "SELECT step, status FROM runs WHERE session_id = 1")
+    assert ("update-index", "finished") in kept
+    nothing_left(home)
+
+
+def statuses_or_none(home: Home) -> object:
+    try:
+        return statuses(home)
+    except sqlite3.Error:
+        return None
+
+
+def test_a_second_measurement_at_once_is_refused(home: Home, postgres_18: Build) -> None:
+    with start_session(home) as session:
+        in_the_middle_of_a_step(session)
+        with start_session(home) as second:
+            code, said = finish(second)
+        assert (code, "another measurement is running" in said) == (2, True)
+        assert finish(session)[0] == 0
+
+
+def test_a_version_that_cannot_be_built_does_not_stop_the_others(home: Home, postgres_18: Build) -> None:
+    with start_session(home, "postgres@99.9") as session:
+        code, said = finish(session)
+    assert code == 2
+    assert "postgres@99.9 is left out" in said
+    assert rows(home, "SELECT DISTINCT version, status FROM runs") == [(VERSION, "finished")]
+    (options,) = rows(home, "SELECT options FROM sessions")
+    assert "postgres@99.9" in json.loads(str(options[0]))["not_built"]
+
+
+def test_too_little_disk_is_said_before_anything_is_done(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(home.path))
+    monkeypatch.setattr("suites.sizing.shutil.disk_usage", lambda path: _Usage())
+    assert main(arguments(home)) == 2
+    said = capsys.readouterr().err
+    assert "too little disk" in said
+    assert str(home.path) in said
+    nothing_left(home)
+
+
+class _Usage:
+    free = 1_000_000
+
+
+def test_a_socket_path_that_is_too_long(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(home.path / ("long" * 25)))
+    assert main(arguments(home)) == 2
+    assert "a Unix socket takes 107" in capsys.readouterr().err
+
+
+def test_sysbench_missing(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(home.path))
+    monkeypatch.setenv("PATH", str(home.path))
+    assert main(arguments(home)) == 2
+    said = capsys.readouterr().err
+    assert "sysbench is not installed" in said
+    assert "./tidemark setup" in said
+
+
+def test_interrupt_handlers_are_put_back(
+    home: Home, postgres_18: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(home.path))
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    assert run_main(parser().parse_args(arguments(home, steps=("insert",)))) == 0
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+
+
+def test_a_folder_in_the_way_of_the_server_user_is_named(home: Home, postgres_18: Build) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root drops to another user")
+    private = Path(home.path / "private")
+    private.mkdir(mode=0o700)
+    inner = Home(private / "home")
+    inner.path.mkdir()
+    (inner.path / "builds").symlink_to(home.builds)
+    (inner.path / "sources").symlink_to(home.sources)
+    with start_session(inner) as session:
+        code, said = finish(session)
+    assert code == 2
+    assert f"chmod o+x {private}" in said
