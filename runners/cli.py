@@ -107,6 +107,6 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
-    if seconds < 1:
+    if not 1 <= seconds < float("inf"):  # not even nan is
         raise argparse.ArgumentTypeError("must be a number of seconds from 1")
     return seconds

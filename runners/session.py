@@ -23,7 +23,7 @@ from suites.engines import make_server, require_short_sockets
 from suites.generators.load import Generator
 from suites.generators.pgbench import Pgbench
 from suites.generators.sysbench import Sysbench
-from suites.processes import tool
+from suites.processes import require_reachable, tool
 from suites.server import ServerError
 from suites.sizing import Sizes, require_disk, sizes, this_machine
 
@@ -41,7 +41,7 @@ class Outcome:
     uid: str = ""
     not_built: dict[Version, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
-    """One line per failed run."""
+    """What failed and why, each reason once."""
 
     @property
     def whole(self) -> bool:
@@ -84,6 +84,8 @@ def _check(request: Request, home: Home) -> Sizes:
         tool("sysbench")
     tool("setpriv")
     require_short_sockets(home.data / LONGEST_DATA_NAME)
+    home.path.mkdir(parents=True, exist_ok=True)
+    require_reachable(home.path)
     room = sizes(request.suite, request.profile, this_machine())
     require_disk(home.path, room.disk_bytes + BUILD_BYTES)
     return room

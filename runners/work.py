@@ -79,7 +79,7 @@ class Work:
     session: int
     progress: Progress
     failures: list[str] = field(default_factory=list)
-    """One line per failed run."""
+    """What failed and why, each reason once."""
     _position: int = 0
     _transactions: dict[str, int] = field(default_factory=dict)
     """Step to the transactions of its first finished run: the work of all later ones."""
@@ -98,6 +98,8 @@ class Work:
         try:
             task.rename(f"{label}: initdb, then loading {self.room.data_bytes / 1e6:.0f} MB")
             settings, broken = self._bring_up(server)
+            if broken:
+                self._fail(f"{label}: all steps", broken)
             for place, step in enumerate(steps, start=1):
                 task.rename(f"{label}: {step.name} ({place} of {len(steps)})")
                 self._position += 1
@@ -105,7 +107,7 @@ class Work:
                 if broken is None:
                     broken = self._step(slot, server)
                 else:
-                    self._record_failure(slot, broken, _now())
+                    self._record(slot, RunStatus.FAILED, broken, _now(), None)
                 task.update(self._position)
         finally:
             server.destroy()
@@ -130,18 +132,21 @@ class Work:
         try:
             measurement = run_step(server, self.generator, slot.step, work, self.request.profile)
         except TidemarkError as error:
-            self._record_failure(slot, str(error), started)
-            return _recover(server)
+            self._fail(str(slot), str(error))
+            self._record(slot, RunStatus.FAILED, str(error), started, None)
+            broken = _recover(server)
+            if broken:
+                self._fail(f"{slot}: all steps after it", broken)
+            return broken
         self._transactions.setdefault(name, int(measurement.values["transactions"]))
         self._record(slot, RunStatus.FINISHED, None, started, measurement)
         for warning in measurement.warnings:
             self.progress.note(f"{slot}: {warning}")
         return None
 
-    def _record_failure(self, slot: "_Slot", reason: str, started: datetime) -> None:
-        self.failures.append(f"{slot}: {reason}")
-        self.progress.note(f"{slot} failed: {reason}")
-        self._record(slot, RunStatus.FAILED, reason, started, None)
+    def _fail(self, what: str, reason: str) -> None:
+        self.failures.append(f"{what}: {reason}")
+        self.progress.note(f"{what}: failed: {reason}")
 
     def _record(
         self,

@@ -179,7 +179,7 @@ def test_a_server_that_dies_fails_its_step_and_comes_back() -> None:
 def test_a_server_that_stays_dead_fails_its_other_steps_and_no_others() -> None:
     journal = Journal()
     journal.dies_in, journal.stays_dead = {"17.11 update-index"}, {"17.11"}
-    carry_out(journal, (OLD, NEW), 1)
+    work = carry_out(journal, (OLD, NEW), 1)
     status = {(each.build.release, each.step): each.status for each in journal.records}
     assert status == {
         ("17.11", "update-index"): RunStatus.FAILED,
@@ -188,6 +188,8 @@ def test_a_server_that_stays_dead_fails_its_other_steps_and_no_others() -> None:
         ("18.6", "delete"): RunStatus.FINISHED,
     }
     assert "did not come back" in str(journal.records[1].failure)
+    named = [each.partition(": ")[0] for each in work.failures]
+    assert named == ["postgres@17.11 update-index (repetition 1)"] * 2
     # The first finished run sets the work, whichever version it is of.
     assert journal.work[-2].transactions is None
 

@@ -1,6 +1,8 @@
 """Counting what a process tree costs: trees whose cost is known beforehand."""
 
 import contextlib
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -79,7 +81,7 @@ def _tree() -> Iterator[Tree]:
     try:
         yield tree
     finally:
-        subprocess.run(["kill", "-9", f"-{tree.process.pid}"], check=False)
+        os.killpg(tree.process.pid, signal.SIGKILL)
         tree.process.communicate()
 
 

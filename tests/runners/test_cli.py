@@ -1,0 +1,95 @@
+"""The command line: what it answers, with which exit code, on which stream."""
+
+from pathlib import Path
+
+import pytest
+
+from build.home import Home
+from runners.cli import main, parser
+
+KNOWN = "postgres@18.6"
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "--suite", "nonsense", KNOWN], "there is no suite 'nonsense'"),
+        (["run", "--suite", "nonsense", KNOWN], "pgbench, write-heavy"),
+        (["run", "--profile", "tiny", KNOWN], "its profiles are: smoke, short, long"),
+        (["run", "--step", "read-only", KNOWN], "its steps are: update-inlist, update-index"),
+        (["run", "--set", "io_method", KNOWN], "'io_method' is not NAME=VALUE"),
+        (["bench", "nonsense"], "there are: build, overhead"),
+        (["build", "export", "somewhere"], "build export FOLDER VERSION..."),
+        (["build", "import"], "build import FILE..."),
+        (["build", "oracle@19"], "unknown engine 'oracle'"),
+        (["compare", "postgres@1", "postgres@2"], "there is no history yet"),
+    ],
+)
+def test_mistakes_are_answered_with_2_and_a_way_out(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert not captured.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["nonsense"],
+        ["run"],
+        ["run", "postgres"],
+        ["run", "postgres@$(touch x)"],
+        ["run", "--repetitions", "0", KNOWN],
+        ["run", "--repetitions", "-1", KNOWN],
+        ["run", "--seconds", "0.5", KNOWN],
+        ["run", "--seconds", "nan", KNOWN],
+        ["run", "--durability", "none", KNOWN],
+    ],
+)
+def test_words_that_make_no_sense_are_refused_with_2(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "usage: tidemark" in capsys.readouterr().err
+
+
+def test_an_unknown_release_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", "postgres@99.9"]) == 2
+    said = capsys.readouterr().err
+    assert "postgres@99.9" in said
+    assert "18.6" in said
+
+
+def test_a_malformed_suite_is_refused_with_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "suite.toml").write_text('name = "x"\ntitle = \n')
+    assert main(["run", "--suite", f"{tmp_path}/", KNOWN]) == 2
+    said = capsys.readouterr().err
+    assert str(tmp_path / "suite.toml") in said
+    assert "line 2" in said
+
+
+def test_every_command_has_a_module_or_is_the_launchers() -> None:
+    subcommands = parser()._subparsers
+    assert subcommands is not None
+    (action,) = subcommands._group_actions
+    names = set(action.choices or ())
+    modules = {path.stem for path in (Path(__file__).parents[2] / "runners/commands").glob("[a-z]*.py")}
+    assert names - modules == {"setup", "test", "compare"}
+    assert modules <= names
+
+
+def test_the_home_is_left_alone_by_mistakes(tmp_path: Path) -> None:
+    main(["run", "--suite", "nonsense", KNOWN])
+    assert not Home(tmp_path).history.exists()

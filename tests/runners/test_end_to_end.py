@@ -1,0 +1,107 @@
+"""The main job on two real Postgres releases: run, store, compare; all but the length as in the demo."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from build.home import ROOT, Home
+from suites.definition import load_suite
+from suites.measurement import METRICS
+
+pytestmark = pytest.mark.server
+
+OLD, NEW = "postgres@17.11", "postgres@18.6"
+
+ALWAYS = {
+    *("qps", "tps", "transactions", "seconds", "errors", "wal_bytes_per_op", "table_bytes", "index_bytes"),
+    *(f"latency_{name}_ms" for name in ("mean", "p50", "p95", "p99", "p999", "max")),
+    *(name for name in METRICS if name.startswith(("server_", "client_", "machine_", "reset_"))),
+}
+"""Metrics that every finished step of Postgres has."""
+
+
+def tidemark(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "runners", *words]
+    environment = {**os.environ, "TIDEMARK_HOME": str(home.path), "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
+
+
+@pytest.mark.timeout(300)
+def test_ten_steps_on_two_releases(home: Home, postgres_17: Build, postgres_18: Build) -> None:
+    ran = tidemark(home, "run", "--seconds", "1", "--repetitions", "1", OLD, NEW)
+    assert ran.returncode == 0, ran.stderr
+    assert "./compare.py postgres@17.11 postgres@18.6" in ran.stdout
+
+    compared = tidemark(home, "compare", OLD, NEW, "--format", "json")
+    assert compared.returncode == 2, "one repetition must not look clean"
+    (contender,) = json.loads(compared.stdout)["contenders"]
+    steps = [step.name for step in load_suite("write-heavy").steps]
+    assert [step["step"] for step in contender["steps"]] == steps
+
+    connection = sqlite3.connect(home.history)
+    for version in (OLD, NEW):
+        for step in steps:
+            _check_run(connection, version, step)
+    ratios = "SELECT count(*) FROM relative_qps WHERE base_version = ? AND relative_qps > 0"
+    assert connection.execute(ratios, [OLD]).fetchone() == (10,)
+    _check_settings(connection)
+    connection.close()
+
+
+def _check_run(connection: sqlite3.Connection, version: str, step: str) -> None:
+    query = """SELECT metric, value FROM runs JOIN measurements ON run_id = runs.id
+               WHERE version = ? AND step = ? AND status = 'finished'"""
+    values = dict(connection.execute(query, [version, step]))
+    assert values.keys() >= ALWAYS, f"{version} {step} lacks {ALWAYS - values.keys()}"
+    assert values["errors"] == 0
+    assert values["reset_dead_tuples_after"] <= 10
+    assert 0 < values["server_cpu_us_per_op"] < 1e5
+    assert 0 < values["client_cpu_us_per_op"] < values["server_cpu_us_per_op"] * 5
+    assert values["latency_p50_ms"] <= values["latency_p99_ms"] <= values["latency_max_ms"] * 1.03
+    # CPU of server and client is part of the machine's; clock ticks are 10 ms.
+    both = values["server_cpu_us_per_op"] + values["client_cpu_us_per_op"]
+    assert both <= values["machine_cpu_us_per_op"] * 1.15
+    if step != "insert":
+        assert values["reset_dead_tuples_before"] >= 0
+    assert values["wal_bytes_per_op"] > 20
+
+
+def _check_settings(connection: sqlite3.Connection) -> None:
+    query = """SELECT DISTINCT version, settings
+               FROM runs JOIN configurations ON configurations.id = configuration_id"""
+    settings = {version: json.loads(text) for version, text in connection.execute(query)}
+    assert settings[NEW]["io_method"] == "sync"
+    assert "io_method" not in settings[OLD]
+    for each in settings.values():
+        assert each["synchronous_commit"] == "off"
+        assert each["data_checksums"] == "on"
+        assert each["listen_addresses"] == ""
+
+
+@pytest.mark.timeout(300)
+def test_pgbench_on_two_releases(home: Home, postgres_17: Build, postgres_18: Build) -> None:
+    words = ("run", "--suite", "pgbench", "--seconds", "3", "--repetitions", "1", OLD, NEW)
+    ran = tidemark(home, *words)
+    assert ran.returncode == 0, ran.stderr
+    connection = sqlite3.connect(home.history)
+    (tools,) = connection.execute("SELECT tools FROM sessions").fetchone()
+    assert "pgbench (PostgreSQL) 18.6" in json.loads(tools)["generator"]
+    query = "SELECT step, version, value FROM runs JOIN measurements ON run_id = runs.id WHERE metric = 'tps'"
+    rows = connection.execute(query).fetchall()
+    connection.close()
+    assert {row[:2] for row in rows} == {
+        (step, version) for step in ("tpcb-like", "simple-update", "select-only") for version in (OLD, NEW)
+    }
+    assert all(row[2] > 100 for row in rows)
+
+
+def test_the_build_command_prints_the_prefix_only(home: Home, postgres_18: Build) -> None:
+    built = tidemark(home, "build", NEW)
+    assert built.returncode == 0
+    assert Path(built.stdout.strip()).resolve() == postgres_18.prefix.resolve()

@@ -1,0 +1,182 @@
+"""The reset after a step, on real servers."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from suites.definition import Step, load_suite
+from suites.generators.load import Load, Observer, Work
+from suites.measurement import METRICS
+from suites.postgres import reset
+from suites.postgres.server import PostgresServer
+from suites.server import Address, ResetError
+from suites.step import run_step
+from tests.suites.servers import ask, running, value
+
+pytestmark = pytest.mark.server
+
+ROWS = 5000
+TABLE = f"""CREATE TABLE debt WITH (autovacuum_enabled = off) AS
+SELECT id, 0 AS n, repeat('x', 50) AS pad FROM generate_series(1, {ROWS}) AS id"""
+
+
+@pytest.fixture
+def server(server_folder: Path, postgres_18: Build) -> Iterator[PostgresServer]:
+    with running(postgres_18, server_folder) as started:
+        make_debt(started)
+        yield started
+
+
+def make_debt(server: PostgresServer) -> None:
+    """A table with an index, whose rows have all been updated once."""
+    ask(server, TABLE)
+    ask(server, "CREATE UNIQUE INDEX ON debt (id)")
+    ask(server, "UPDATE debt SET n = n + 1")
+    deadline = time.monotonic() + 5
+    while not dead_tuples(server) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def dead_tuples(server: PostgresServer) -> int:
+    return int(value(server, "SELECT sum(n_dead_tup) FROM pg_stat_user_tables"))
+
+
+def require_rest(server: PostgresServer) -> None:
+    """Reset the server and check that it is at rest, and that the metrics tell the truth."""
+    assert dead_tuples(server) == ROWS
+    before = server.log_position()
+    metrics = server.reset()
+    assert metrics.keys() <= METRICS.keys()
+    assert metrics["reset_dead_tuples_before"] == ROWS
+    assert metrics["reset_dead_tuples_after"] == 0 == dead_tuples(server)
+    assert 0 < metrics["reset_wal_bytes"] <= server.log_position() - before
+    parts = metrics["reset_vacuum_seconds"], metrics["reset_checkpoint_seconds"]
+    assert 0 < min(parts)
+    assert sum(parts) <= metrics["reset_seconds"]
+    assert metrics["table_bytes"] == value(server, "SELECT pg_table_size('debt')")
+    assert metrics["index_bytes"] == value(server, "SELECT pg_indexes_size('debt')")
+    assert value(server, "SELECT count(*) FROM pg_stat_progress_vacuum") == 0
+    vacuums = "SELECT vacuum_count, analyze_count, n_live_tup FROM pg_stat_user_tables"
+    assert ask(server, vacuums) == [(1, 1, ROWS)]
+
+
+def test_dead_tuples_are_gone(server: PostgresServer) -> None:
+    require_rest(server)
+    log = server.log.read_text()
+    assert "checkpoint complete: " in log
+
+
+@pytest.mark.parametrize("version", ["postgres_17", "postgres_15", "postgres_13"])
+def test_dead_tuples_are_gone_in_older_versions(
+    server_folder: Path, version: str, request: pytest.FixtureRequest
+) -> None:
+    with running(request.getfixturevalue(version), server_folder) as server:
+        make_debt(server)
+        require_rest(server)
+
+
+def test_every_table_of_every_schema_is_vacuumed(server: PostgresServer) -> None:
+    ask(server, 'CREATE SCHEMA "Odd one"')
+    for name in ('"Odd one"."select"', "third", "fourth"):
+        ask(server, f"CREATE TABLE {name} AS SELECT generate_series(1, 100) AS id")
+    server.reset()
+    assert value(server, "SELECT array_agg(vacuum_count) FROM pg_stat_user_tables") == [1, 1, 1, 1]
+
+
+def test_a_server_without_tables_can_be_reset(server_folder: Path, postgres_18: Build) -> None:
+    with running(postgres_18, server_folder) as empty:
+        metrics = empty.reset()
+    assert metrics["table_bytes"] == metrics["reset_dead_tuples_before"] == 0
+
+
+# --- what stands in the way
+
+
+class Updating:
+    """A load generator that updates every row once more."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.server = server
+
+    def version(self) -> str:
+        return "none"
+
+    def load(self, address: Address) -> None:
+        del address
+
+    def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:
+        del address, step, work, observer
+        ask(self.server, "UPDATE debt SET n = n + 1")
+        return Load(1, 1.0, 1.0, 0, (), {}, 0.0, 0.0)
+
+
+def test_a_transaction_that_still_sees_dead_rows_is_named(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reset, "STATISTICS_SECONDS", 0.5)
+    profile = load_suite("write-heavy").profile("smoke")
+    step = Step(name="update", title="Update")
+    with server.connect() as holder:
+        holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        holder.execute("SELECT count(*) FROM debt")
+        pid = holder.info.backend_pid
+        time.sleep(1.1)
+        measurement = run_step(server, Updating(server), step, Work(1, None), profile)
+        holder.execute("ROLLBACK")
+    (warning,) = measurement.warnings
+    assert warning.startswith(f"not reset: {ROWS} dead tuples are left after the vacuum of public.debt")
+    assert f"process {pid} (client backend, idle in transaction, transaction open" in warning
+    age = int(warning.split("transaction open for ")[1].split(" s")[0])
+    assert 1 <= age <= 30
+    assert "end the transaction that still sees them" in warning
+    assert measurement.values["wal_bytes_per_op"] > 100 * ROWS / 2
+    assert server.reset()["reset_dead_tuples_after"] == 0
+
+
+def test_a_vacuum_that_runs_is_waited_for(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The vacuum of somebody else, slowed down to last longer than the reset of the other tables."""
+    monkeypatch.setattr(reset, "_TABLES", "SELECT 'public', 'none' WHERE false")
+    monkeypatch.setattr(reset, "NAMEABLE_DEAD_SHARE", 2.0)
+
+    def slow() -> None:
+        with server.connect() as connection:
+            connection.execute("SET vacuum_cost_delay = 20")
+            connection.execute("SET vacuum_cost_limit = 1")
+            connection.execute("VACUUM debt")
+
+    other = threading.Thread(target=slow)
+    other.start()
+    while value(server, "SELECT count(*) FROM pg_stat_progress_vacuum") == 0:
+        time.sleep(0.01)
+    metrics = server.reset()
+    assert value(server, "SELECT count(*) FROM pg_stat_progress_vacuum") == 0
+    assert metrics["reset_seconds"] > metrics["reset_vacuum_seconds"] + metrics["reset_checkpoint_seconds"] + 0.1
+    other.join()
+
+
+def test_a_vacuum_that_does_not_end_is_named(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reset, "VACUUM_WAIT_SECONDS", 0)
+    monkeypatch.setattr(reset, "_TABLES", "SELECT 'public', 'none' WHERE false")
+    with server.connect() as other:
+        pid = other.info.backend_pid
+        other.execute("SET vacuum_cost_delay = 100")
+        other.execute("SET vacuum_cost_limit = 1")
+        slow = threading.Thread(target=lambda: _until_cancelled(other))
+        slow.start()
+        while value(server, "SELECT count(*) FROM pg_stat_progress_vacuum") == 0:
+            time.sleep(0.01)
+        with pytest.raises(ResetError) as caught:
+            server.reset()
+        other.cancel_safe()
+        slow.join()
+    assert caught.value.what == "a vacuum still runs after 0 s"
+    assert f"process {pid} on debt, " in caught.value.where
+
+
+def _until_cancelled(connection: reset.Connection) -> None:
+    with pytest.raises(reset.psycopg.errors.QueryCanceled):
+        connection.execute("VACUUM debt")

@@ -1,0 +1,244 @@
+"""A real Postgres server: how it is made, reached, stopped, and what becomes of it when it is killed."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from build.build import Build
+from suites.postgres import reset
+from suites.postgres.configuration import Durability
+from suites.postgres.server import PORT, PostgresServer
+from suites.processes import ProcessError, server_account
+from suites.server import ServerError
+from tests.suites.servers import ask, running, small, tree, value
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture(scope="module")
+def living(
+    server_folders: Callable[[], AbstractContextManager[Path]], postgres_18: Build
+) -> Iterator[PostgresServer]:
+    """A server for questions that change nothing."""
+    with server_folders() as folder, running(postgres_18, folder) as server:
+        yield server
+
+
+def dead(server: PostgresServer, patience: float = 10) -> str:
+    """How the server ended; fails when it does not."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        ended = server.death()
+        if ended is not None:
+            return ended
+        time.sleep(0.02)
+    raise AssertionError("the server lives")
+
+
+def segments() -> int:
+    """System V segments of the server user: one per server."""
+    account = server_account()
+    owner = os.geteuid() if account is None else account.pw_uid
+    rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    return sum(int(row.split()[7]) == owner for row in rows)
+
+
+# --- what it is like
+
+
+def test_data_checksums_are_on(living: PostgresServer) -> None:
+    assert value(living, "SHOW data_checksums") == "on"
+
+
+def test_no_tcp_socket_is_open(living: PostgresServer) -> None:
+    assert value(living, "SHOW listen_addresses") == ""
+    assert len(tree(living)) > 3
+    for process in tree(living):
+        assert process.net_connections(kind="inet") == []
+    (socket,) = {found.laddr for found in psutil.Process(living.pid).net_connections(kind="unix") if found.laddr}
+    assert socket == str(living.folder / f".s.PGSQL.{PORT}")
+
+
+def test_every_process_belongs_to_the_unprivileged_user(living: PostgresServer) -> None:
+    account = server_account()
+    expected = os.geteuid() if account is None else account.pw_uid
+    assert expected != 0
+    assert {process.uids().effective for process in tree(living)} == {expected}
+    assert (living.data / "PG_VERSION").stat().st_uid == expected
+    assert living.data.stat().st_mode & 0o077 == 0
+
+
+def test_the_effective_settings_are_all_there(living: PostgresServer) -> None:
+    settings = living.settings()
+    assert len(settings) == value(living, "SELECT count(*) FROM pg_settings") > 300
+    assert settings["io_method"] == "sync"
+    assert settings["shared_buffers"] == "8192 8kB"
+    assert settings["max_wal_size"] == "256 MB"
+    assert settings["synchronous_commit"] == "off"
+    assert settings["jit"] == "off"
+
+
+def test_before_18_there_is_no_io_method(server_folder: Path, postgres_17: Build) -> None:
+    with running(postgres_17, server_folder, overrides={"work_mem": "5MB"}) as server:
+        settings = server.settings()
+        assert "io_method" not in settings
+        assert settings["work_mem"] == "5120 kB"
+        assert settings["server_version"] == postgres_17.release
+
+
+def test_the_oldest_version_starts(server_folder: Path, postgres_13: Build) -> None:
+    with running(postgres_13, server_folder) as server:
+        assert value(server, "SHOW server_version") == postgres_13.release
+        assert server.settings()["data_checksums"] == "on"
+
+
+def test_a_folder_with_an_apostrophe(server_folder: Path, postgres_18: Build) -> None:
+    folder = server_folder / "it's here"
+    folder.mkdir(mode=0o755)
+    with running(postgres_18, folder) as server:
+        assert value(server, "SHOW unix_socket_directories") == str(folder / "pg")
+
+
+def test_the_position_in_the_log_advances_with_writes(living: PostgresServer) -> None:
+    before = living.log_position()
+    ask(living, "SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000))")
+    assert 100_000 <= living.log_position() - before < 200_000
+
+
+# --- start and stop
+
+
+def test_data_outlives_a_stop(server_folder: Path, postgres_18: Build) -> None:
+    with running(postgres_18, server_folder) as server:
+        ask(server, "CREATE TABLE kept AS SELECT generate_series(1, 100) AS id")
+        processes = tree(server)
+        server.stop()
+        assert not any(process.is_running() for process in processes)
+        assert not (server.folder / f".s.PGSQL.{PORT}").exists()
+        assert server.death() == "it was stopped"
+        with pytest.raises(ServerError, match="is not running"):
+            assert server.pid
+        server.stop()
+        server.start()
+        assert value(server, "SELECT count(*) FROM kept") == 100
+        assert "was shut down at" in server.log.read_text()
+
+
+def test_a_stop_with_clients_leaves_nothing(server_folder: Path, postgres_18: Build) -> None:
+    before = segments()
+    with running(postgres_18, server_folder) as server:
+        client = server.connect()
+        client.execute("BEGIN")
+        assert segments() == before + 1
+        server.destroy()
+        assert segments() == before
+        assert not server.folder.exists()
+        client.close()
+
+
+def test_a_setting_that_the_server_refuses(server_folder: Path, postgres_18: Build) -> None:
+    server = PostgresServer(
+        postgres_18, small(), Durability.RELAXED, server_folder / "pg", {"shared_buffers": "lots"}
+    )
+    server.create()
+    with pytest.raises(ServerError) as caught:
+        server.start()
+    assert caught.value.what.startswith("postgres@18.6 did not start: exit status 1; the end of its log:\n")
+    assert 'invalid value for parameter "shared_buffers": "lots"' in caught.value.what
+    assert caught.value.where == str(server.log)
+    server.destroy()
+
+
+def test_a_socket_path_that_is_too_long(server_folder: Path, postgres_18: Build) -> None:
+    folder = server_folder / ("x" * 100)
+    server = PostgresServer(postgres_18, small(), Durability.RELAXED, folder)
+    length = len(f"{folder}/.s.PGSQL.5432")
+    with pytest.raises(ServerError) as caught:
+        server.create()
+    assert caught.value.what == (
+        f"the path of the server's socket has {length} bytes; a Unix socket takes 107"
+    )
+    assert "TIDEMARK_HOME" in caught.value.hint
+    assert not folder.exists()
+
+
+def test_the_longest_socket_path_works(server_folder: Path, postgres_18: Build) -> None:
+    room = 107 - len(f"{server_folder}//pg/.s.PGSQL.5432")
+    folder = server_folder / ("x" * room)
+    folder.mkdir(mode=0o755)
+    with running(postgres_18, folder) as server:
+        assert value(server, "SELECT 1") == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as another user")
+def test_a_folder_that_the_server_user_cannot_reach(server_folder: Path, postgres_18: Build) -> None:
+    closed = server_folder / "closed"
+    closed.mkdir(mode=0o700)
+    with pytest.raises(ProcessError) as caught:
+        PostgresServer(postgres_18, small(), Durability.RELAXED, closed / "pg").create()
+    assert caught.value.where == str(closed)
+
+
+# --- death
+
+
+def test_a_killed_postmaster_comes_back(server_folder: Path, postgres_18: Build) -> None:
+    before = segments()
+    with running(postgres_18, server_folder) as server:
+        assert server.death() is None
+        ask(server, "CREATE TABLE kept AS SELECT generate_series(1, 100) AS id")
+        ask(server, "SET synchronous_commit = on; CREATE TABLE flushed ()")
+        os.kill(server.pid, signal.SIGKILL)
+        ended = dead(server)
+        assert ended.startswith("killed by SIGKILL; the end of its log:\n")
+        assert "database system is ready to accept connections" in ended
+        with pytest.raises(ServerError, match="does not take connections"):
+            server.settings()
+        server.stop()
+        assert segments() == before
+        server.start()
+        assert value(server, "SELECT count(*) FROM kept") == 100
+        assert "automatic recovery in progress" in server.log.read_text()
+
+
+def test_a_killed_backend_ends_the_server_which_comes_back(server_folder: Path, postgres_18: Build) -> None:
+    with running(postgres_18, server_folder) as server:
+        with server.connect() as connection:
+            victim = connection.info.backend_pid
+            os.kill(victim, signal.SIGKILL)
+            ended = dead(server)
+        assert ended.startswith("exit status 1; the end of its log:\n")
+        assert f"client backend (PID {victim}) was terminated by signal 9: Killed" in ended
+        server.stop()
+        server.start()
+        assert server.death() is None
+        assert value(server, "SELECT 1") == 1
+
+
+def test_destroy_cleans_up_after_a_killed_postmaster(server_folder: Path, postgres_17: Build) -> None:
+    before = segments()
+    with running(postgres_17, server_folder) as server:
+        processes = tree(server)
+        os.kill(server.pid, signal.SIGKILL)
+        server.destroy()
+        assert not any(process.is_running() for process in processes)
+        assert segments() == before
+        assert not server.folder.exists()
+
+
+def test_a_server_that_dies_in_its_reset(
+    server_folder: Path, postgres_18: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """psycopg's exceptions do not leave the room: the step fails, and the session goes on."""
+    with running(postgres_18, server_folder) as server:
+        monkeypatch.setattr(reset, "_vacuum_all", lambda *_: os.kill(server.pid, signal.SIGKILL))
+        with pytest.raises(ServerError) as caught:
+            for _ in range(100):  # backends notice that the postmaster is gone when they next wait
+                server.reset()
+        assert "killed by SIGKILL" in str(caught.value)
