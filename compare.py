@@ -142,8 +142,12 @@ def render_csv(comparison: Comparison) -> str:
 
 
 def _title(comparison: Comparison, contender: ContenderComparison) -> str:
-    metric = comparison.metric
-    return f"{contender.contender} against {comparison.base}: {metric.name} ({metric.unit})"
+    base, metric = comparison.base, comparison.metric
+    title = f"{contender.contender} against {base}: {metric.name} ({metric.unit})"
+    if contender.contender.engine is base.engine:
+        return title
+    durability = contender.session.durability
+    return f"{title}; configuration and durability ({durability}) are part of the comparison"
 
 
 def _heads(contender: ContenderComparison) -> list[str]:

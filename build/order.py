@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
-from build import git, host, postgres
+from build import git, host, mysql, postgres
 from build.errors import TidemarkError
 from build.recipe import Recipe, RecipeError
 from build.source import Source
@@ -18,7 +18,7 @@ FORMAT = 1
 """Raised when the way builds are made changes without a trace in recipe, source or compiler."""
 
 # A further engine is a further module with VERSION_FILE, release_of() and recipe().
-ENGINES: dict[Engine, ModuleType] = {Engine.POSTGRES: postgres}
+ENGINES: dict[Engine, ModuleType] = {Engine.POSTGRES: postgres, Engine.MYSQL: mysql}
 
 
 class PatchError(TidemarkError):

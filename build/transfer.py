@@ -11,23 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from build import host, members, store
+from build import host, members, parcel, store
 from build.build import Build
 from build.download import sha256_of
-from build.errors import TidemarkError
 from build.files import make_folder, write_atomically
 from build.home import Home
 from build.lock import held
+from build.parcel import FORMAT, Parcel, TransferError
 from build.progress import Progress
 
-FORMAT = 1
-"""Of the sidecar."""
-
 _SUFFIX = ".tar.zst"
-
-
-class TransferError(TidemarkError):
-    """A build cannot be exported, or an archive cannot be taken in."""
 
 
 def export(builds: Sequence[Build], folder: Path) -> list[Path]:
@@ -41,29 +34,25 @@ def export(builds: Sequence[Build], folder: Path) -> list[Path]:
 
 
 def import_(path: Path, home: Home, progress: Progress) -> Build:
-    """Take in an archive that `export` wrote; `path` is the archive or its sidecar.
+    """Take in an archive that `export` wrote, or an install tree made elsewhere that a `.json` describes.
+
+    `path` is the archive or the file beside it.
 
     Digest, architecture, C library and the name of every member are checked before anything is unpacked; the
     build then appears in one rename. Importing what is already there changes nothing. Raises TransferError.
     """
     archive, sidecar = _pair(path)
-    about = _read_sidecar(sidecar)
-    manifest = about["manifest"]
-    try:
-        name = store.folder_name(manifest["engine"], manifest["release"], manifest["key"])
-    except KeyError as error:
-        raise TransferError(f"the manifest lacks {error}", where=str(sidecar)) from error
-    _check_host(manifest, sidecar)
-    with held(
-        store.lock_path(home, manifest["key"]), lambda: progress.note(f"{name}: waiting for another process")
-    ):
-        there = store.find(home, manifest["key"])
+    contents = parcel.read(sidecar)
+    name, key = contents.name, contents.manifest["key"]
+    _check_host(contents.manifest, sidecar)
+    with held(store.lock_path(home, key), lambda: progress.note(f"{name}: waiting for another process")):
+        there = store.find(home, key)
         if there is not None:
             progress.note(f"{name}: already there")
             return there
         with progress.task(f"import {name}"):
-            _check_archive(archive, about["sha256"], name, home)
-            return _unpacked(archive, about, name, home)
+            digest = _check_archive(archive, contents, home)
+            return _unpacked(archive, contents, digest, home)
 
 
 def _exported(build: Build, folder: Path) -> Path:
@@ -104,19 +93,6 @@ def _pair(path: Path) -> tuple[Path, Path]:
     return archive, sidecar
 
 
-def _read_sidecar(path: Path) -> dict[str, Any]:
-    try:
-        about: dict[str, Any] = json.loads(path.read_text())
-        complete = isinstance(about["manifest"], dict) and isinstance(about["sha256"], str)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise TransferError(
-            "the file beside the archive is not one of a build", where=f"{path}: {error}"
-        ) from error
-    if not complete or about.get("format") != FORMAT:
-        raise TransferError(f"the file beside the archive is not of format {FORMAT}", where=str(path))
-    return about
-
-
 def _check_host(manifest: dict[str, Any], sidecar: Path) -> None:
     made_on = manifest.get("host", {})
     here = {"architecture": host.architecture(), "glibc": host.glibc_version()}
@@ -138,35 +114,38 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text))
 
 
-def _check_archive(archive: Path, expected: str, name: str, home: Home) -> None:
+def _check_archive(archive: Path, contents: Parcel, home: Home) -> str:
+    """Check digest, members and free disk; returns the digest."""
     found = sha256_of(archive)
-    if found != expected:
+    if contents.sha256 not in (found, None):
         raise TransferError(
-            f"{archive.name} has SHA-256 {found}, its .json says {expected}: refused", hint="copy it again"
+            f"{archive.name} has SHA-256 {found}, its .json says {contents.sha256}: refused",
+            hint="copy it again",
         )
     with _opened(archive) as tar:
-        size = members.check(tar, name)
+        size = members.check(tar, contents.top)
     free = shutil.disk_usage(make_folder(home.builds)).free
     if size > free:
         raise TransferError(
-            f"{name} takes {size / 1e9:.1f} GB, {free / 1e9:.1f} GB are free", where=str(home.builds)
+            f"{contents.name} takes {size / 1e9:.1f} GB, {free / 1e9:.1f} GB are free", where=str(home.builds)
         )
+    return found
 
 
-def _unpacked(archive: Path, about: dict[str, Any], name: str, home: Home) -> Build:
-    staging = store.staging(home, about["manifest"]["key"])
+def _unpacked(archive: Path, contents: Parcel, digest: str, home: Home) -> Build:
+    staging = store.staging(home, contents.manifest["key"])
     shutil.rmtree(staging, ignore_errors=True)
     make_folder(staging)
     try:
         with _opened(archive) as tar:
             members.extract(tar, staging)
-        tree = staging / name
-        if json.loads((tree / store.MANIFEST).read_text()) != about["manifest"]:
+        tree = staging / contents.top
+        if not contents.has_manifest:
+            store.write_manifest(tree, contents.manifest)
+        elif json.loads((tree / store.MANIFEST).read_text()) != contents.manifest:
             raise TransferError("the archive's manifest is not the one beside it", where=str(archive))
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        return store.publish(
-            tree, home, {"archive": archive.name, "sha256": about["sha256"], "imported_at": at}
-        )
+        return store.publish(tree, home, {"archive": archive.name, "sha256": digest, "imported_at": at})
     except (OSError, ValueError) as error:
         raise TransferError(f"{archive.name} cannot be unpacked", where=str(error)) from error
     finally:

@@ -153,6 +153,7 @@ def _compare_one(
     failures = tuple(failure for step in paired for failure in step.failures)
     warnings = (
         *_session_warnings(session),
+        *_engine_warnings(base, contender, session),
         *_build_warnings(runs),
         *(
             f"{run.version}, {run.step}, repetition {run.repetition}: {text}"
@@ -194,6 +195,15 @@ def _session_warnings(session: Session) -> list[str]:
     if session.status is SessionStatus.FINISHED:
         return []
     return [f"session {session.uid} is {session.status}, not finished: steps and repetitions may be missing"]
+
+
+def _engine_warnings(base: Version, contender: Version, session: Session) -> list[str]:
+    if base.engine is contender.engine:
+        return []
+    return [
+        f"{base.engine} and {contender.engine} are different engines: configuration and durability "
+        f"({session.durability}) are part of the comparison"
+    ]
 
 
 def _build_warnings(runs: Sequence[Run]) -> list[str]:

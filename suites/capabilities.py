@@ -11,21 +11,43 @@ class CapabilityError(TidemarkError):
     """Something was asked of a version that it cannot do."""
 
 
+Numbers = tuple[int, ...]
+
+
 @dataclass(frozen=True)
-class Since:
-    """The first major version that has something, and what to say to those before it."""
+class Span:
+    """The versions that have a setting, and what to say to the others."""
 
-    major: int
-    instead: str
+    since: Numbers = (0,)
+    """The first version that has it."""
+    until: Numbers = (1000,)
+    """The first version that no longer has it."""
+    instead: str = ""
+
+    def holds(self, numbers: Numbers) -> bool:
+        """Whether a version has it."""
+        return self.since <= numbers < self.until
 
 
-POSTGRES_OLDEST = 13
-"""The oldest major version whose settings and system views are known here."""
+OLDEST: dict[Engine, Numbers] = {Engine.POSTGRES: (13,), Engine.MYSQL: (5, 7)}
+"""The oldest version of each engine whose settings and system views are known here."""
 
-POSTGRES_SETTINGS: dict[str, Since] = {
-    "io_method": Since(18, "reads are always synchronous before 18"),
+SETTINGS: dict[Engine, dict[str, Span]] = {
+    Engine.POSTGRES: {
+        "io_method": Span(since=(18,), instead="reads are always synchronous before 18"),
+    },
+    Engine.MYSQL: {
+        "mysqlx": Span(since=(8, 0, 11), instead="the X plugin is not loaded by default before 8.0.11"),
+        "innodb_redo_log_capacity": Span(since=(8, 0, 30), instead="set innodb_log_file_size"),
+        "innodb_log_file_size": Span(until=(8, 0, 30), instead="set innodb_redo_log_capacity"),
+        "innodb_idle_flush_pct": Span(since=(8, 0, 18), instead="idle flushing is not limited before 8.0.18"),
+        "binlog_format": Span(until=(9, 0), instead="rows are the only format, or soon will be"),
+    },
 }
-"""Settings of the template that not every version knows."""
+"""Settings that not every version has. Settings that are not listed are taken to be in all of them."""
+
+NATIVE_PASSWORD_UNTIL: Numbers = (8, 0)
+"""From here on logins are made with caching_sha2_password; mysql_native_password is gone in 9."""
 
 
 def require_engine(build: Build, engines: tuple[Engine, ...], suite: str) -> None:
@@ -37,22 +59,31 @@ def require_engine(build: Build, engines: tuple[Engine, ...], suite: str) -> Non
         )
 
 
-def require_postgres(build: Build) -> None:
-    """Raise CapabilityError for versions older than POSTGRES_OLDEST."""
-    if build.major < POSTGRES_OLDEST:
+def require_known(build: Build) -> None:
+    """Raise CapabilityError for versions older than those whose settings are known here."""
+    oldest = OLDEST[build.version.engine]
+    if build.numbers < oldest:
         raise CapabilityError(
             f"{build.version} is too old to be measured",
-            hint=f"the oldest version that can be is {POSTGRES_OLDEST}",
+            hint="the oldest version that can be is " + ".".join(map(str, oldest)),
         )
 
 
 def knows_setting(build: Build, name: str) -> bool:
-    """Whether this version of Postgres has the setting `name` of the configuration template."""
-    since = POSTGRES_SETTINGS.get(name)
-    return since is None or build.major >= since.major
+    """Whether this version has the setting `name`."""
+    span = SETTINGS[build.version.engine].get(name)
+    return span is None or span.holds(build.numbers)
 
 
 def require_setting(build: Build, name: str) -> None:
     """Raise CapabilityError with what to do instead when this version does not have the setting `name`."""
     if not knows_setting(build, name):
-        raise CapabilityError(f"{build.version} has no setting {name}", hint=POSTGRES_SETTINGS[name].instead)
+        instead = SETTINGS[build.version.engine][name].instead
+        raise CapabilityError(f"{build.version} has no setting {name}", hint=instead)
+
+
+def login_plugin(build: Build) -> str:
+    """The plugin that MySQL accounts are made with."""
+    if build.numbers < NATIVE_PASSWORD_UNTIL:
+        return "mysql_native_password"
+    return "caching_sha2_password"

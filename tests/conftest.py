@@ -161,7 +161,7 @@ def postgres_17() -> Build:
 
 @pytest.fixture(scope="session")
 def postgres_15() -> Build:
-    """For tests over a range of versions: the first with statistics in shared memory. Skips when not cached."""
+    """For tests over a range of versions: the first to keep statistics in memory. Skips when not cached."""
     return _provided_if_cached(POSTGRES_15)
 
 

@@ -109,7 +109,9 @@ class Sysbench:
         limits = [f"--time={whole_seconds(work)}", f"--events={work.transactions or 0}"]
         report = ["--report-interval=1", "--histogram=on", "--percentile=99"]
         options = [f"--{name}={value}" for name, value in step.options.items()]
-        load = [f"--threads={self.sizes.threads}", f"--rand-seed={self.suite.seed}", "--rand-type=uniform"]
+        # Of its own for each step: two steps that draw the same ids and values would find their work done.
+        seed = self.suite.seed + [each.name for each in self.suite.steps].index(step.name)
+        load = [f"--threads={self.sizes.threads}", f"--rand-seed={seed}", "--rand-type=uniform"]
         return self._command(address, [*load, *limits, *report, *options])
 
     def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:

@@ -28,8 +28,12 @@ def running(
     room: Sizes | None = None,
     overrides: Mapping[str, str] | None = None,
 ) -> Iterator[PostgresServer]:
-    """A server that answers, in a new folder `pg` below `folder`; destroyed however the block ends."""
-    server = PostgresServer(build, room or small(), Durability.RELAXED, folder / "pg", overrides)
+    """A server that answers, in a new folder `pg` below `folder`; destroyed however the block ends.
+
+    Without fsync: it only matters when the machine's power fails, and a busy disk would make tests slow.
+    """
+    chosen = {"fsync": "off", **(overrides or {})}
+    server = PostgresServer(build, room or small(), Durability.RELAXED, folder / "pg", chosen)
     try:
         server.create()
         server.start()

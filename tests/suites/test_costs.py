@@ -133,7 +133,9 @@ def test_every_field_takes_part() -> None:
         pytest.param("burn(0.5)", id="the root itself"),
         pytest.param("child(lambda: burn(0.5), lives_on=True)", id="a child that lives on"),
         pytest.param("child(lambda: burn(0.5))", id="a child that ended inside the window"),
-        pytest.param("child(lambda: child(lambda: burn(0.5)), lives_on=True)", id="a child of a child"),
+        pytest.param(
+            "child(lambda: child(lambda: burn(0.5), lives_on=True), lives_on=True)", id="a child of a child"
+        ),
     ],
 )
 def test_cpu_of_the_whole_tree(server: Tree, client: Tree, work: str) -> None:

@@ -165,9 +165,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("old", "new", "said"), MISTAKES)
-def test_a_mistake_is_refused_with_file_key_and_reason(
-    tmp_path: Path, old: str, new: str, said: str
-) -> None:
+def test_a_mistake_is_refused_with_file_key_and_reason(tmp_path: Path, old: str, new: str, said: str) -> None:
     error = mistake(write(tmp_path, (old, new)))
     assert error.where == str(tmp_path / "suite.toml")
     assert said in str(error)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from suites import processes
 from suites.generators.load import LoadError, lines_of, run_all
 from suites.processes import (
     ProcessError,
@@ -144,14 +144,20 @@ def test_a_caller_that_fails_ends_the_program() -> None:
     assert gone(seen[0], patience=1)
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    "script", ["echo $$; sleep 60", "echo $$; while :; do echo more; done", "echo $$; trap '' TERM; sleep 60"]
+    "script",
+    [
+        pytest.param("sleep 60", id="silent"),
+        pytest.param("trap '' TERM; sleep 60", id="does not listen"),
+        pytest.param("yes | tr -d '\\n'", id="never stops printing"),
+    ],
 )
 def test_a_program_that_takes_too_long_is_ended(script: str) -> None:
     seen: list[tuple[int, str]] = []
     began = time.monotonic()
     with pytest.raises(LoadError, match="sh is not done 30 s after its time limit"):
-        seen.extend(lines_of(shell(script), 0.5))
+        seen.extend(lines_of(shell("echo $$; " + script), 0.5))
     assert time.monotonic() - began < 10
     assert gone(int(seen[0][1]), patience=0.1)
 
@@ -211,9 +217,7 @@ def test_a_missing_tool_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ProcessError) as caught:
         tool("setpriv")
-    assert str(caught.value) == (
-        "setpriv is not installed\n  to do: run ./tidemark setup, which installs it"
-    )
+    assert str(caught.value) == ("setpriv is not installed\n  to do: run ./tidemark setup, which installs it")
 
 
 def test_servers_do_not_run_as_root() -> None:
@@ -223,6 +227,14 @@ def test_servers_do_not_run_as_root() -> None:
     assert "0" not in groups.split()
     account = server_account()
     assert int(user) == (os.geteuid() if account is None else account.pw_uid)
+
+
+@needs_root
+def test_servers_do_not_keep_the_groups_of_root() -> None:
+    with_groups = ["setpriv", "--groups=0,4", "--"]
+    assert "4" in run([*with_groups, "id", "-G"], what="id").split()
+    groups = run([*with_groups, *as_server_user(["id", "-G"])], what="id").split()
+    assert not {"0", "4"} & set(groups)
 
 
 @needs_root
@@ -237,7 +249,7 @@ def test_the_server_user_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_root
 def test_a_user_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TIDEMARK_USER", "no-such-user")
-    monkeypatch.setattr(processes.shutil, "which", lambda name, path=None: None)
+    monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
     with pytest.raises(ProcessError) as caught:
         server_account()
     assert caught.value.what == "there is no user 'no-such-user' to run servers as"

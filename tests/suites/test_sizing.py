@@ -54,9 +54,7 @@ def test_more_memory_never_means_less(case: tuple[Suite, Profile], machine: Mach
 
 
 @given(cases, st.integers(1, 1024), st.integers(0, 64))
-def test_more_cores_never_mean_fewer_threads(
-    case: tuple[Suite, Profile], cores: int, more: int
-) -> None:
+def test_more_cores_never_mean_fewer_threads(case: tuple[Suite, Profile], cores: int, more: int) -> None:
     few, many = (sizes(*case, Machine(count, 64 * GIB)) for count in (cores, cores + more))
     assert few.threads <= many.threads
     assert few.tables <= many.tables

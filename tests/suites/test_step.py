@@ -1,5 +1,6 @@
 """One step: the order of its parts, what it records, and who is to blame when it fails. No real server."""
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.build import Build
-from suites import step as room
 from suites.definition import Profile, Step, load_suite
 from suites.generators.load import Load, LoadError, Observer, Work
 from suites.measurement import METRICS
@@ -85,7 +85,7 @@ class Fakes:
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
     made = Fakes()
-    monkeypatch.setattr(room.time, "sleep", lambda seconds: made.calls.append(f"sleep {seconds:g}"))
+    monkeypatch.setattr(time, "sleep", lambda seconds: made.calls.append(f"sleep {seconds:g}"))
     return made
 
 
@@ -146,7 +146,7 @@ def test_a_load_generator_that_failed_is_blamed_while_the_server_lives(
     fakes.load_fails = LoadError("sysbench was killed by signal 9")
     monkeypatch.setattr(fakes, "death", lambda: None)
     clock = iter(range(100))
-    monkeypatch.setattr(room.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     with pytest.raises(LoadError) as caught:
         run_step(fakes, fakes, STEP, Work(1, 10), profile())
     assert caught.value is fakes.load_fails

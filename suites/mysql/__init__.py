@@ -1,0 +1,1 @@
+"""The MySQL server: configuration, data directory, life cycle, counters and reset."""

@@ -1,0 +1,57 @@
+"""Rendering my.cnf for a version, a machine and a choice of durability."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+
+from build.build import Build
+from suites.capabilities import knows_setting, require_known, require_setting
+from suites.durability import Durability
+from suites.sizing import Sizes
+
+TEMPLATE = Path(__file__).with_name("my.cnf.in")
+
+SPARE_CONNECTIONS = 20
+"""Connections beyond the load generator's: steering, and a person looking."""
+
+REDO_FILES = 2
+"""Before 8.0.30 the redo log is this many files of innodb_log_file_size."""
+
+
+def render(
+    build: Build, sizes: Sizes, durability: Durability, folder: Path, settings: Mapping[str, str]
+) -> str:
+    """The text of my.cnf for a server in `folder`.
+
+    Settings the version does not know are left out. `settings` come last and so win; CapabilityError when one
+    of them is known not to be there in this version.
+    """
+    require_known(build)
+    for name in settings:
+        require_setting(build, name)
+    text = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        prefix=build.prefix,
+        folder=folder,
+        data=folder / "data",
+        socket=folder / "mysqld.sock",
+        log=folder / "server.log",
+        binlog=folder / "data" / "binlog",
+        max_connections=sizes.threads + SPARE_CONNECTIONS,
+        buffer_bytes=sizes.buffer_bytes,
+        flush_at_commit=1 if durability is Durability.FULL else 0,
+        redo_bytes=sizes.wal_limit_bytes,
+        redo_file_bytes=sizes.wal_limit_bytes // REDO_FILES,
+    )
+    lines = [line for line in text.splitlines() if _known(build, line)]
+    if settings:
+        lines += [
+            "",
+            "# Chosen for this session.",
+            *(f"{name} = {value}" for name, value in settings.items()),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _known(build: Build, line: str) -> bool:
+    name, equals, _ = line.partition(" = ")
+    return not equals or line.startswith("#") or knows_setting(build, name)

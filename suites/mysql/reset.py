@@ -1,0 +1,145 @@
+"""The reset after a step: wait until InnoDB has purged old row versions and written its dirty pages."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pymysql
+from pymysql.connections import Connection
+
+from suites.server import ResetError
+
+Cursor = pymysql.cursors.Cursor
+
+POLL_SECONDS = 0.05
+
+DRIVEN: dict[str, str] = {
+    # In this order: the low-water mark may not exceed the limit.
+    "innodb_max_dirty_pages_pct_lwm": "0",
+    "innodb_max_dirty_pages_pct": "0",
+    # Purge frees its history in batches, and sleeps with up to 128 of them unfreed.
+    "innodb_purge_rseg_truncate_frequency": "1",
+}
+"""Settings that make InnoDB clean up at once; put back afterwards."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a reset is done, and when it gives up."""
+
+    history: int = 100
+    """Transactions whose old row versions may be left."""
+    dirty_pages: int = 100
+    """Pages that may be left unwritten: the server itself dirties a few all the time."""
+    seconds: float = 600
+    """For each of the two."""
+
+
+def reset(connection: "Connection[Cursor]", database: str, limits: Limits) -> dict[str, float]:
+    """Drive purge and flushing, wait for both, restore the settings.
+
+    Returns the reset_* metrics and the sizes of tables and indexes. Raises ResetError, which carries the
+    metrics all the same, when a limit passes: it names the oldest open transaction and its age.
+    """
+    started = time.monotonic()
+    metrics = {"reset_history_before": _history(connection), "reset_dirty_pages_before": _dirty(connection)}
+    redo_before = log_sequence_number(connection)
+    with _driven(connection):
+        purged = _wait(lambda: _history(connection) <= limits.history, limits.seconds)
+        metrics["reset_purge_seconds"] = time.monotonic() - started
+        flushing = time.monotonic()
+        flushed = _wait(lambda: _dirty(connection) <= limits.dirty_pages, limits.seconds)
+        metrics["reset_flush_seconds"] = time.monotonic() - flushing
+    metrics["reset_history_after"] = _history(connection)
+    metrics["reset_dirty_pages_after"] = _dirty(connection)
+    metrics["reset_wal_bytes"] = float(log_sequence_number(connection) - redo_before)
+    metrics |= _sizes(connection, database)
+    # Replaced files of the binary log are of no use to anybody here, and a long suite would fill the disk.
+    _query(connection, "PURGE BINARY LOGS BEFORE NOW()")
+    metrics["reset_seconds"] = time.monotonic() - started
+    if not purged:
+        raise ResetError(
+            f"purge left a history of {metrics['reset_history_after']:.0f} after {limits.seconds:g} s",
+            where=_oldest_transaction(connection),
+            hint="end the transaction that still reads old row versions, then run the step again",
+            metrics=metrics,
+        )
+    if not flushed:
+        raise ResetError(
+            f"{metrics['reset_dirty_pages_after']:.0f} pages are unwritten after {limits.seconds:g} s",
+            hint="the disk is too slow for this profile, or something keeps writing",
+            metrics=metrics,
+        )
+    return metrics
+
+
+def status(connection: "Connection[Cursor]", name: str) -> float:
+    """A global status counter."""
+    return float(str(_query(connection, "SHOW GLOBAL STATUS LIKE %s", name)[0][1]))
+
+
+def log_sequence_number(connection: "Connection[Cursor]") -> int:
+    """Bytes of redo written since the data directory was made. Every version says it in this text."""
+    text = str(_query(connection, "SHOW ENGINE INNODB STATUS")[0][2])
+    found = re.search(r"Log sequence number\s+(\d+)", text)
+    assert found is not None  # part of the LOG section since 5.0
+    return int(found[1])
+
+
+def _history(connection: "Connection[Cursor]") -> float:
+    query = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'"
+    return float(str(_query(connection, query)[0][0]))
+
+
+def _dirty(connection: "Connection[Cursor]") -> float:
+    return status(connection, "Innodb_buffer_pool_pages_dirty")
+
+
+def _sizes(connection: "Connection[Cursor]", database: str) -> dict[str, float]:
+    # Statistics of sizes are otherwise a day old.
+    names = _query(
+        connection, "SELECT table_name FROM information_schema.tables WHERE table_schema = %s", database
+    )
+    for (name,) in names:
+        _query(connection, f"ANALYZE TABLE `{database}`.`{name}`")
+    query = """SELECT COALESCE(SUM(data_length), 0), COALESCE(SUM(index_length), 0)
+               FROM information_schema.tables WHERE table_schema = %s"""
+    data, index = _query(connection, query, database)[0]
+    return {"table_bytes": float(str(data)), "index_bytes": float(str(index))}
+
+
+@contextmanager
+def _driven(connection: "Connection[Cursor]") -> Iterator[None]:
+    before = {name: str(_query(connection, f"SELECT @@global.{name}")[0][0]) for name in DRIVEN}
+    try:
+        for name, value in DRIVEN.items():
+            _query(connection, f"SET GLOBAL {name} = {value}")
+        yield
+    finally:
+        for name in reversed(DRIVEN):
+            _query(connection, f"SET GLOBAL {name} = {before[name]}")
+
+
+def _wait(done: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_SECONDS)
+    return True
+
+
+def _oldest_transaction(connection: "Connection[Cursor]") -> str:
+    query = """SELECT trx_id, trx_mysql_thread_id, TIMESTAMPDIFF(SECOND, trx_started, NOW()), trx_state
+               FROM information_schema.innodb_trx ORDER BY trx_started LIMIT 1"""
+    for transaction, thread, age, state in _query(connection, query):
+        return f"transaction {transaction} of connection {thread}, {state}, open for {age} s"
+    return "no open transaction is in sight"
+
+
+def _query(connection: "Connection[Cursor]", query: str, *values: str) -> list[tuple[object, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, values or None)
+        return list(cursor.fetchall())
