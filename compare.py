@@ -198,7 +198,10 @@ def _amount(value: float | None) -> str:
 def _notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     """Where the numbers come from, how they were judged, and everything that is wrong with them."""
     session, options, machine = contender.session, comparison.options, contender.session.machine
-    gaps = [step for step in contender.steps if step.judgement.gap]
+    gaps: dict[str, list[str]] = {}
+    for step in contender.steps:
+        if step.judgement.gap:
+            gaps.setdefault(step.judgement.reason, []).append(step.step)
     return [
         f"Session {session.uid} ({session.status}), {session.started_at:%Y-%m-%d %H:%M} UTC: suite "
         f"{session.suite}, profile {session.profile}, {session.repetitions} repetitions; "
@@ -206,7 +209,7 @@ def _notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         f"Intervals of {contender.judged_steps} of {len(contender.steps)} steps, which all hold together "
         f"with {options.confidence_percent:g} % confidence; threshold {options.threshold_percent:g} %.",
         f"History: {comparison.history}",
-        *(f"no verdict: {step.step}: {step.judgement.reason}" for step in gaps),
+        *(f"no verdict: {', '.join(steps)}: {reason}" for reason, steps in gaps.items()),
         *map(_failure, contender.failures),
         *(f"warning: {text}" for text in contender.warnings),
     ]

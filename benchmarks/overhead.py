@@ -20,9 +20,9 @@ from history.statistics import Interval, ratio_interval
 from runners.console import Bars, Lines
 from runners.sweep import data_folder, measuring_alone, stoppable
 from suites.definition import Step, Suite, load_suite
+from suites.durability import Durability
 from suites.generators.load import Work
 from suites.generators.sysbench import Sysbench, Transcript
-from suites.postgres.configuration import Durability
 from suites.postgres.server import PostgresServer
 from suites.sizing import sizes, this_machine
 from suites.step import run_step
@@ -53,7 +53,7 @@ def main() -> int:
         suite = load_suite("write-heavy")
         room = sizes(suite, suite.profile("smoke"), this_machine())
         server = PostgresServer(build, room, Durability.RELAXED, folder / "1")
-        generator = Sysbench(suite, room, VERSION.engine)
+        generator = Sysbench(suite, room)
         try:
             server.create()
             server.start()

@@ -70,7 +70,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     step = "only this step; can be repeated"
     seconds = "length of a step, instead of the profile's"
     durability = "what a commit promises: relaxed (default) may lose the last second in a crash"
-    setting = "override a server setting; can be repeated"
+    setting = "override a server setting; postgres.NAME or mysql.NAME for one engine; can be repeated"
     history = "history to store into"
     it.add_argument("versions", nargs="+", type=version, metavar="VERSION", help="engine@ref; the base first")
     it.add_argument("--suite", default="write-heavy", help=suite)

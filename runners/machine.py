@@ -17,8 +17,8 @@ CPUINFO = Path("/proc/cpuinfo")
 def describe() -> Machine:
     """This machine. Equal fingerprints mean that measurements can be compared as far as the machine goes.
 
-    The fingerprint covers host name, processor, cores, memory and kernel; whatever can change them, such as
-    an update of the kernel, makes another machine of it.
+    The fingerprint covers host name, processor, cores, memory, kernel and operating system; whatever changes
+    them, such as an update of the kernel, makes another machine of it.
     """
     facts = this_machine()
     parts: dict[str, object] = {

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from build.build import Build
 from build.errors import TidemarkError
@@ -24,7 +25,7 @@ from suites.generators.load import Generator
 from suites.generators.pgbench import Pgbench
 from suites.generators.sysbench import Sysbench
 from suites.processes import require_reachable, tool
-from suites.server import ServerError
+from suites.server import Server, ServerError
 from suites.sizing import Sizes, require_disk, sizes, this_machine
 
 BUILD_BYTES = 1_500_000_000
@@ -57,7 +58,8 @@ def run_session(request: Request, home: Home, store: Store, progress: Progress) 
     with stoppable(), measuring_alone(home):
         room = _check(request, home)
         outcome = Outcome()
-        builds = _builds(request, home, progress, outcome)
+        serve = _serving(request, room)
+        builds = _builds(request, home, progress, outcome, serve)
         uid = secrets.token_hex(4)
         outcome.uid = uid
         generator = _generator(request, room, builds)
@@ -66,7 +68,7 @@ def run_session(request: Request, home: Home, store: Store, progress: Progress) 
         status = SessionStatus.FAILED
         try:
             with data_folder(home, f"s{uid}") as folder:
-                work = Work(request, room, _serving(request, room), generator, store, session, progress)
+                work = Work(request, room, serve, generator, store, session, progress)
                 work.run(turns(builds, request.repetitions), folder)
                 outcome.failures = work.failures
             status = SessionStatus.FINISHED
@@ -91,13 +93,14 @@ def _check(request: Request, home: Home) -> Sizes:
     return room
 
 
-def _builds(request: Request, home: Home, progress: Progress, outcome: Outcome) -> list[Build]:
+def _builds(request: Request, home: Home, progress: Progress, outcome: Outcome, serve: Serve) -> list[Build]:
     """The versions that can be had. One that cannot is reported, and does not stop the others."""
     builds = []
     for version in request.versions:
         try:
             build = provide(version, home, progress)
             require_engine(build, request.suite.engines, request.suite.name)
+            serve(build, home.data)  # refuses what the version cannot do, and makes nothing yet
             builds.append(build)
         except TidemarkError as error:
             if len(request.versions) == 1:
@@ -114,11 +117,15 @@ def _generator(request: Request, room: Sizes, builds: Sequence[Build]) -> Genera
     if request.suite.generator == "pgbench":
         postgres = [build for build in builds if build.version.engine is Engine.POSTGRES]
         return Pgbench(request.suite, room, max(postgres, key=lambda build: build.numbers))
-    return Sysbench(request.suite, room, builds[0].version.engine)
+    return Sysbench(request.suite, room)
 
 
 def _serving(request: Request, room: Sizes) -> Serve:
-    return lambda build, folder: make_server(build, room, request.durability, folder, request.settings)
+    def serve(build: Build, folder: Path) -> Server:
+        settings = request.settings_of(build.version.engine)
+        return make_server(build, room, request.durability, folder, settings)
+
+    return serve
 
 
 def _start(request: Request, uid: str, room: Sizes, generator: Generator, outcome: Outcome) -> SessionStart:

@@ -8,13 +8,13 @@ from pathlib import Path
 from build.build import Build
 from build.errors import TidemarkError
 from build.progress import Progress, Task
-from build.version import Version
+from build.version import Engine, Version
 from history.records import RunRecord, RunStatus
 from history.store import Store
 from suites.definition import Profile, Step, Suite
+from suites.durability import Durability
 from suites.generators.load import Generator
 from suites.measurement import Measurement
-from suites.postgres.configuration import Durability
 from suites.server import Server
 from suites.sizing import Sizes
 from suites.step import first_work, fixed_work, run_step
@@ -32,7 +32,7 @@ class Request:
     repetitions: int
     durability: Durability = Durability.RELAXED
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Server settings that override the template's."""
+    """Server settings that override the template's; `postgres.NAME` and `mysql.NAME` are for one engine."""
     seconds: float | None = None
     """Length of a step instead of the profile's."""
 
@@ -41,6 +41,17 @@ class Request:
         """The profile, with the chosen length of a step."""
         profile = self.suite.profile(self.profile_name)
         return profile if self.seconds is None else profile.model_copy(update={"seconds": self.seconds})
+
+    def settings_of(self, engine: Engine) -> dict[str, str]:
+        """The chosen settings that concern `engine`, by their plain names."""
+        chosen = {}
+        for name, value in self.settings.items():
+            owner, dot, plain = name.partition(".")
+            if not dot or owner not in set(Engine):
+                chosen[name] = value
+            elif owner == engine:
+                chosen[plain] = value
+        return chosen
 
 
 @dataclass(frozen=True)

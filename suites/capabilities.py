@@ -37,7 +37,6 @@ SETTINGS: dict[Engine, dict[str, Span]] = {
         "io_method": Span(since=(18,), instead="reads are always synchronous before 18"),
     },
     Engine.MYSQL: {
-        "mysqlx": Span(since=(8, 0, 11), instead="the X plugin is not loaded by default before 8.0.11"),
         "innodb_redo_log_capacity": Span(since=(8, 0, 30), instead="set innodb_log_file_size"),
         "innodb_log_file_size": Span(until=(8, 0, 30), instead="set innodb_redo_log_capacity"),
         "innodb_idle_flush_pct": Span(since=(8, 0, 18), instead="idle flushing is not limited before 8.0.18"),

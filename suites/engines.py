@@ -5,8 +5,8 @@ from pathlib import Path
 
 from build.build import Build
 from build.version import Engine
-from suites.capabilities import CapabilityError
-from suites.postgres.configuration import Durability
+from suites.durability import Durability
+from suites.mysql.server import MysqlServer
 from suites.postgres.server import PORT, PostgresServer
 from suites.server import Server, require_short
 from suites.sizing import Sizes
@@ -19,8 +19,8 @@ def make_server(
 
     Raises CapabilityError when the version cannot be served, or does not have one of the `settings`.
     """
-    if build.version.engine is not Engine.POSTGRES:
-        raise CapabilityError(f"{build.version} cannot be served yet", hint="Postgres versions can")
+    if build.version.engine is Engine.MYSQL:
+        return MysqlServer(build, sizes, durability, folder, settings)
     return PostgresServer(build, sizes, durability, folder, settings)
 
 

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -63,17 +64,18 @@ def own(path: Path) -> None:
         os.chown(path, account.pw_uid, account.pw_gid)
 
 
-def as_server_user(argv: Sequence[str | Path]) -> list[str]:
-    """The command line that runs `argv` as the server user and interrupts it if Tidemark dies.
+def as_server_user(argv: Sequence[str | Path], dies_by: str = "INT") -> list[str]:
+    """The command line that runs `argv` as the server user and ends it if Tidemark dies.
 
-    setpriv asks the kernel to send SIGINT (Postgres: fast shutdown) to the program when its parent goes away,
-    so that even `kill -9` of Tidemark leaves no server behind. It must come from the thread that started it.
+    setpriv asks the kernel to send a signal (`dies_by`; SIGINT is Postgres' fast shutdown) to the program
+    when its parent goes away, so that even `kill -9` of Tidemark leaves no server behind. The parent is the
+    thread that started it.
     """
     account = server_account()
     identity: list[str] = []
     if account is not None:
         identity = [f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
-    return [tool("setpriv"), *identity, "--pdeathsig=INT", "--", *map(str, argv)]
+    return [tool("setpriv"), *identity, f"--pdeathsig={dies_by}", "--", *map(str, argv)]
 
 
 def tool(name: str) -> str:
@@ -121,6 +123,21 @@ def run(
 def tail(text: str, lines: int = 20) -> str:
     """The last `lines` lines of `text`."""
     return "\n".join(text.rstrip().splitlines()[-lines:])
+
+
+def tail_of(log: Path, lines: int = 20) -> str:
+    """The last `lines` lines of a log file, or why it cannot be read."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 16384))
+            return tail(file.read().decode(errors="replace"), lines)
+    except OSError as error:
+        return f"no log: {error}"
+
+
+def how_it_ended(status: int) -> str:
+    """What the exit status of a program says: `exit status 1`, or `killed by SIGKILL`."""
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
 def stop(process: "subprocess.Popen[bytes] | subprocess.Popen[str]", patience: float = 5) -> None:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from build.build import Build
 from build.errors import TidemarkError
+from build.version import Engine
 
 SOCKET_PATH_LIMIT = 107
 """Bytes in the path of a Unix socket, without the closing zero (unix(7), sun_path)."""
@@ -17,17 +18,24 @@ class ServerError(TidemarkError):
 
 
 class ResetError(TidemarkError):
-    """A reset that could not bring the server to rest."""
+    """A reset that could not bring the server to rest. `metrics` is what it measured all the same."""
+
+    def __init__(
+        self, what: str, *, where: str = "", hint: str = "", metrics: Mapping[str, float] | None = None
+    ) -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.metrics = metrics or {}
 
 
 @dataclass(frozen=True)
 class Address:
     """How a client on this machine reaches a server."""
 
-    socket_folder: Path
-    port: int
+    engine: Engine
+    socket: Path
     user: str
     database: str
+    password: str = ""
 
 
 class Server(Protocol):
@@ -67,8 +75,8 @@ class Server(Protocol):
     def settings(self) -> Mapping[str, str]:
         """The whole effective configuration."""
 
-    def log_position(self) -> int:
-        """Bytes of write-ahead or redo log written so far."""
+    def counters(self) -> Mapping[str, float]:
+        """Totals that only grow, by the name of a metric without `_per_op`: `wal_bytes` and others."""
 
     def reset(self) -> Mapping[str, float]:
         """Bring the server to rest after a step; what that took, as metrics. Raises ResetError."""
@@ -83,3 +91,8 @@ def require_short(socket: Path) -> None:
             where=str(socket),
             hint="set TIDEMARK_HOME to a folder with a shorter path",
         )
+
+
+def postgres_port(socket: Path) -> int:
+    """The port that Postgres' clients must be told to find `socket`: it is the end of the file's name."""
+    return int(socket.suffix.removeprefix("."))

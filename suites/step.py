@@ -14,7 +14,11 @@ from suites.server import ResetError, Server, ServerError
 from suites.sizing import Sizes
 
 FIXED_WORK_PATIENCE = 3.0
-"""A run with fixed work may take this many times the profile's seconds, and ends there."""
+"""A run with fixed work may take this many times the profile's seconds. sysbench ends there, with a warning;
+pgbench cannot be told both limits, and fails."""
+
+WORK_TOLERANCE = 0.01
+"""Share of the work that may be missing: generators hand out whole shares to their threads."""
 
 
 def first_work(suite_step: Step, seconds: float, sizes: Sizes) -> Work:
@@ -32,7 +36,7 @@ def fixed_work(transactions: int, seconds: float) -> Work:
 
     With fixed time instead, a faster version would leave more bloat to its next step (docs/method.md).
     """
-    return Work(seconds * FIXED_WORK_PATIENCE, transactions)
+    return Work(seconds * FIXED_WORK_PATIENCE, transactions, whole=True)
 
 
 def run_step(server: Server, generator: Generator, step: Step, work: Work, profile: Profile) -> Measurement:
@@ -42,7 +46,7 @@ def run_step(server: Server, generator: Generator, step: Step, work: Work, profi
     finished is a warning: the load before it was measured all the same.
     """
     meter = Meter(server.pid)
-    log_before = server.log_position()
+    before = server.counters()
     try:
         load = generator.run(server.address, step, work, meter)
     except LoadError as error:
@@ -50,16 +54,27 @@ def run_step(server: Server, generator: Generator, step: Step, work: Work, profi
         if ended is None:
             raise
         raise ServerError(f"{server.build.version} died during {step.name}: {ended}") from error
-    log_written = server.log_position() - log_before
+    after = server.counters()
     values = dict(load_values(load)) | dict(meter.per_query(load.watched_queries))
-    values["wal_bytes_per_op"] = log_written / load.queries
-    warnings = []
+    values |= {f"{name}_per_op": (after[name] - total) / load.queries for name, total in before.items()}
+    warnings = _shortfall(work, load)
     try:
         values |= server.reset()
     except ResetError as error:
+        values |= error.metrics
         warnings.append(f"not reset: {error}")
     time.sleep(profile.settle_seconds)
     return Measurement(values, load.per_second, warnings)
+
+
+def _shortfall(work: Work, load: Load) -> list[str]:
+    wanted = work.transactions or 0
+    if not work.whole or load.transactions >= wanted * (1 - WORK_TOLERANCE):
+        return []
+    return [
+        f"only {load.transactions} of {wanted} transactions were done in {load.seconds:.0f} s: "
+        "less work than the other runs, and less left to the next step"
+    ]
 
 
 def _death(server: Server) -> str | None:

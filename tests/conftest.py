@@ -18,9 +18,10 @@ import pytest
 
 from build.build import Build
 from build.errors import TidemarkError
-from build.home import Home, locate
+from build.home import ROOT, Home, locate
 from build.make import lookup, provide
 from build.progress import Silent
+from build.transfer import import_
 from build.version import parse_version
 from suites.processes import run
 
@@ -28,6 +29,10 @@ POSTGRES_18 = "postgres@18.6"
 POSTGRES_17 = "postgres@17.11"
 POSTGRES_15 = "postgres@15.18"
 POSTGRES_13 = "postgres@13.23"
+MYSQL_9 = "mysql@9.7.2"
+
+SHARED_BUILDS = ROOT.parent / "shared" / "builds"
+"""Where an install tree of MySQL may lie, to spare an hour of compiling."""
 
 MEMORY_PATIENCE = 3.0
 """Seconds for which orphaned memory may be seen: a server that somebody else runs may just be ending."""
@@ -35,7 +40,7 @@ MEMORY_PATIENCE = 3.0
 
 def pytest_report_header() -> list[str]:
     """Which servers and which sysbench the real-server tests meet."""
-    found = {text: _cached(text) for text in (POSTGRES_18, POSTGRES_17, POSTGRES_15, POSTGRES_13)}
+    found = {text: _cached(text) for text in (POSTGRES_18, POSTGRES_17, POSTGRES_15, POSTGRES_13, MYSQL_9)}
     known = [f"{text} ({build.prefix.name if build else 'not cached'})" for text, build in found.items()]
     try:
         sysbench = run(["sysbench", "--version"], what="sysbench --version").strip()
@@ -82,7 +87,7 @@ def home() -> Iterator[Home]:
 
 @contextlib.contextmanager
 def _server_folder() -> Iterator[Path]:
-    before = _orphans()
+    before = _orphans_of_system_v() | _segments_of_posix()
     folder = Path(tempfile.mkdtemp(prefix="tmt-", dir="/tmp"))
     folder.chmod(0o755)
     try:
@@ -127,10 +132,14 @@ def _orphans_of_system_v() -> set[str]:
 
 def _orphans_of_posix() -> set[str]:
     """While any server lives, segments that nobody maps may be its: Postgres pins some for later."""
-    names = {str(path) for path in Path("/dev/shm").glob("PostgreSQL.*")}
-    if not names or any(process.name() == "postgres" for process in psutil.process_iter(["name"])):
+    names = _segments_of_posix()
+    if not names or any(process.info["name"] == "postgres" for process in psutil.process_iter(["name"])):
         return set()
     return names
+
+
+def _segments_of_posix() -> set[str]:
+    return {str(path) for path in Path("/dev/shm").glob("PostgreSQL.*")}
 
 
 # --- builds
@@ -169,3 +178,15 @@ def postgres_15() -> Build:
 def postgres_13() -> Build:
     """For tests over a range of versions: the oldest that is supported. Skips when not cached."""
     return _provided_if_cached(POSTGRES_13)
+
+
+@pytest.fixture(scope="session")
+def mysql_9() -> Build:
+    """From the cache, else the install tree that lies beside the checkout; skips where there is neither."""
+    build = _cached(MYSQL_9)
+    if build is None:
+        archives = sorted(SHARED_BUILDS.glob("mysql-9.7.2-*.tar.zst"))
+        if not archives:
+            pytest.skip(f"{MYSQL_9} is not in the build cache: ./tidemark build {MYSQL_9}")
+        build = import_(archives[0], locate(), Silent())
+    return build

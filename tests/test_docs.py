@@ -58,7 +58,7 @@ history.comparison history.statistics"""
 
 UNINTERESTING = {"PORT", "LOAD_SECONDS_PER_MILLION_ROWS"}
 
-UNTIED = {"0", "1", "2", "3", "5", "6", "8", "18", "20", "32", "48", "1.0", "1.0.20"}
+UNTIED = {"0", "1", "2", "3", "5", "6", "8", "8.0.30", "9.5", "5.7", "18", "20", "32", "48", "1.0", "1.0.20"}
 """Numbers that docs/method.md may hold without a tie: small counts, releases, the machine of an example."""
 
 
@@ -95,12 +95,6 @@ def _is_served(major: int) -> bool:
     return False
 
 
-def _exact_permutation_rows() -> float:
-    """The largest table, to ten million rows, whose deletes multiply to less than 2^53: see permutation()."""
-    most = resolve("write-heavy.delete.most_work_to_rows") * _in_script(r"math\.floor\(n \* ([\d.]+)\)")
-    return math.floor(math.sqrt(2**53 / most) / 1e7) * 1e7
-
-
 COMPUTED: dict[str, Callable[..., float]] = {
     "steps": lambda: len(WRITE_HEAVY.steps),
     "confidence_of_one": lambda: 100 * simultaneous_confidence(CONFIDENCE / 100, len(WRITE_HEAVY.steps)),
@@ -111,7 +105,6 @@ COMPUTED: dict[str, Callable[..., float]] = {
     "least_buffer_mib": lambda: _room(1, 1).buffer_bytes / 1024**2,
     "oldest_postgres": lambda: min(filter(_is_served, range(9, 99))),
     "io_method_since": lambda: min(n for n in range(9, 99) if knows_setting(_build(f"{n}.0"), "io_method")),
-    "exact_permutation_rows": _exact_permutation_rows,
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# From left to right: each may import itself and what stands before it (docs/decisions/rooms.md).
+# From left to right: each may import itself and what stands before it (docs/decisions/0001-rooms.md).
 ROOMS = ("build", "suites", "history", "compare", "runners", "benchmarks", "tests")
 
 LONGEST_MODULE = 400

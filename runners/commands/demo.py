@@ -4,7 +4,7 @@ import argparse
 
 from build.home import locate
 from build.version import parse_version
-from compare import Verdict, compare, exit_code, render_terminal
+from compare import CompareOptions, Verdict, compare, exit_code, render_terminal
 from history.store import open_store
 from runners.console import progress
 from runners.session import run_session
@@ -27,7 +27,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Run the demo. 0: it all ran and no regression was judged; 1: one was; 2: something did not run.
 
     The demo asks whether this installation works. Steps of three seconds leave most verdicts open, which
-    `compare` would answer with 2; here it is said in words instead (docs/decisions/demo-exit-code.md).
+    `compare` would answer with 2; here it is said in words instead (docs/decisions/0005-demo-exit-code.md).
     """
     del arguments
     from rich.console import Console
@@ -45,7 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
     with open_store(home.history) as store:
         with progress() as shown:
             outcome = run_session(request, home, store, shown)
-        comparison = compare(store, BASE, (CONTENDER,))
+        comparison = compare(store, BASE, (CONTENDER,), CompareOptions(session=outcome.uid))
     render_terminal(comparison, Console(width=None if Console().is_terminal else 110))
     open_steps = sum(verdict in (None, Verdict.INCONCLUSIVE) for verdict in comparison.verdicts())
     print(f"Base {BASE}, contender {CONTENDER}; the history lies in {home.history}.")

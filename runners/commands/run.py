@@ -1,6 +1,7 @@
 """`./tidemark run`: measure versions with a suite."""
 
 import argparse
+import shlex
 from pathlib import Path
 
 from build.errors import TidemarkError
@@ -10,7 +11,7 @@ from runners.console import progress
 from runners.session import Outcome, run_session
 from runners.work import Request
 from suites.definition import load_suite
-from suites.postgres.configuration import Durability
+from suites.durability import Durability
 
 
 class RequestError(TidemarkError):
@@ -21,11 +22,14 @@ def main(arguments: argparse.Namespace) -> int:
     """Carry out a session; 0 when everything asked for was measured, else 2."""
     request = request_of(arguments)
     home = locate()
-    history = Path(arguments.history) if arguments.history else home.history
-    history.parent.mkdir(parents=True, exist_ok=True)
+    history: Path | str = arguments.history or home.history
+    if "://" not in str(history):
+        history = Path(history)
+        history.parent.mkdir(parents=True, exist_ok=True)
     with open_store(history) as store, progress() as shown:
         outcome = run_session(request, home, store, shown)
-    print(summary(request, outcome, history))
+    print(summary(request, outcome, arguments.history))
+    print(f"history: {history}")
     return 0 if outcome.whole else 2
 
 
@@ -52,12 +56,13 @@ def request_of(arguments: argparse.Namespace) -> Request:
     )
 
 
-def summary(request: Request, outcome: Outcome, history: Path) -> str:
-    """What came of the session, and what to do next."""
-    lines = [f"session {outcome.uid}: {request.suite.name}, {request.profile_name}; history: {history}"]
+def summary(request: Request, outcome: Outcome, history: str | None) -> str:
+    """What came of the session, and what to do next; `history` is the one chosen on the command line."""
+    lines = [f"session {outcome.uid}: {request.suite.name}, {request.profile_name}"]
     lines += [f"not measured: {version}: {reason}" for version, reason in outcome.not_built.items()]
     lines += [f"failed: {failure}" for failure in outcome.failures]
     if len(request.versions) > 1:
         names = " ".join(map(str, request.versions))
-        lines.append(f"next: ./compare.py {names}")
+        chosen = f" --history {shlex.quote(history)}" if history else ""
+        lines.append(f"next: ./compare.py {names} --session {outcome.uid}{chosen}")
     return "\n".join(lines)

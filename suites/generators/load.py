@@ -36,6 +36,8 @@ class Work:
     """Time limit."""
     transactions: int | None
     """Work limit, over all threads; None when only time limits the step."""
+    whole: bool = False
+    """Whether the work limit is the point, and to run into the time limit is to have done too little."""
 
 
 def whole_seconds(work: Work) -> int:

@@ -24,7 +24,7 @@ from suites.generators.load import (
     whole_seconds,
 )
 from suites.processes import run
-from suites.server import Address
+from suites.server import Address, postgres_port
 from suites.sizing import Sizes
 
 ROWS_PER_SCALE = 100_000
@@ -136,7 +136,7 @@ class Pgbench:
             return transcript.load(step.queries, _latencies(Path(folder)))
 
     def _client(self, address: Address) -> list[str]:
-        host = [f"--host={address.socket_folder}", f"--port={address.port}"]
+        host = [f"--host={address.socket.parent}", f"--port={postgres_port(address.socket)}"]
         return [str(self.program), *host, f"--username={address.user}", address.database]
 
     def _script(self, step: Step) -> Sequence[str]:

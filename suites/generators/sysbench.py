@@ -19,7 +19,7 @@ from suites.generators.load import (
     whole_seconds,
 )
 from suites.processes import run, tool
-from suites.server import Address
+from suites.server import Address, postgres_port
 from suites.sizing import Sizes
 
 LINGER_MS = 250
@@ -85,10 +85,9 @@ class Transcript:
 class Sysbench:
     """Implements suites.generators.load.Generator."""
 
-    def __init__(self, suite: Suite, sizes: Sizes, engine: Engine) -> None:
+    def __init__(self, suite: Suite, sizes: Sizes) -> None:
         self.suite = suite
         self.sizes = sizes
-        self.engine = engine
         self.program = tool("sysbench")
 
     def version(self) -> str:
@@ -131,13 +130,15 @@ class Sysbench:
     def _command(self, address: Address, extra: Sequence[str]) -> list[str]:
         script = str(self.suite.folder / str(self.suite.script))
         data = [f"--tables={self.sizes.tables}", f"--table_size={self.sizes.rows_per_table}"]
-        return [self.program, script, *self._connection(address), *data, *extra]
+        return [self.program, script, *_connection(address), *data, *extra]
 
-    def _connection(self, address: Address) -> list[str]:
-        return [
-            "--db-driver=pgsql",
-            f"--pgsql-host={address.socket_folder}",
-            f"--pgsql-port={address.port}",
-            f"--pgsql-user={address.user}",
-            f"--pgsql-db={address.database}",
-        ]
+
+def _connection(address: Address) -> list[str]:
+    if address.engine is Engine.MYSQL:
+        words = {"socket": address.socket, "password": address.password}
+        driver = "mysql"
+    else:
+        words = {"host": address.socket.parent, "port": postgres_port(address.socket)}
+        driver = "pgsql"
+    words |= {"user": address.user, "db": address.database}
+    return [f"--db-driver={driver}", *(f"--{driver}-{name}={value}" for name, value in words.items())]

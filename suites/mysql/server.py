@@ -37,7 +37,7 @@ HISTORY_FILE = "mysql_upgrade_history"
 
 
 class MysqlServer:
-    """Implements suites.server.Server. All of it lies in `folder`: `data/`, `my.cnf`, socket, `server.log`."""
+    """Implements suites.server.Server. All of it lies in `folder`: `data/`, `my.cnf`, socket and logs."""
 
     def __init__(
         self,
@@ -89,9 +89,9 @@ class MysqlServer:
                 cwd=self.folder,
             )
         except Exception as error:
+            said = tail_of(self.folder / "initialize.log")
             raise ServerError(
-                f"{self.build.version} cannot make a data directory: {tail_of(self.folder / 'initialize.log')}",
-                where=str(self.folder),
+                f"{self.build.version} cannot make a data directory: {said}", where=str(self.folder)
             ) from error
 
     def start(self) -> None:

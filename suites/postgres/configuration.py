@@ -1,28 +1,18 @@
 """Rendering postgresql.conf for a version, a machine and a choice of durability."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from string import Template
 
 from build.build import Build
-from suites.capabilities import knows_setting, require_postgres, require_setting
+from suites.capabilities import knows_setting, require_known, require_setting
+from suites.durability import Durability
 from suites.sizing import Sizes
 
 TEMPLATE = Path(__file__).with_name("postgresql.conf.in")
 
 SPARE_CONNECTIONS = 20
 """Connections beyond the load generator's: steering, vacuum workers, a person looking."""
-
-
-class Durability(StrEnum):
-    """What a commit promises, the same in meaning for every engine."""
-
-    RELAXED = "relaxed"
-    """A crash may lose the last second of commits, never consistency."""
-
-    FULL = "full"
-    """A commit is on stable storage before the client hears of it."""
 
 
 def render(
@@ -37,7 +27,7 @@ def render(
     Settings the version does not know are left out. `overrides` come last and so win; CapabilityError when
     one names a setting that the version does not have.
     """
-    require_postgres(build)
+    require_known(build)
     for name in overrides:
         require_setting(build, name)
     text = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(

@@ -1,7 +1,6 @@
 """A Postgres server on a data directory of its own."""
 
 import contextlib
-import os
 import shutil
 import signal
 import subprocess
@@ -13,17 +12,20 @@ from typing import Any
 import psycopg
 
 from build.build import Build
+from build.version import Engine
+from suites.durability import Durability
 from suites.postgres import reset, shared_memory
-from suites.postgres.configuration import Durability, render
+from suites.postgres.configuration import render
 from suites.processes import (
     as_server_user,
+    how_it_ended,
     kill_living_in,
     living_in,
     own,
     require_reachable,
     run,
     start,
-    tail,
+    tail_of,
 )
 from suites.server import Address, ServerError, require_short
 from suites.sizing import Sizes
@@ -56,7 +58,7 @@ class PostgresServer:
         self.folder = folder
         self.data = folder / "data"
         self.log = folder / "server.log"
-        self.address = Address(folder, PORT, NAME, NAME)
+        self.address = Address(Engine.POSTGRES, folder / f".s.PGSQL.{PORT}", NAME, NAME)
         self._configuration = render(build, sizes, durability, folder, overrides or {})
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -69,7 +71,7 @@ class PostgresServer:
 
     def create(self) -> None:
         """initdb with data checksums, the C locale and trust over the socket; then our configuration."""
-        require_short(self.folder / f".s.PGSQL.{PORT}")
+        require_short(self.address.socket)
         require_reachable(self.build.prefix)
         self.folder.mkdir(parents=True)
         own(self.folder)
@@ -93,7 +95,7 @@ class PostgresServer:
             if time.monotonic() > deadline:
                 self.stop()
                 raise ServerError(
-                    f"{self.build.version} did not answer within {START_SECONDS} s: {self._log_tail()}",
+                    f"{self.build.version} did not answer within {START_SECONDS} s: {tail_of(self.log)}",
                     where=str(self.log),
                 )
             time.sleep(0.02)
@@ -103,7 +105,7 @@ class PostgresServer:
         """A connection in autocommit mode. Raises ServerError when the server does not take it."""
         try:
             return psycopg.connect(
-                host=str(self.address.socket_folder),
+                host=str(self.folder),
                 port=PORT,
                 user=NAME,
                 dbname=database,
@@ -145,8 +147,7 @@ class PostgresServer:
         status = self._process.poll()
         if status is None:
             return None
-        how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-        return f"{how}; the end of its log:\n{self._log_tail()}"
+        return f"{how_it_ended(status)}; the end of its log:\n{tail_of(self.log)}"
 
     def settings(self) -> Mapping[str, str]:
         """Every setting as the server sees it, with its unit in front of none: `8192 8kB` style."""
@@ -156,10 +157,10 @@ class PostgresServer:
             )
             return {str(name): str(value) for name, value in rows}
 
-    def log_position(self) -> int:
-        """Bytes of WAL inserted since initdb, as a log sequence number."""
+    def counters(self) -> Mapping[str, float]:
+        """Bytes of WAL inserted since initdb."""
         with self._steering("asking for the WAL position"), self.connect() as connection:
-            return reset.wal_position(connection)
+            return {"wal_bytes": float(reset.wal_position(connection))}
 
     def reset(self) -> Mapping[str, float]:
         """Vacuum, checkpoint, verify: see suites.postgres.reset."""
@@ -192,7 +193,7 @@ class PostgresServer:
 
     def _answers(self) -> bool:
         """Whether the postmaster accepts connections: the socket exists early, the answer comes later."""
-        if not (self.folder / f".s.PGSQL.{PORT}").exists():
+        if not self.address.socket.exists():
             return False
         try:
             self.connect("postgres").close()
@@ -205,10 +206,5 @@ class PostgresServer:
         if any(living_in(self.data)):
             kill_living_in(self.data)
         shared_memory.remove(segments)
-        (self.folder / f".s.PGSQL.{PORT}").unlink(missing_ok=True)
-        (self.folder / f".s.PGSQL.{PORT}.lock").unlink(missing_ok=True)
-
-    def _log_tail(self) -> str:
-        with self.log.open("rb") as log:
-            log.seek(max(0, os.fstat(log.fileno()).st_size - 8192))
-            return tail(log.read().decode(errors="replace"))
+        self.address.socket.unlink(missing_ok=True)
+        self.address.socket.with_name(f"{self.address.socket.name}.lock").unlink(missing_ok=True)

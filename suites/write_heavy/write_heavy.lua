@@ -70,10 +70,11 @@ end
 local function permutation(n, first, step)
    local stride = math.max(1, math.floor(n * 0.6180339887))
    while gcd(stride, n) ~= 1 do stride = stride + 1 end
-   local index = first - step
+   -- Sums stay exact in a double, where index * stride would not from some hundred million rows on.
+   local jump, at = (step * stride) % n, ((first - step) * stride) % n
    return function()
-      index = index + step
-      return (index * stride) % n + 1
+      at = (at + jump) % n
+      return at + 1
    end
 end
 

@@ -17,8 +17,8 @@ from build.build import Build
 from build.errors import TidemarkError
 from build.home import Home
 from build.make import lookup, provide
+from build.parcel import TransferError
 from build.progress import Silent
-from build.transfer import TransferError
 from build.version import parse_version
 from tests.build.stand import Pins, Stand
 

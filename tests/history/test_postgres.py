@@ -12,7 +12,7 @@ from build.build import Build
 from history.database import HistoryError, RecordError
 from history.records import SessionStatus
 from history.store import Store, open_store
-from suites.postgres.configuration import Durability
+from suites.durability import Durability
 from suites.postgres.server import NAME, PORT, PostgresServer
 from suites.sizing import Sizes
 from tests.history.handmade import record_steps, run_record, session_start
@@ -31,7 +31,7 @@ def url(server_folders: Callable[[], AbstractContextManager[Path]], postgres_18:
         try:
             server.create()
             server.start()
-            yield f"postgresql+psycopg://{NAME}@/{NAME}?host={server.address.socket_folder}&port={PORT}"
+            yield f"postgresql+psycopg://{NAME}@/{NAME}?host={server.folder}&port={PORT}"
         finally:
             server.destroy()
 

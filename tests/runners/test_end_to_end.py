@@ -36,7 +36,7 @@ def tidemark(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
 def test_ten_steps_on_two_releases(home: Home, postgres_17: Build, postgres_18: Build) -> None:
     ran = tidemark(home, "run", "--seconds", "1", "--repetitions", "1", OLD, NEW)
     assert ran.returncode == 0, ran.stderr
-    assert "./compare.py postgres@17.11 postgres@18.6" in ran.stdout
+    assert "./compare.py postgres@17.11 postgres@18.6 --session " in ran.stdout
 
     compared = tidemark(home, "compare", OLD, NEW, "--format", "json")
     assert compared.returncode == 2, "one repetition must not look clean"

@@ -51,7 +51,7 @@ class Journal:
 class FakeServer:
     def __init__(self, build: Build, journal: Journal) -> None:
         self.build, self.journal = build, journal
-        self.address = Address(Path("/nowhere"), 5432, "tidemark", build.release)
+        self.address = Address(Engine.POSTGRES, Path("/nowhere/.s.PGSQL.5432"), "tidemark", build.release)
         self.pid, self.cores, self.starts, self.dead = 1, 1, 0, False
 
     def _say(self, what: str) -> None:
@@ -79,8 +79,8 @@ class FakeServer:
     def settings(self) -> Mapping[str, str]:
         return {"shared_buffers": "1GB"}
 
-    def log_position(self) -> int:
-        return 0
+    def counters(self) -> Mapping[str, float]:
+        return {"wal_bytes": 0.0}
 
     def reset(self) -> Mapping[str, float]:
         self._say("reset")

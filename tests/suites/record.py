@@ -18,7 +18,7 @@ from build.build import Build
 from build.home import ROOT, locate
 from build.make import provide
 from build.progress import Silent
-from build.version import Engine, parse_version
+from build.version import parse_version
 from suites.definition import load_suite
 from suites.generators.load import Work
 from suites.generators.pgbench import Pgbench
@@ -54,7 +54,7 @@ def capture(name: str, argv: list[str], meanwhile: Callable[[], None] = lambda: 
 
 def record_sysbench() -> None:
     with server("postgres@18.6") as (started, _):
-        generator = Sysbench(load_suite("write-heavy"), small(rows=10_000, threads=2), Engine.POSTGRES)
+        generator = Sysbench(load_suite("write-heavy"), small(rows=10_000, threads=2))
         generator.load(started.address)
         (step,) = generator.suite.select(("update-index",))
 

@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 
 from build.build import Build
-from suites.postgres.configuration import Durability
+from suites.durability import Durability
 from suites.postgres.server import PostgresServer
 from suites.sizing import Sizes
 

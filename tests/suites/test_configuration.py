@@ -8,7 +8,8 @@ import pytest
 from build.build import Build
 from build.version import Engine, parse_version
 from suites.capabilities import CapabilityError, require_engine
-from suites.postgres.configuration import Durability, render
+from suites.durability import Durability
+from suites.postgres.configuration import render
 from suites.sizing import Sizes
 from tests.suites.golden import require_golden
 

@@ -147,17 +147,15 @@ def test_a_purge_that_cannot_finish_names_the_transaction_and_its_age(loaded: My
         assert f"connection {row[0]}" in str(caught.value)
         assert "open for " in str(caught.value)
         assert caught.value.metrics["reset_history_after"] > limits.history
-        measured = run_step(loaded, Sysbench(SUITE, ROOM), step("update-one"), Work(1, 500), _smoke())
+        measured = run_step(
+            loaded, Sysbench(SUITE, ROOM), step("update-one"), Work(1, 500), SUITE.profile("smoke")
+        )
         assert "not reset" in measured.warnings[0]
         assert measured.values["reset_history_after"] > limits.history
     finally:
         holder.close()
         loaded.limits = limits
     assert loaded.reset()["reset_history_after"] <= limits.history
-
-
-def _smoke() -> object:
-    return SUITE.profile("smoke")
 
 
 def test_full_durability_is_in_effect(mysql_9: Build, server_folder: Path) -> None:

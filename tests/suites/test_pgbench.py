@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from build.version import Engine
 from suites.definition import load_suite
 from suites.generators.load import LoadError, Work
 from suites.generators.pgbench import Pgbench, Transcript, _latencies
@@ -17,7 +18,7 @@ from tests.suites.golden import lines, require_golden
 from tests.suites.servers import small
 from tests.suites.test_configuration import build_of
 
-ADDRESS = Address(Path("/srv/data/1"), 5432, "someone", "somewhere")
+ADDRESS = Address(Engine.POSTGRES, Path("/srv/data/1/.s.PGSQL.5432"), "someone", "somewhere")
 NOTHING = np.array([], dtype=np.float64)
 
 

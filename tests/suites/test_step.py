@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.build import Build
+from build.version import Engine
 from suites.definition import Profile, Step, load_suite
 from suites.generators.load import Load, LoadError, Observer, Work
 from suites.measurement import METRICS
@@ -38,7 +39,7 @@ class Fakes:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.build: Build = build_of("18.6")
-        self.address = Address(Path("/nowhere"), 5432, "someone", "somewhere")
+        self.address = Address(Engine.POSTGRES, Path("/nowhere/.s.PGSQL.5432"), "someone", "somewhere")
         self.pid = NOBODY
         self.cores = 1
         self.load_fails: Exception | None = None
@@ -56,9 +57,9 @@ class Fakes:
         self.calls.append("death")
         return "killed by SIGKILL; the end of its log:\nPANIC" if self.calls.count("death") == 2 else None
 
-    def log_position(self) -> int:
-        self.calls.append("log position")
-        return 1000 if self.calls.count("log position") == 1 else 51_000
+    def counters(self) -> Mapping[str, float]:
+        self.calls.append("counters")
+        return {"wal_bytes": 1000.0 if self.calls.count("counters") == 1 else 51_000.0}
 
     def reset(self) -> Mapping[str, float]:
         self.calls.append("reset")
@@ -98,7 +99,7 @@ def profile() -> Profile:
 
 def test_the_order_of_a_step(fakes: Fakes) -> None:
     measurement = run_step(fakes, fakes, STEP, Work(1, 10), profile())
-    assert fakes.calls == ["log position", "load", "log position", "reset", "sleep 7"]
+    assert fakes.calls == ["counters", "load", "counters", "reset", "sleep 7"]
     assert measurement.warnings == []
     assert measurement.per_second == (400.0, 600.0)
 
@@ -167,7 +168,7 @@ def test_a_step_that_uses_rows_up_ends_before_they_do() -> None:
 
 
 def test_later_runs_do_the_work_of_the_first() -> None:
-    assert fixed_work(1234, 3.0) == Work(3.0 * FIXED_WORK_PATIENCE, 1234)
+    assert fixed_work(1234, 3.0) == Work(3.0 * FIXED_WORK_PATIENCE, 1234, whole=True)
     assert FIXED_WORK_PATIENCE > 1
 
 

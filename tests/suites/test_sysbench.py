@@ -18,7 +18,7 @@ from tests.suites.golden import lines, require_golden
 from tests.suites.servers import small
 
 CAPTURE = "sysbench-update-index.txt"
-ADDRESS = Address(Path("/srv/data/1"), 5432, "someone", "somewhere")
+ADDRESS = Address(Engine.POSTGRES, Path("/srv/data/1/.s.PGSQL.5432"), "someone", "somewhere")
 
 
 def transcript(*read: str) -> Transcript:
@@ -133,7 +133,7 @@ def test_lines_that_mean_nothing_change_nothing(noise: list[str], place: int) ->
 
 def arguments(step: str, work: Work, threads: int = 3) -> list[str]:
     suite = load_suite("write-heavy")
-    generator = Sysbench(suite, small(rows=5000, tables=2, threads=threads), Engine.POSTGRES)
+    generator = Sysbench(suite, small(rows=5000, tables=2, threads=threads))
     return generator.arguments(ADDRESS, suite.select((step,))[0], work)
 
 
@@ -166,6 +166,6 @@ def test_work_without_a_limit_is_zero_events_and_a_short_time_is_not_no_limit() 
 def test_sysbench_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ProcessError) as caught:
-        Sysbench(load_suite("write-heavy"), small(), Engine.POSTGRES)
+        Sysbench(load_suite("write-heavy"), small())
     assert caught.value.what == "sysbench is not installed"
     assert caught.value.hint == "run ./tidemark setup, which installs it"

@@ -1,6 +1,7 @@
 """The ten steps on a real server: what each does to its tables."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 
 from build.build import Build
-from build.version import Engine
 from suites.costs import Meter
 from suites.definition import Suite, load_suite
 from suites.generators.load import Load, LoadError, Work
@@ -35,7 +35,7 @@ def server(
     """Loaded once, as a session does it; every change is noted."""
     room = small(rows=ROWS, tables=TABLES)
     with server_folders() as folder, running(postgres_18, folder, room) as started:
-        Sysbench(SUITE, room, Engine.POSTGRES).load(started.address)
+        Sysbench(SUITE, room).load(started.address)
         watch(started, TABLES)
         yield started
 
@@ -52,7 +52,7 @@ def step_run(
     room = small(rows=ROWS, tables=TABLES, threads=threads)
     (step,) = SUITE.select((name,))
     work = work or first_work(step, SECONDS, room)
-    return Sysbench(suite, room, Engine.POSTGRES).run(server.address, step, work, Meter(server.pid))
+    return Sysbench(suite, room).run(server.address, step, work, Meter(server.pid))
 
 
 def count(server: PostgresServer) -> int:
@@ -94,7 +94,7 @@ def test_one_seed_gives_one_table(server_folder: Path, version: str, request: py
         seen = []
         for seed in (SUITE.seed, SUITE.seed, SUITE.seed + 1):
             ask(server, "DROP TABLE IF EXISTS sbtest1")
-            Sysbench(SUITE.model_copy(update={"seed": seed}), room, Engine.POSTGRES).load(server.address)
+            Sysbench(SUITE.model_copy(update={"seed": seed}), room).load(server.address)
             seen.append(value(server, LOADED))
         drawn = np.array([row[0] for row in ask(server, "SELECT k FROM sbtest1")])
     assert seen[0] == seen[1] == "c6ded1f17b02ec08702e7eb43c4e2fe4"
@@ -295,7 +295,7 @@ def test_a_second_of_work_is_watched_with_its_costs(server: PostgresServer) -> N
     meter = Meter(server.pid)
     room = small(rows=ROWS, tables=TABLES, threads=2)
     (step,) = SUITE.select(("update-nonindex",))
-    load = Sysbench(SUITE, room, Engine.POSTGRES).run(server.address, step, Work(2, None), meter)
+    load = Sysbench(SUITE, room).run(server.address, step, Work(2, None), meter)
     costs = meter.per_query(load.watched_queries)
     assert len(load.per_second) == 2
     assert 5 < costs["server_cpu_us_per_op"] < 5000
@@ -306,16 +306,16 @@ def test_a_second_of_work_is_watched_with_its_costs(server: PostgresServer) -> N
 
 def test_a_load_of_tables_that_are_there_already(server: PostgresServer) -> None:
     with pytest.raises(LoadError) as caught:
-        Sysbench(SUITE, small(rows=ROWS, tables=TABLES), Engine.POSTGRES).load(server.address)
-    assert 'relation "sbtest1" already exists' in caught.value.hint
-    assert "--table=1" in caught.value.where
+        Sysbench(SUITE, small(rows=ROWS, tables=TABLES)).load(server.address)
+    assert re.search(r'relation "sbtest[12]" already exists', caught.value.hint)
+    assert "--table=" in caught.value.where
 
 
 def test_a_step_that_was_never_loaded(server: PostgresServer) -> None:
     room = small(rows=ROWS, tables=3)
     step = SUITE.steps[0]
     with pytest.raises(LoadError) as caught:
-        Sysbench(SUITE, room, Engine.POSTGRES).run(server.address, step, Work(1, None), Meter(server.pid))
+        Sysbench(SUITE, room).run(server.address, step, Work(1, None), Meter(server.pid))
     assert 'relation "sbtest3" does not exist' in caught.value.hint
 
 
@@ -333,7 +333,7 @@ def test_a_suite_of_ones_own_needs_no_python(server: PostgresServer, tmp_path: P
     )
     suite: Suite = load_suite(str(tmp_path))
     meter = Meter(server.pid)
-    generator = Sysbench(suite, small(), Engine.POSTGRES)
+    generator = Sysbench(suite, small())
     load = generator.run(server.address, suite.steps[0], Work(5, 100), meter)
     assert (load.transactions, load.queries, load.errors) == (100, 100, 0)
     with closing(server.connect()) as connection:
