@@ -101,6 +101,31 @@ def test_pgbench_on_two_releases(home: Home, postgres_17: Build, postgres_18: Bu
     assert all(row[2] > 100 for row in rows)
 
 
+@pytest.mark.timeout(300)
+def test_both_engines_in_one_session(home: Home, postgres_18: Build, mysql_9: Build) -> None:
+    steps = ("--step", "update-index", "--step", "insert", "--seconds", "1", "--repetitions", "1")
+    ran = tidemark(home, "run", *steps, NEW, "mysql@9.7.2")
+    assert ran.returncode == 0, ran.stderr
+    compared = tidemark(home, "compare", NEW, "mysql@9.7.2")
+    assert "configuration and durability (relaxed) are part of the comparison" in " ".join(
+        compared.stdout.split()
+    )
+    connection = sqlite3.connect(home.history)
+    query = """SELECT metric, value FROM runs JOIN measurements ON run_id = runs.id
+               WHERE version = 'mysql@9.7.2' AND step = 'update-index'"""
+    values = dict(connection.execute(query))
+    connection.close()
+    reset = {"purge_seconds", "flush_seconds", "history_before", "history_after", "dirty_pages_after"}
+    wanted = {f"reset_{name}" for name in reset} | {
+        "wal_bytes_per_op",
+        "pages_flushed_per_op",
+        "server_cs_per_op",
+    }
+    assert wanted <= values.keys()
+    assert values["reset_history_after"] <= 100
+    assert values["wal_bytes_per_op"] > 100
+
+
 def test_the_build_command_prints_the_prefix_only(home: Home, postgres_18: Build) -> None:
     built = tidemark(home, "build", NEW)
     assert built.returncode == 0

@@ -198,6 +198,18 @@ def test_a_version_that_cannot_be_built_does_not_stop_the_others(home: Home, pos
     assert "postgres@99.9" in json.loads(str(options[0]))["not_built"]
 
 
+def test_a_version_that_lacks_a_setting_does_not_stop_the_others(
+    home: Home, postgres_17: Build, postgres_18: Build
+) -> None:
+    with start_session(home, "--set", "io_method=worker", "postgres@17.11") as session:
+        code, said = finish(session)
+    assert code == 2
+    assert "postgres@17.11 is left out: postgres@17.11 has no setting io_method" in said
+    assert rows(home, "SELECT DISTINCT version, status FROM runs") == [(VERSION, "finished")]
+    (settings,) = rows(home, "SELECT settings FROM configurations")
+    assert json.loads(str(settings[0]))["io_method"] == "worker"
+
+
 def test_too_little_disk_is_said_before_anything_is_done(
     home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

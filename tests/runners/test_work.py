@@ -222,3 +222,10 @@ def test_an_interrupt_destroys_the_server(interrupted_at: str, monkeypatch: pyte
 
 def test_the_suite_runs_on_both_engines() -> None:
     assert SUITE.engines == (Engine.POSTGRES, Engine.MYSQL)
+
+
+def test_a_setting_can_be_for_one_engine() -> None:
+    chosen = {"postgres.io_method": "worker", "mysql.sync_binlog": "1", "pg_stat_statements.max": "100"}
+    request = Request((OLD.version,), SUITE, "smoke", STEPS, 1, settings=chosen)
+    assert request.settings_of(Engine.POSTGRES) == {"io_method": "worker", "pg_stat_statements.max": "100"}
+    assert request.settings_of(Engine.MYSQL) == {"sync_binlog": "1", "pg_stat_statements.max": "100"}

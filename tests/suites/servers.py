@@ -1,18 +1,20 @@
 """Small servers for tests: sizes that suit any machine, and a server for the length of a block."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
 from build.build import Build
 from suites.durability import Durability
+from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer
 from suites.sizing import Sizes
 
 MIB = 1024**2
+T = TypeVar("T")
 
 
 def small(rows: int = 2000, tables: int = 1, threads: int = 1) -> Sizes:
@@ -59,3 +61,31 @@ def tree(server: PostgresServer) -> list[psutil.Process]:
     """The postmaster and all its processes."""
     root = psutil.Process(server.pid)
     return [root, *root.children(recursive=True)]
+
+
+def of_each(processes: list[psutil.Process], question: Callable[[psutil.Process], T]) -> list[T]:
+    """The answers of those that are still there: backends of clients that have gone end at any moment."""
+    answers = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            answers.append(question(process))
+    return answers
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether it runs; a process that only waits for its parent to take note of its end does not."""
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def segment(server: PostgresServer) -> int:
+    """The System V segment of a living server: each has one, the interlock against a second postmaster."""
+    found = shared_memory.of(server.data).system_v
+    assert found is not None
+    assert exists(found)
+    return found
+
+
+def exists(shared: int) -> bool:
+    """Whether there is a System V segment with this id (/proc/sysvipc/shm: key shmid ...)."""
+    rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    return any(int(row.split()[1]) == shared for row in rows)

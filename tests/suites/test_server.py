@@ -1,24 +1,19 @@
-"""A real Postgres server: how it is made, reached, stopped, and what becomes of it when it is killed."""
+"""A real Postgres server: how it is made, reached and stopped."""
 
-import contextlib
 import os
-import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 import pytest
 
 from build.build import Build
 from suites.durability import Durability
-from suites.postgres import reset, shared_memory
 from suites.postgres.server import PORT, PostgresServer
 from suites.processes import ProcessError, server_account
 from suites.server import ServerError
-from tests.suites.servers import ask, running, small, tree, value
+from tests.suites.servers import ask, exists, lives, of_each, running, segment, small, tree, value
 
 pytestmark = pytest.mark.server
 
@@ -30,48 +25,6 @@ def living(
     """A server for questions that change nothing."""
     with server_folders() as folder, running(postgres_18, folder) as server:
         yield server
-
-
-def dead(server: PostgresServer, patience: float = 10) -> str:
-    """How the server ended; fails when it does not."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        ended = server.death()
-        if ended is not None:
-            return ended
-        time.sleep(0.02)
-    raise AssertionError("the server lives")
-
-
-T = TypeVar("T")
-
-
-def of_each(processes: list[psutil.Process], question: Callable[[psutil.Process], T]) -> list[T]:
-    """The answers of those that are still there: backends of clients that have gone end at any moment."""
-    answers = []
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            answers.append(question(process))
-    return answers
-
-
-def lives(process: psutil.Process) -> bool:
-    """Whether it runs; a process that only waits for its parent to take note of its end does not."""
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-
-
-def segment(server: PostgresServer) -> int:
-    """The System V segment of a living server: each has one, the interlock against a second postmaster."""
-    found = shared_memory.of(server.data).system_v
-    assert found is not None
-    assert exists(found)
-    return found
-
-
-def exists(shared: int) -> bool:
-    """Whether there is a System V segment with this id (/proc/sysvipc/shm: key shmid ...)."""
-    rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-    return any(int(row.split()[1]) == shared for row in rows)
 
 
 # --- what it is like
@@ -207,66 +160,3 @@ def test_a_folder_that_the_server_user_cannot_reach(server_folder: Path, postgre
     with pytest.raises(ProcessError) as caught:
         PostgresServer(postgres_18, small(), Durability.RELAXED, closed / "pg").create()
     assert caught.value.where == str(closed)
-
-
-# --- death
-
-
-def test_a_killed_postmaster_comes_back(server_folder: Path, postgres_18: Build) -> None:
-    with running(postgres_18, server_folder) as server:
-        assert server.death() is None
-        ask(server, "CREATE TABLE kept AS SELECT generate_series(1, 100) AS id")
-        ask(server, "SET synchronous_commit = on; CREATE TABLE flushed ()")
-        shared = segment(server)
-        os.kill(server.pid, signal.SIGKILL)
-        ended = dead(server)
-        assert ended.startswith("killed by SIGKILL; the end of its log:\n")
-        assert "database system is ready to accept connections" in ended
-        with pytest.raises(ServerError, match="does not take connections"):
-            server.settings()
-        server.stop()
-        assert not exists(shared)
-        server.start()
-        assert value(server, "SELECT count(*) FROM kept") == 100
-        assert "automatic recovery in progress" in server.log.read_text()
-
-
-def test_a_killed_backend_ends_the_server_which_comes_back(server_folder: Path, postgres_18: Build) -> None:
-    with running(postgres_18, server_folder) as server:
-        with server.connect() as connection:
-            victim = connection.info.backend_pid
-            os.kill(victim, signal.SIGKILL)
-            ended = dead(server)
-        assert ended.startswith("exit status 1; the end of its log:\n")
-        assert f"client backend (PID {victim}) was terminated by signal 9: Killed" in ended
-        server.stop()
-        server.start()
-        assert server.death() is None
-        assert value(server, "SELECT 1") == 1
-
-
-def test_destroy_cleans_up_after_a_killed_postmaster(server_folder: Path, postgres_17: Build) -> None:
-    with running(postgres_17, server_folder) as server:
-        processes, shared = tree(server), segment(server)
-        os.kill(server.pid, signal.SIGKILL)
-        server.destroy()
-        assert not any(of_each(processes, lives))
-        assert not exists(shared)
-        assert not server.folder.exists()
-
-
-def test_a_server_that_dies_in_its_reset(
-    server_folder: Path, postgres_18: Build, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """psycopg's exceptions do not leave the room: the step fails, and the session goes on."""
-    with running(postgres_18, server_folder) as server:
-        monkeypatch.setattr(reset, "_vacuum_all", lambda *_: os.kill(server.pid, signal.SIGKILL))
-        with pytest.raises(ServerError) as caught:
-            _reset_often(server)
-        assert "killed by SIGKILL" in str(caught.value)
-
-
-def _reset_often(server: PostgresServer) -> None:
-    """Backends notice that the postmaster is gone only when they next wait."""
-    for _ in range(100):
-        server.reset()
