@@ -64,13 +64,17 @@ def test_a_killed_backend_ends_the_server_which_comes_back(server_folder: Path, 
 
 
 def test_destroy_cleans_up_after_a_killed_postmaster(server_folder: Path, postgres_17: Build) -> None:
+    """Also a backend that has not noticed: one that is stopped notices nothing."""
     with running(postgres_17, server_folder) as server:
+        client = server.connect()
         processes, shared = tree(server), segment(server)
+        os.kill(client.info.backend_pid, signal.SIGSTOP)
         os.kill(server.pid, signal.SIGKILL)
         server.destroy()
         assert not any(of_each(processes, lives))
         assert not exists(shared)
         assert not server.folder.exists()
+        client.close()
 
 
 def test_a_server_that_dies_in_its_reset(
