@@ -2,8 +2,8 @@
 
 A step through Tidemark against the same sysbench command by hand, on one server, alternated A B B A in slices
 of a few seconds so that a drift of the machine cancels; and the CPU time of Tidemark's own process meanwhile.
-Everything runs on one core: whatever Tidemark does there is taken from the step, and the scheduler cannot make two
-runs differ by where it puts client and server, which on a virtual machine is worth a factor of two.
+Everything runs on one core: what Tidemark does there is taken from the step, and the scheduler cannot make
+two runs differ by where it puts client and server, which on a virtual machine is worth a factor of two.
 """
 
 import os
@@ -34,9 +34,9 @@ STEP = "update-nonindex"
 SLICE_SECONDS = 3
 LEAST_PAIRS = 10
 """Single slices differ by several percent on a shared machine, so that mostly more are needed."""
-MOST_PAIRS = 120
-ENOUGH = 0.01
-"""Half the width of the 95 % interval at which to stop."""
+MOST_PAIRS = 60
+CONFIDENCE = 0.99
+"""Of the interval that ends the alternation once it lies wholly on one side of the target."""
 
 LEAST_RATIO = 0.99
 MOST_CPU_PERCENT = 1.0
@@ -84,13 +84,13 @@ def _alternate(
             else:
                 by_hand.append(_by_hand(server, generator, step))
         if len(through) >= LEAST_PAIRS:
-            interval = ratio_interval(by_hand, through, 0.95)
+            interval = ratio_interval(by_hand, through, CONFIDENCE)
             assert interval is not None  # there are enough pairs, and no slice is without a query
             shown.note(f"{len(through)} pairs: {interval.low:.3f} to {interval.high:.3f}")
-            if (interval.high - interval.low) / 2 <= ENOUGH:
+            if interval.low > LEAST_RATIO or interval.high < LEAST_RATIO:
                 break
     assert interval is not None
-    note = f"{len(through)} pairs, 95 % interval {interval.low:.4f} to {interval.high:.4f}"
+    note = f"{len(through)} pairs, {CONFIDENCE:.0%} interval {interval.low:.4f} to {interval.high:.4f}"
     return [
         Figure("QPS through Tidemark / by hand", interval.estimate, "", at_least=LEAST_RATIO, note=note),
         Figure(
