@@ -33,6 +33,7 @@ from history.comparison import (
 )
 from history.judging import Judgement, Ratio, Verdict
 from history.pairing import Failure
+from history.statistics import Interval
 from history.store import open_store
 from suites.measurement import METRICS
 
@@ -151,16 +152,8 @@ def _title(comparison: Comparison, contender: ContenderComparison) -> str:
 
 
 def _heads(contender: ContenderComparison) -> list[str]:
-    beside = contender.steps[0].beside
-    return [
-        "step",
-        "base",
-        "contender",
-        "rel",
-        "interval",
-        *(_HEADS[each.metric] for each in beside),
-        "verdict",
-    ]
+    beside = [_HEADS[each.metric] for each in contender.steps[0].beside]
+    return ["step", "base", "contender", "rel", "interval", *beside, "verdict"]
 
 
 def _rows(contender: ContenderComparison) -> Iterator[list[str]]:
@@ -171,7 +164,7 @@ def _rows(contender: ContenderComparison) -> Iterator[list[str]]:
             _amount(step.judged.base),
             _amount(step.judged.contender),
             _two_decimals(step.judged.value),
-            f"{interval.low:.2f}–{interval.high:.2f}" if interval else "–",
+            _range(interval),
             *(_two_decimals(each.value) for each in step.beside),
             _verdict(step.judgement),
         ]
@@ -186,6 +179,13 @@ def _verdict(judgement: Judgement) -> str:
 
 def _two_decimals(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
+
+
+def _range(interval: Interval | None) -> str:
+    """Both bounds; when they are powers of ten apart their digits say nothing."""
+    if interval is None:
+        return "–"
+    return "very wide" if interval.high > 100 * interval.low else f"{interval.low:.2f}–{interval.high:.2f}"
 
 
 def _amount(value: float | None) -> str:
