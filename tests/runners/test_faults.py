@@ -1,5 +1,6 @@
 """What goes wrong in a session, on real servers: a clear message, nothing left behind, everything kept."""
 
+import contextlib
 import json
 import os
 import random
@@ -82,7 +83,9 @@ def in_the_middle_of_a_step(session: "subprocess.Popen[str]") -> None:
     """Wait until a step has put its load on for half a second."""
 
     def running() -> bool:
-        return any("run" in process.cmdline() for process in below(session, "sysbench"))
+        with contextlib.suppress(psutil.Error):  # the one that loaded the data may just be ending
+            return any("run" in process.cmdline() for process in below(session, "sysbench"))
+        return False
 
     wait_for(running)
     time.sleep(0.5)
