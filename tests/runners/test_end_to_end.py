@@ -66,8 +66,8 @@ def _check_run(connection: sqlite3.Connection, version: str, step: str) -> None:
     assert 0 < values["server_cpu_us_per_op"] < 1e5
     assert 0 < values["client_cpu_us_per_op"] < values["server_cpu_us_per_op"] * 5
     assert values["latency_p50_ms"] <= values["latency_p99_ms"] <= values["latency_max_ms"] * 1.03
-    # CPU of server and client is part of the machine's. Ticks are 10 ms, and on a virtual machine stolen time is
-    # charged to whoever ran, but is no busy time of the machine's.
+    # CPU of server and client is part of the machine's. On a virtual machine stolen time is also
+    # charged to whoever ran, but it is no busy time of the machine's.
     both = values["server_cpu_us_per_op"] + values["client_cpu_us_per_op"]
     assert both <= values["machine_cpu_us_per_op"] * 1.5
     if step != "insert":
