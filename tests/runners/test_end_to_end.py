@@ -66,7 +66,8 @@ def _check_run(connection: sqlite3.Connection, version: str, step: str) -> None:
     assert 0 < values["server_cpu_us_per_op"] < 1e5
     assert 0 < values["client_cpu_us_per_op"] < values["server_cpu_us_per_op"] * 5
     assert values["latency_p50_ms"] <= values["latency_p99_ms"] <= values["latency_max_ms"] * 1.03
-    # No sum is compared: a process is charged for stolen time, which is no busy time of a virtual machine's.
+    # Not compared with the processes' sum, which exceeded it by up to half where the kernel counts the
+    # machine's time by ticks (CONFIG_TICK_CPU_ACCOUNTING). Why is not settled; stolen time was next to none.
     assert values["machine_cpu_us_per_op"] > 0
     if step != "insert":
         assert values["reset_dead_tuples_before"] >= 0
