@@ -19,6 +19,7 @@ class Engine(StrEnum):
 
 
 _RELEASE = re.compile(r"\d+(\.\d+){1,2}")
+_VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # What git check-ref-format allows, less what could be taken for an option or leave a folder.
 _GIT_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*")
 
@@ -33,9 +34,16 @@ class Version:
 
     engine: Engine
     ref: str
+    variant: str = ""
+    """Sets builds or runs of one version apart: `postgres@18.6#mine` with a patch, or the same once more."""
 
     def __str__(self) -> str:
-        return f"{self.engine}@{self.ref}"
+        return f"{self.engine}@{self.ref}" + (f"#{self.variant}" if self.variant else "")
+
+    @property
+    def plain(self) -> "Version":
+        """The version without its variant: what sources know."""
+        return Version(self.engine, self.ref)
 
     @property
     def is_release(self) -> bool:
@@ -53,11 +61,12 @@ class Version:
 
 
 def parse_version(text: str) -> Version:
-    """Read `engine@ref`.
+    """Read `engine@ref` or `engine@ref#variant`.
 
     Raises VersionError when the engine is unknown or the ref is none that git or a release could have.
     """
-    engine, at, ref = text.partition("@")
+    whole, hash_, variant = text.partition("#")
+    engine, at, ref = whole.partition("@")
     if not at or not ref:
         raise VersionError(f"'{text}' is not a version", hint="write engine@ref, such as postgres@18.6")
     if engine not in set(Engine):
@@ -66,7 +75,11 @@ def parse_version(text: str) -> Version:
     bare = ref.removeprefix("git:")
     if not _GIT_REF.fullmatch(bare) or ".." in bare or bare.endswith((".lock", "/")) or "//" in bare:
         raise VersionError(f"'{ref}' in '{text}' is neither a release nor a git ref")
-    return Version(Engine(engine), ref)
+    if hash_ and not _VARIANT.fullmatch(variant):
+        raise VersionError(
+            f"'{variant}' in '{text}' names no variant", hint="letters, digits, dots and hyphens"
+        )
+    return Version(Engine(engine), ref, variant)
 
 
 def release_numbers(release: str) -> tuple[int, ...]:

@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from build.version import Version
-from history.records import Machine, Run, RunStatus, Session, SessionStatus, Sighting
-from history.schema import builds, machines, measurements, runs, sessions
+from history.records import DroppedRound, Machine, Run, RunStatus, Session, SessionStatus, Sighting
+from history.schema import builds, dropped_rounds, machines, measurements, runs, sessions
 from history.times import from_text
 
 
@@ -49,6 +49,17 @@ def runs_of(connection: Connection, session_id: int, versions: Sequence[Version]
     rows = connection.execute(query).mappings().all()
     values = _values(connection, session_id)
     return tuple(_run(row, values[row["id"]]) for row in rows)
+
+
+def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, ...]:
+    """The rounds of a session that were measured again, in the order they were dropped."""
+    query = (
+        select(dropped_rounds).where(dropped_rounds.c.session_id == session_id).order_by(dropped_rounds.c.id)
+    )
+    return tuple(
+        DroppedRound(row["step"], row["repetition"], row["reason"], json.loads(row["measured"]))
+        for row in connection.execute(query).mappings()
+    )
 
 
 def sightings(connection: Connection) -> tuple[Sighting, ...]:

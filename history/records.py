@@ -115,6 +115,34 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
+class DroppedRound:
+    """A round of a step that was measured and not believed, and measured again."""
+
+    step: str
+    repetition: int
+    """The number that the round which replaced it has."""
+
+    reason: str
+    """What disturbed it, with figures."""
+
+    measured: Mapping[str, float]
+    """QPS by version: nothing measured is lost."""
+
+
+@dataclass(frozen=True)
+class StepNoise:
+    """How much one metric of one step differs between identical builds on a machine."""
+
+    step: str
+    metric: str
+    sd: float
+    """Standard deviation of the natural logarithm of one round's ratio."""
+
+    degrees_of_freedom: float
+    rounds: int
+
+
+@dataclass(frozen=True)
 class Run:
     """A run as the history holds it, without its per-second samples."""
 

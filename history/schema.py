@@ -45,6 +45,19 @@ measurements = _table("measurements", integers="run_id", texts="metric", reals="
 
 samples = _table("samples", integers="run_id second", reals="qps")
 
+dropped_rounds = _table(
+    "dropped_rounds",
+    integers="id session_id repetition",
+    texts="step dropped_at reason measured",
+)
+
+calibrations = _table(
+    "calibrations",
+    integers="session_id rounds",
+    texts="step metric",
+    reals="sd degrees_of_freedom",
+)
+
 relative_qps = _table(
     "relative_qps",
     integers="session_id repetition",

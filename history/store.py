@@ -13,14 +13,25 @@ from sqlalchemy import Connection, TableClause, func, insert, select, text, upda
 
 from build.build import Build
 from build.version import Version
-from history import reading
+from history import calibration, reading
 from history.database import Database, RecordError, connect, connect_readonly, sqlite_file
 from history.liveness import ProcessIdentity, is_alive, this_process
 from history.migrate import load, migrate, schema_number
-from history.records import Machine, Run, RunRecord, Session, SessionStart, SessionStatus, Sighting
+from history.records import (
+    DroppedRound,
+    Machine,
+    Run,
+    RunRecord,
+    Session,
+    SessionStart,
+    SessionStatus,
+    Sighting,
+    StepNoise,
+)
 from history.schema import (
     builds,
     configurations,
+    dropped_rounds,
     machines,
     measurements,
     metrics,
@@ -120,6 +131,32 @@ class Store:
             if measured is not None:
                 _insert_measurement(connection, run_id, measured)
         return run_id
+
+    def record_dropped(self, session_id: int, dropped: DroppedRound) -> None:
+        """Keep what a disturbed round measured, and why it is measured again."""
+        row = vars(dropped) | {
+            "session_id": session_id,
+            "dropped_at": to_text(self._clock()),
+            "measured": _json(dropped.measured),
+        }
+        with self._database.writing() as connection:
+            connection.execute(insert(dropped_rounds).values(row))
+
+    def dropped(self, session_id: int) -> tuple[DroppedRound, ...]:
+        """The rounds of a session that were measured again, in order."""
+        with self._database.reading() as connection:
+            return reading.dropped_of(connection, session_id)
+
+    def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
+        """Write what a session of identical builds says about the noise of its steps."""
+        with self._database.writing() as connection:
+            calibration.insert_noise(connection, session_id, noise)
+
+    def noise(self, session: Session, metric: str) -> Mapping[str, StepNoise]:
+        """The latest calibration's noise by step, on the machine, suite and profile of a session."""
+        fingerprint = session.machine.fingerprint
+        with self._database.reading() as connection:
+            return calibration.latest_noise(connection, fingerprint, session.suite, session.profile, metric)
 
     def latest_session(
         self,

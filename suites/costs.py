@@ -99,16 +99,23 @@ def _machine() -> Usage:
 
 
 class Meter:
-    """An observer of a load (suites.generators.load.Observer) that counts what the load costs."""
+    """An observer of a load (suites.generators.load.Observer) that counts what the load costs.
 
-    def __init__(self, server_pid: int) -> None:
+    A load that comes in pieces begins and ends several times; its costs add up.
+    """
+
+    def __init__(self, server_pid: int, shared: bool = False) -> None:
+        """`shared`: other servers work meanwhile, so that the machine's totals say nothing of this one."""
         self._server_pid = server_pid
+        self._parties = ("server", "client") if shared else ("server", "client", "machine")
         self._begin: Snapshot | None = None
         self._end: Snapshot | None = None
+        self._before: dict[str, Usage] = {}
 
     def begin(self, pid: int) -> None:
         """Work begins."""
-        self._begin = snapshot(self._server_pid, pid)
+        self._before = self._used()
+        self._begin, self._end = snapshot(self._server_pid, pid), None
 
     def end(self, pid: int) -> None:
         """Work has ended, or has come this far."""
@@ -116,11 +123,10 @@ class Meter:
 
     def per_query(self, queries: float) -> Mapping[str, float]:
         """The costs per query as metrics; empty when the load was too short to be watched."""
-        if self._begin is None or self._end is None or queries <= 0:
-            return {}
         values: dict[str, float] = {}
-        for who in ("server", "client", "machine"):
-            used: Usage = getattr(self._end, who) - getattr(self._begin, who)
+        if queries <= 0:
+            return values
+        for who, used in self._used().items():
             values[f"{who}_cpu_us_per_op"] = used.cpu_seconds * 1e6 / queries
             values[f"{who}_cs_per_op"] = used.context_switches / queries
             values[f"{who}_read_kb_per_op"] = used.read_bytes / 1024 / queries
@@ -128,3 +134,13 @@ class Meter:
             if who == "machine":
                 values["machine_reads_per_op"] = used.reads / queries
         return values
+
+    def _used(self) -> dict[str, Usage]:
+        """What each party has used in all pieces so far."""
+        if self._begin is None or self._end is None:
+            return self._before
+        begin, end = self._begin, self._end
+        return {
+            who: self._before.get(who, Usage()) + (getattr(end, who) - getattr(begin, who))
+            for who in self._parties
+        }

@@ -2,6 +2,7 @@
 
 import hashlib
 import tomllib
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,13 +28,32 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Mode(StrEnum):
+    """How the runs of several versions are interleaved."""
+
+    ROUNDS = "rounds"
+    """Each round of a step begins from the same loaded data."""
+    LONG = "long"
+    """The servers stay up for the whole suite, and each step inherits what the one before left."""
+
+
 class Profile(_Strict):
     """How long and how large a suite is run."""
 
     title: str
+    mode: Mode = Mode.ROUNDS
     seconds: Number = Field(gt=0)
-    """Length of a step; what the first run of a step gets done in it is the work of all its other runs."""
+    """How long each version works on a step in a round; in mode long, altogether."""
+    slice_seconds: Number = Field(gt=0)
+    """How long a version works before the next one takes its turn."""
+    warm_seconds: Number = Field(default=0, ge=0)
+    """How long each version warms up at the beginning of a round; rounded up to whole slices."""
     repetitions: Count = Field(ge=1)
+    """Rounds of each step. In mode long the length of a step decides that."""
+    most_rounds: Count = Field(default=20, ge=3)
+    """The most rounds of a step whose verdict is open, with --until-decided."""
+    budget_minutes: Number = Field(default=30, gt=0)
+    """How long after its first round a session with --until-decided begins further rounds."""
     data_to_memory: Number = Field(gt=0)
     """Size of the loaded data as a share of the machine's memory."""
     rows: tuple[Annotated[Count, Field(gt=0)], Annotated[Count, Field(gt=0)]]
@@ -47,6 +67,8 @@ class Profile(_Strict):
     def _ordered(self) -> "Profile":
         if self.rows[0] > self.rows[1]:
             raise ValueError("rows = [least, most]: least is larger than most")
+        if self.slice_seconds > self.seconds:
+            raise ValueError("slice_seconds: a slice is longer than the step")
         return self
 
 

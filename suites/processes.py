@@ -6,7 +6,7 @@ import pwd
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -86,11 +86,25 @@ def tool(name: str) -> str:
     return path
 
 
-def start(argv: Sequence[str | Path], log: IO[bytes] | int, **options: object) -> "subprocess.Popen[bytes]":
-    """Start `argv` in a session of its own: Ctrl-C reaches only Tidemark, which then stops it in order."""
-    return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+def start(
+    argv: Sequence[str | Path],
+    log: IO[bytes] | int,
+    *,
+    bound_to: Collection[int] | None = None,
+    **options: object,
+) -> "subprocess.Popen[bytes]":
+    """Start `argv` in a session of its own: Ctrl-C reaches only Tidemark, which then stops it in order.
+
+    It and all its children run on the cores `bound_to` only; None leaves that to the scheduler.
+    """
+    process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]
         [str(word) for word in argv], stdout=log, stdin=subprocess.DEVNULL, start_new_session=True, **options
     )
+    if bound_to is not None:
+        # Threads and children inherit it; a program that has ended already needs none.
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(process.pid, bound_to)
+    return process
 
 
 def run(

@@ -66,8 +66,17 @@ class Server(Protocol):
     def stop(self) -> None:
         """Shut down in order, with force when that takes too long. Leaves no process and no shared memory."""
 
+    def abandon(self) -> None:
+        """End at once; the data directory is of no more use. Leaves no process and no shared memory."""
+
+    def keep(self) -> None:
+        """Shut down in order, and keep the data directory as what every `restore` begins from."""
+
+    def restore(self) -> None:
+        """End the server, and put the data directory back to what was kept."""
+
     def destroy(self) -> None:
-        """Stop, and delete the data directory."""
+        """End, and delete the data directory."""
 
     def death(self) -> str | None:
         """None while the server runs; else how it ended, with the tail of its log."""

@@ -29,6 +29,8 @@ class Machine:
 
     cores: int
     memory_bytes: int
+    usable: tuple[int, ...] = ()
+    """The numbers of these cores."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,14 @@ class Sizes:
     """Estimated room on disk that one server needs at its largest."""
     workers: int
     """Processes that may work in parallel for maintenance, such as vacuum and index builds."""
+    bound_to: tuple[int, ...] | None = None
+    """The cores that servers and load generators are bound to; None leaves that to the scheduler."""
 
 
 def this_machine() -> Machine:
     """Cores that this process may use, and physical memory."""
-    return Machine(len(psutil.Process().cpu_affinity() or [0]), psutil.virtual_memory().total)
+    usable = tuple(sorted(psutil.Process().cpu_affinity() or [0]))
+    return Machine(len(usable), psutil.virtual_memory().total, usable)
 
 
 def sizes(suite: Suite, profile: Profile, machine: Machine) -> Sizes:
@@ -77,7 +82,17 @@ def sizes(suite: Suite, profile: Profile, machine: Machine) -> Sizes:
         data_bytes=data,
         disk_bytes=int(data * suite.growth) + log,
         workers=max(1, machine.cores // 2),
+        bound_to=_bound_to(machine, threads),
     )
+
+
+def _bound_to(machine: Machine, threads: int) -> tuple[int, ...] | None:
+    """The last core, where one client works: on virtual machines the scheduler's choice is the largest noise.
+
+    Whether client and server share a core or wake each other up across two changes throughput by a factor of
+    two to five there, and hides what the server's own work costs (docs/decisions/0016-interleaved-rounds.md).
+    """
+    return machine.usable[-1:] if threads == 1 and machine.usable else None
 
 
 def require_disk(folder: Path, needed_bytes: int) -> None:
@@ -90,3 +105,15 @@ def require_disk(folder: Path, needed_bytes: int) -> None:
             where=str(folder),
             hint="free some room, set TIDEMARK_HOME to a larger file system, or take a smaller profile",
         )
+
+
+MEMORY_BESIDE_BUFFERS = 256 * 1024**2
+"""What a server needs beside its buffer cache."""
+
+MEMORY_SHARE = 0.8
+"""Of the machine's memory may be taken by servers that are up together; the rest caches their files."""
+
+
+def fit_together(servers: int, sizes: Sizes, machine: Machine) -> bool:
+    """Whether so many servers can be up at once."""
+    return servers * (sizes.buffer_bytes + MEMORY_BESIDE_BUFFERS) <= machine.memory_bytes * MEMORY_SHARE

@@ -2,45 +2,40 @@
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
+from build.errors import TidemarkError
 from suites.costs import Meter
 from suites.definition import Profile, Step
-from suites.generators.load import Generator, Load, LoadError, Work
+from suites.generators.load import Generator, Load, LoadError, Share, Work
 from suites.measurement import Measurement
 from suites.server import ResetError, Server, ServerError
 from suites.sizing import Sizes
 
-FIXED_WORK_PATIENCE = 3.0
-"""A run with fixed work may take this many times the profile's seconds. sysbench ends there, with a warning;
-pgbench cannot be told both limits, and fails."""
 
-WORK_TOLERANCE = 0.01
-"""Share of the work that may be missing: generators hand out whole shares to their threads."""
-
-
-def first_work(suite_step: Step, seconds: float, sizes: Sizes) -> Work:
-    """The work of the first run of a step in a session: as much as gets done in `seconds`.
-
-    A step that uses rows up ends before it runs out of them.
-    """
-    share = suite_step.most_work_to_rows
-    limit = None if share is None else max(1, int(sizes.rows_per_table * sizes.tables * share))
-    return Work(seconds, limit)
+def most_transactions(step: Step, sizes: Sizes) -> int | None:
+    """The most transactions a step may do on one data set; None for steps that use no rows up."""
+    share = step.most_work_to_rows
+    return None if share is None else max(1, int(sizes.rows_per_table * sizes.tables * share))
 
 
-def fixed_work(transactions: int, seconds: float) -> Work:
-    """The work of all later runs of the step: the transactions of the first.
+Answer = TypeVar("Answer")
 
-    With fixed time instead, a faster version would leave more bloat to its next step (docs/method.md).
-    """
-    return Work(seconds * FIXED_WORK_PATIENCE, transactions, whole=True)
+
+class ServerDiedError(ServerError):
+    """One of several servers died during a step, or its load generator failed; `place` says which."""
+
+    def __init__(self, what: str, place: int | None) -> None:
+        super().__init__(what)
+        self.place = place
 
 
 def run_step(server: Server, generator: Generator, step: Step, work: Work, profile: Profile) -> Measurement:
-    """Put the load of `step` on `server`, then reset it and let it settle as `profile` says.
+    """Put the load of `step` on one server, then reset it and let it settle as `profile` says.
 
     Raises ServerError when the server died, LoadError when the load generator did. A reset that could not be
     finished is a warning: the load before it was measured all the same.
@@ -54,27 +49,73 @@ def run_step(server: Server, generator: Generator, step: Step, work: Work, profi
         if ended is None:
             raise
         raise ServerError(f"{server.build.version} died during {step.name}: {ended}") from error
+    measured = _measurement(server, meter, before, load)
+    time.sleep(profile.settle_seconds)
+    return measured
+
+
+def run_slices(
+    servers: Sequence[Server],
+    generator: Generator,
+    step: Step,
+    share: Share,
+    settle_seconds: float,
+    *,
+    resets: bool = True,
+) -> list[Measurement]:
+    """Put the load of `step` on servers that take turns, then reset one after the other unless told not to.
+
+    Raises ServerDiedError when one of them, or its load generator, failed.
+    """
+    meters = [Meter(server.pid, shared=len(servers) > 1) for server in servers]
+    before = [_asked(place, server.counters) for place, server in enumerate(servers)]
+    try:
+        loads = generator.alternate([server.address for server in servers], step, share, meters)
+    except LoadError as error:
+        raise _blame(servers, step, error) from error
+    measured = [
+        _asked(place, partial(_measurement, server, meters[place], before[place], loads[place], resets))
+        for place, server in enumerate(servers)
+    ]
+    time.sleep(settle_seconds)
+    return measured
+
+
+def _asked(place: int, question: Callable[[], Answer]) -> Answer:
+    """The answer of the server at `place`; whatever goes wrong is its fault."""
+    try:
+        return question()
+    except TidemarkError as error:
+        raise ServerDiedError(str(error), place) from error
+
+
+def _measurement(
+    server: Server, meter: Meter, before: Mapping[str, float], load: Load, resets: bool = True
+) -> Measurement:
+    """Everything of one load, and the reset after it."""
     after = server.counters()
     values = dict(load_values(load)) | dict(meter.per_query(load.watched_queries))
-    values |= {f"{name}_per_op": (after[name] - total) / load.queries for name, total in before.items()}
-    warnings = _shortfall(work, load)
+    # What warmed up is among the watched queries, as it is in the server's counters.
+    queries = max(load.watched_queries, load.queries)
+    values |= {f"{name}_per_op": (after[name] - total) / queries for name, total in before.items()}
+    warnings = []
     try:
-        values |= server.reset()
+        values |= server.reset() if resets else {}
     except ResetError as error:
         values |= error.metrics
         warnings.append(f"not reset: {error}")
-    time.sleep(profile.settle_seconds)
     return Measurement(values, load.per_second, warnings)
 
 
-def _shortfall(work: Work, load: Load) -> list[str]:
-    wanted = work.transactions or 0
-    if not work.whole or load.transactions >= wanted * (1 - WORK_TOLERANCE):
-        return []
-    return [
-        f"only {load.transactions} of {wanted} transactions were done in {load.seconds:.0f} s: "
-        "less work than the other runs, and less left to the next step"
-    ]
+def _blame(servers: Sequence[Server], step: Step, error: LoadError) -> ServerDiedError:
+    """Who is at fault: the server that is dead, else the one whose load generator failed first."""
+    dead = {place: ended for place, server in enumerate(servers) if (ended := server.death()) is not None}
+    if not dead and error.place is not None:
+        ended = _death(servers[error.place])
+        dead = {error.place: ended} if ended is not None else {}
+    for place, ended in dead.items():
+        return ServerDiedError(f"{servers[place].build.version} died during {step.name}: {ended}", place)
+    return ServerDiedError(str(error), error.place)
 
 
 def _death(server: Server) -> str | None:

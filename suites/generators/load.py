@@ -5,7 +5,7 @@ import selectors
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
@@ -16,6 +16,7 @@ from build.errors import TidemarkError
 from suites.definition import Step
 from suites.processes import start, stop, tail
 from suites.server import Address
+from suites.slices import Schedule
 
 OVERTIME_SECONDS = 30
 """How long beyond its limit a load generator may take to start and to report before it is ended."""
@@ -25,7 +26,14 @@ NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 
 
 class LoadError(TidemarkError):
-    """A load generator that failed, was killed, or printed something that cannot be read."""
+    """A load generator that failed, was killed, or printed something that cannot be read.
+
+    `place` is which of several, when that is known.
+    """
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "", place: int | None = None) -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.place = place
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,19 @@ class Work:
     """Work limit, over all threads; None when only time limits the step."""
     whole: bool = False
     """Whether the work limit is the point, and to run into the time limit is to have done too little."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What servers do that take turns."""
+
+    schedule: Schedule
+    round: int
+    """From 1: another round draws other ids."""
+    transactions: int | None = None
+    """The most that one server may do; None when only time limits the step."""
+    done_before: int = 0
+    """Transactions of this step on the same data before: a step that uses rows up goes on after them."""
 
 
 def whole_seconds(work: Work) -> int:
@@ -85,29 +106,65 @@ class Generator(Protocol):
     def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:
         """Run one step. Raises LoadError."""
 
+    def alternate(
+        self, addresses: Sequence[Address], step: Step, share: "Share", observers: Sequence[Observer]
+    ) -> list[Load]:
+        """Run one step on several servers that take turns; one Load each. Raises LoadError."""
+
 
 def lines_of(
-    argv: Sequence[str | Path], deadline_seconds: float, env: Mapping[str, str] | None = None
+    argv: Sequence[str | Path],
+    deadline_seconds: float,
+    env: Mapping[str, str] | None = None,
+    bound_to: Collection[int] | None = None,
 ) -> Iterator[tuple[int, str]]:
-    """Start `argv` and yield (its pid, a line it printed) until it ends.
+    """Start `argv` and yield (its pid, a line it printed) until it ends; see lines_of_all."""
+    for _, pid, line in lines_of_all([argv], deadline_seconds, env, bound_to):
+        yield pid, line
 
-    Raises LoadError when it fails, with its last lines, or when it is not done after `deadline_seconds`.
-    However the caller leaves the loop, the program is gone afterwards.
+
+def lines_of_all(
+    commands: Sequence[Sequence[str | Path]],
+    deadline_seconds: float,
+    env: Mapping[str, str] | None = None,
+    bound_to: Collection[int] | None = None,
+) -> Iterator[tuple[int, int, str]]:
+    """Start all `commands` at once and yield (place of the command, its pid, a line) until all have ended.
+
+    Raises LoadError when one fails, with its last lines, or when one is not done after `deadline_seconds`.
+    However the caller leaves the loop, the programs are gone afterwards.
     """
-    process = start(argv, subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
-    seen: list[str] = []
+    processes: list[subprocess.Popen[bytes]] = []
+    seen: list[list[str]] = [[] for _ in commands]
     try:
-        for line in _read_lines(process, Path(argv[0]).name, time.monotonic() + deadline_seconds):
-            seen.append(line)
-            yield process.pid, line
-        status = process.wait()
+        for argv in commands:
+            merged = {**os.environ, **(env or {})}
+            processes.append(
+                start(argv, subprocess.PIPE, bound_to=bound_to, stderr=subprocess.STDOUT, env=merged)
+            )
+        program = Path(commands[0][0]).name
+        for place, line in _read_lines(processes, program, time.monotonic() + deadline_seconds):
+            seen[place].append(line)
+            yield place, processes[place].pid, line
+        _require_all(processes, commands, seen)
     finally:
-        stop(process, patience=1)
-        if process.stdout is not None:
-            process.stdout.close()
-    if status != 0:
-        how = f"was killed by signal {-status}" if status < 0 else f"failed with exit status {status}"
-        raise LoadError(f"{Path(argv[0]).name} {how}", hint=tail("\n".join(seen)))
+        for process in processes:
+            stop(process, patience=1)
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def _require_all(
+    processes: "Sequence[subprocess.Popen[bytes]]",
+    commands: Sequence[Sequence[str | Path]],
+    seen: Sequence[Sequence[str]],
+) -> None:
+    """Raise LoadError when one of the programs failed; those that still run then are of no more use."""
+    for place, (process, argv, lines) in enumerate(zip(processes, commands, seen, strict=True)):
+        status = process.poll()
+        if status:
+            how = f"was killed by signal {-status}" if status < 0 else f"failed with exit status {status}"
+            raise LoadError(f"{Path(argv[0]).name} {how}", hint=tail("\n".join(lines)), place=place)
 
 
 def run_all(commands: Sequence[Sequence[str]], at_most: int, deadline_seconds: float) -> None:
@@ -145,26 +202,35 @@ def _require_success(status: int, command: str, output: IO[bytes]) -> None:
         )
 
 
-def _read_lines(process: "subprocess.Popen[bytes]", program: str, deadline: float) -> Iterator[str]:
-    assert process.stdout is not None
-    rest = b""
+def _read_lines(
+    processes: "Sequence[subprocess.Popen[bytes]]", program: str, deadline: float
+) -> Iterator[tuple[int, str]]:
+    """(place of the process, line) as they come. Ends early when a process failed: the others may wait."""
+    rests = [b""] * len(processes)
     with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while True:
+        for place, process in enumerate(processes):
+            assert process.stdout is not None
+            selector.register(process.stdout, selectors.EVENT_READ, place)
+        while selector.get_map():
             left = deadline - time.monotonic()
+            ready = selector.select(left) if left > 0 else []
             # A program that never stops printing is late too.
-            if left <= 0 or not selector.select(left):
+            if not ready:
                 raise LoadError(
                     f"{program} is not done {OVERTIME_SECONDS} s after its time limit",
                     hint="the server hangs, or the machine is far too slow for this profile",
                 )
-            chunk = os.read(process.stdout.fileno(), 65536)
-            if not chunk:
-                break
-            *lines, rest = (rest + chunk).split(b"\n")
-            yield from (line.decode(errors="replace") for line in lines)
-    if rest:
-        yield rest.decode(errors="replace")
+            for key, _ in ready:
+                place = key.data
+                chunk = os.read(key.fd, 65536)
+                *lines, rests[place] = (rests[place] + chunk).split(b"\n")
+                yield from ((place, line.decode(errors="replace")) for line in lines)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+                    if rests[place]:
+                        yield place, rests[place].decode(errors="replace")
+                    if processes[place].wait() != 0:
+                        return
 
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}

@@ -18,6 +18,7 @@ from suites.generators.load import (
     Load,
     LoadError,
     Observer,
+    Share,
     Work,
     lines_of,
     run_all,
@@ -127,13 +128,28 @@ class Pgbench:
         with tempfile.TemporaryDirectory(prefix="tidemark-pgbench-") as folder:
             log = ["--log", f"--log-prefix={folder}/log", f"--sampling-rate={sampled:g}"]
             argv = [*self.arguments(address, step, work), *log]
-            for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS):
+            for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS, bound_to=self.sizes.bound_to):
                 if transcript.read(line):
                     if len(transcript.ticks) == 1:
                         observer.begin(pid)
                     else:
                         observer.end(pid)
             return transcript.load(step.queries, _latencies(Path(folder)))
+
+    def alternate(
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
+    ) -> list[Load]:
+        """A run of pgbench for each slice, since it cannot pause; whole seconds, so a slice may be longer.
+
+        Slices that warm up, and `share.transactions`, which no step of pgbench needs, are passed over.
+        """
+        schedule = share.schedule
+        done: list[list[Load]] = [[] for _ in addresses]
+        for place, server in enumerate(schedule.order):
+            if place >= schedule.warming:
+                work = Work(schedule.slice_seconds, None)
+                done[server].append(self.run(addresses[server], step, work, observers[server]))
+        return [_sum(loads) for loads in done]
 
     def _client(self, address: Address) -> list[str]:
         host = [f"--host={address.socket.parent}", f"--port={postgres_port(address.socket)}"]
@@ -143,6 +159,24 @@ class Pgbench:
         if "file" in step.options:
             return [f"--file={self.suite.folder / str(step.options['file'])}"]
         return [f"--builtin={step.options['builtin']}"]
+
+
+def _sum(loads: Sequence[Load]) -> Load:
+    """Several runs as one. Percentiles are means over the runs, the maximum is the largest."""
+    names = set.intersection(*(set(load.latency_ms) for load in loads))
+    mean = {name: sum(load.latency_ms[name] for load in loads) / len(loads) for name in names}
+    if "max" in names:
+        mean["max"] = max(load.latency_ms["max"] for load in loads)
+    return Load(
+        transactions=sum(load.transactions for load in loads),
+        queries=sum(load.queries for load in loads),
+        seconds=sum(load.seconds for load in loads),
+        errors=sum(load.errors for load in loads),
+        per_second=tuple(each for load in loads for each in load.per_second),
+        latency_ms=mean,
+        watched_queries=sum(load.watched_queries for load in loads),
+        watched_seconds=sum(load.watched_seconds for load in loads),
+    )
 
 
 def _latencies(folder: Path) -> NDArray[np.float64]:

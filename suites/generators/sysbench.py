@@ -1,6 +1,8 @@
 """sysbench 1.0 with a Lua script of a suite."""
 
+import math
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,9 +14,11 @@ from suites.generators.load import (
     Load,
     LoadError,
     Observer,
+    Share,
     Work,
     histogram_percentiles,
     lines_of,
+    lines_of_all,
     run_all,
     whole_seconds,
 )
@@ -25,14 +29,33 @@ from suites.sizing import Sizes
 LINGER_MS = 250
 """How long connections stay open after the work, so that the server's processes can still be counted."""
 
+CONNECT_SECONDS = 0.6
+"""From the start of sysbench to the first slice: time to connect and to prepare the statements."""
+
 LOAD_SECONDS_PER_MILLION_ROWS = 600
 """Far more than a load takes; a load that takes longer hangs."""
 
 _TICK = re.compile(rf"\[ (\d+)s \] .*?qps: ({NUMBER})")
 _THREAD = re.compile(rf"tidemark: thread (\d+) from ({NUMBER}) to ({NUMBER})")
+_SLICE = re.compile(
+    rf"tidemark: (slice|warm-up) (\d+) of thread \d+ from ({NUMBER}) to ({NUMBER}):((?: \d+)*)"
+)
 _HISTOGRAM = re.compile(rf"\s*({NUMBER}) \|\**\s+(\d+)$")
 _STARTED = "Threads started!"
 _SUMMARY = re.compile(rf"\s*(transactions|queries|ignored errors|total time|avg|max):\s+({NUMBER})")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What one thread did in one of its server's slices."""
+
+    place: int
+    """From 1, counted over the slices of this server."""
+    began: float
+    ended: float
+    """Seconds of the monotonic clock."""
+    per_second: tuple[int, ...]
+    """Transactions in each second since it began; the last second is seldom whole."""
 
 
 @dataclass
@@ -42,6 +65,10 @@ class Transcript:
     per_second: list[float] = field(default_factory=list)
     threads: list[tuple[float, float]] = field(default_factory=list)
     """Start and end of each thread, seconds of the monotonic clock; only scripts that say so have it."""
+    slices: list[Slice] = field(default_factory=list)
+    """Of all threads, when servers take turns."""
+    warming: int = 0
+    """Transactions that only warmed up; they are among the queries of the summary, not its transactions."""
     latencies_ms: list[float] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     summary: dict[str, float] = field(default_factory=dict)
@@ -52,6 +79,12 @@ class Transcript:
             self.per_second.append(float(match[2]))
         elif match := _THREAD.match(line):
             self.threads.append((float(match[2]), float(match[3])))
+        elif match := _SLICE.match(line):
+            counts = tuple(map(int, match[5].split()))
+            if match[1] == "warm-up":
+                self.warming += sum(counts)
+            else:
+                self.slices.append(Slice(int(match[2]), float(match[3]), float(match[4]), counts))
         elif match := _HISTOGRAM.fullmatch(line):
             self.latencies_ms.append(float(match[1]))
             self.counts.append(int(match[2]))
@@ -68,7 +101,8 @@ class Transcript:
         seconds = self.summary["total time"]
         if self.threads:
             seconds = max(end for _, end in self.threads) - min(begin for begin, _ in self.threads)
-        percentiles = histogram_percentiles(self.latencies_ms, self.counts)
+        if self.slices:
+            return self._sliced()
         return Load(
             transactions=int(self.summary["transactions"]),
             queries=self.summary["queries"],
@@ -76,10 +110,49 @@ class Transcript:
             errors=int(self.summary.get("ignored errors", 0)),
             # The tick after the end covers a part of a second, or the idle linger.
             per_second=tuple(self.per_second[: max(1, int(seconds + 0.01))]),
-            latency_ms={"mean": self.summary["avg"], "max": self.summary["max"], **percentiles},
+            latency_ms=self._latency_ms(),
             watched_queries=self.summary["queries"],
             watched_seconds=seconds,
         )
+
+    def _sliced(self) -> Load:
+        """The result of a server that took turns with others: of its own slices only."""
+        transactions = sum(sum(each.per_second) for each in self.slices)
+        # The driver counts the queries of the warming up too.
+        queries = self.summary["queries"] / (self.summary["transactions"] + self.warming)
+        by_place = [
+            [each for each in self.slices if each.place == place]
+            for place in sorted({each.place for each in self.slices})
+        ]
+        return Load(
+            transactions=transactions,
+            queries=transactions * queries,
+            seconds=sum(_length(threads) for threads in by_place),
+            errors=int(self.summary.get("ignored errors", 0)),
+            per_second=tuple(rate * queries for threads in by_place for rate in _rates(threads)),
+            latency_ms=self._latency_ms(),
+            watched_queries=self.summary["queries"],
+            watched_seconds=max(each.ended for each in self.slices) - min(each.began for each in self.slices),
+        )
+
+    def _latency_ms(self) -> dict[str, float]:
+        percentiles = histogram_percentiles(self.latencies_ms, self.counts)
+        return {"mean": self.summary["avg"], "max": self.summary["max"], **percentiles}
+
+
+def _length(threads: Sequence[Slice]) -> float:
+    return max(each.ended for each in threads) - min(each.began for each in threads)
+
+
+def _rates(threads: Sequence[Slice]) -> list[float]:
+    """Transactions/s in each whole second of a slice; of a slice below a second its mean."""
+    length = _length(threads)
+    if length < 1:
+        return [sum(sum(each.per_second) for each in threads) / length] if length > 0 else []
+    return [
+        float(sum(each.per_second[second] for each in threads if second < len(each.per_second)))
+        for second in range(int(length))
+    ]
 
 
 class Sysbench:
@@ -106,19 +179,22 @@ class Sysbench:
     def arguments(self, address: Address, step: Step, work: Work) -> list[str]:
         """The command line of one step; `--linger_ms` is left to the caller, who watches the processes."""
         limits = [f"--time={whole_seconds(work)}", f"--events={work.transactions or 0}"]
-        report = ["--report-interval=1", "--histogram=on", "--percentile=99"]
-        options = [f"--{name}={value}" for name, value in step.options.items()]
-        # Of its own for each step: two steps that draw the same ids and values would find their work done.
-        seed = self.suite.seed + [each.name for each in self.suite.steps].index(step.name)
+        return self._command(address, [*self._load(step, 0), *limits, "--report-interval=1"])
+
+    def _load(self, step: Step, round_: int) -> list[str]:
+        # A seed of its own for each step: two that draw the same ids and values would find their work done.
+        place = [each.name for each in self.suite.steps].index(step.name)
+        seed = self.suite.seed + place + round_ * len(self.suite.steps)
         load = [f"--threads={self.sizes.threads}", f"--rand-seed={seed}", "--rand-type=uniform"]
-        return self._command(address, [*load, *limits, *report, *options])
+        options = [f"--{name}={value}" for name, value in step.options.items()]
+        return [*load, "--histogram=on", "--percentile=99", *options]
 
     def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:
         """Run one step; the observer sees the time between the first transaction and the last."""
         argv = [*self.arguments(address, step, work), f"--linger_ms={LINGER_MS}", "run"]
         transcript = Transcript()
         ended = False
-        for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS):
+        for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS, bound_to=self.sizes.bound_to):
             transcript.read(line)
             if line.startswith(_STARTED):
                 observer.begin(pid)
@@ -126,6 +202,41 @@ class Sysbench:
                 ended = True
                 observer.end(pid)
         return transcript.load()
+
+    def alternate(
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
+    ) -> list[Load]:
+        """One sysbench per server; their script lets each work in its own slices only."""
+        schedule = share.schedule
+        limit = CONNECT_SECONDS + schedule.seconds
+        origin = time.monotonic() + CONNECT_SECONDS
+        commands = [
+            self._command(
+                address,
+                [
+                    *self._load(step, share.round),
+                    *(f"--time={math.ceil(limit * 2 + 10)}", f"--events={share.transactions or 0}"),
+                    *(f"--slices={schedule.kinds(place)}", f"--slice_origin={origin:.6f}"),
+                    f"--walk_from={math.ceil(share.done_before / self.sizes.threads)}",
+                    f"--slice_ms={schedule.slice_seconds * 1000:.0f}",
+                    *(f"--slice_gap_ms={schedule.gap_seconds * 1000:.0f}", f"--linger_ms={LINGER_MS}"),
+                    "run",
+                ],
+            )
+            for place, address in enumerate(addresses)
+        ]
+        transcripts = [Transcript() for _ in commands]
+        for place, pid, line in lines_of_all(
+            commands, limit + OVERTIME_SECONDS, bound_to=self.sizes.bound_to
+        ):
+            transcript, observer = transcripts[place], observers[place]
+            known = len(transcript.threads)
+            transcript.read(line)
+            if line.startswith(_STARTED):
+                observer.begin(pid)
+            elif known < len(transcript.threads) == self.sizes.threads:
+                observer.end(pid)
+        return [transcript.load() for transcript in transcripts]
 
     def _command(self, address: Address, extra: Sequence[str]) -> list[str]:
         script = str(self.suite.folder / str(self.suite.script))

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -17,9 +16,10 @@ from build.build import Build
 from build.version import Engine
 from suites.capabilities import login_plugin
 from suites.durability import Durability
+from suites.lifecycle import LocalServer
 from suites.mysql import reset
 from suites.mysql.configuration import render
-from suites.processes import as_server_user, how_it_ended, own, require_reachable, run, start, tail_of
+from suites.processes import as_server_user, own, require_reachable, run, start, tail_of
 from suites.server import Address, ServerError, require_short
 from suites.sizing import Sizes
 
@@ -36,8 +36,8 @@ HISTORY_FILE = "mysql_upgrade_history"
 """In the data directory from 8.4 on: which versions have used it."""
 
 
-class MysqlServer:
-    """Implements suites.server.Server. All of it lies in `folder`: `data/`, `my.cnf`, socket and logs."""
+class MysqlServer(LocalServer):
+    """Implements suites.server.Server. Beside its data lies `my.cnf`."""
 
     def __init__(
         self,
@@ -47,22 +47,9 @@ class MysqlServer:
         folder: Path,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        self.build = build
-        self.cores = sizes.workers
-        self.folder = folder
-        self.data = folder / "data"
-        self.log = folder / "server.log"
+        super().__init__(build, sizes, folder, Address(Engine.MYSQL, folder / SOCKET, NAME, NAME, NAME))
         self.limits = reset.Limits()
-        self.address = Address(Engine.MYSQL, folder / SOCKET, NAME, NAME, NAME)
         self._configuration = render(build, sizes, durability, folder, settings or {})
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def pid(self) -> int:
-        """mysqld."""
-        if self._process is None:
-            raise ServerError(f"{self.build.version} is not running", where=str(self.folder))
-        return self._process.pid
 
     def create(self) -> None:
         """`--initialize-insecure`, a start to make account and database, and the server stays down."""
@@ -100,7 +87,9 @@ class MysqlServer:
         self.log.touch()
         own(self.log)
         argv = as_server_user(self._command(), dies_by="TERM")
-        self._process = start(argv, subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder)
+        self._process = start(
+            argv, subprocess.DEVNULL, bound_to=self._bound_to, stderr=subprocess.DEVNULL, cwd=self.folder
+        )
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
@@ -124,35 +113,13 @@ class MysqlServer:
 
     def stop(self) -> None:
         """Shutdown by SIGTERM; SIGKILL after STOP_SECONDS. InnoDB leaves no shared memory."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        for order, patience in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, 30)):
-            if process.poll() is not None:
-                break
-            process.send_signal(order)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(patience)
-        self.address.socket.unlink(missing_ok=True)
-        self.address.socket.with_name(SOCKET + ".lock").unlink(missing_ok=True)
+        self._end(((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, 30)))
+        self._remove_socket()
 
-    def destroy(self) -> None:
-        """Stop, without waiting for pages to be written, and delete the folder."""
-        if self._process is not None and self._process.poll() is None:
-            # Nothing of the data directory is kept, so that writing it out would be time for nothing.
-            self._process.kill()
-            self._process.wait()
-        self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def death(self) -> str | None:
-        """None while mysqld runs; else how it ended and the tail of its log."""
-        if self._process is None:
-            return "it was stopped"
-        status = self._process.poll()
-        if status is None:
-            return None
-        return f"{how_it_ended(status)}; the end of its log:\n{tail_of(self.log)}"
+    def abandon(self) -> None:
+        """SIGKILL: to write pages that nobody will read would be time for nothing."""
+        self._end(((signal.SIGKILL, 30),))
+        self._remove_socket()
 
     def settings(self) -> Mapping[str, str]:
         """Every global variable as the server sees it."""
@@ -172,6 +139,10 @@ class MysqlServer:
         """Purge, flush, verify: see suites.mysql.reset."""
         with self.connect() as connection:
             return reset.reset(connection, NAME, self.limits)
+
+    def _remove_socket(self) -> None:
+        self.address.socket.unlink(missing_ok=True)
+        self.address.socket.with_name(SOCKET + ".lock").unlink(missing_ok=True)
 
     def _command(self) -> list[str | Path]:
         return [self.build.program("mysqld"), f"--defaults-file={self.folder / 'my.cnf'}"]

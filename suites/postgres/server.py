@@ -1,11 +1,10 @@
 """A Postgres server on a data directory of its own."""
 
 import contextlib
-import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,11 @@ import psycopg
 from build.build import Build
 from build.version import Engine
 from suites.durability import Durability
+from suites.lifecycle import LocalServer
 from suites.postgres import reset, shared_memory
 from suites.postgres.configuration import render
 from suites.processes import (
     as_server_user,
-    how_it_ended,
     kill_living_in,
     living_in,
     own,
@@ -38,12 +37,13 @@ START_SECONDS = 300
 """How long a start may take, crash recovery included."""
 FAST_STOP_SECONDS = 120
 IMMEDIATE_STOP_SECONDS = 20
+_AT_ONCE = ((signal.SIGQUIT, IMMEDIATE_STOP_SECONDS), (signal.SIGKILL, 5.0))
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-class PostgresServer:
-    """Implements suites.server.Server. All of it lies in `folder`: `data/`, the socket, and `server.log`."""
+class PostgresServer(LocalServer):
+    """Implements suites.server.Server."""
 
     def __init__(
         self,
@@ -53,21 +53,9 @@ class PostgresServer:
         folder: Path,
         overrides: Mapping[str, str] | None = None,
     ) -> None:
-        self.build = build
-        self.cores = sizes.workers
-        self.folder = folder
-        self.data = folder / "data"
-        self.log = folder / "server.log"
-        self.address = Address(Engine.POSTGRES, folder / f".s.PGSQL.{PORT}", NAME, NAME)
+        address = Address(Engine.POSTGRES, folder / f".s.PGSQL.{PORT}", NAME, NAME)
+        super().__init__(build, sizes, folder, address)
         self._configuration = render(build, sizes, durability, folder, overrides or {})
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def pid(self) -> int:
-        """The postmaster."""
-        if self._process is None:
-            raise ServerError(f"{self.build.version} is not running", where=str(self.folder))
-        return self._process.pid
 
     def create(self) -> None:
         """initdb with data checksums, the C locale and trust over the socket; then our configuration."""
@@ -86,7 +74,9 @@ class PostgresServer:
         """Start the postmaster and wait until it answers."""
         with self.log.open("ab") as log:
             argv = as_server_user([self.build.program("postgres"), "-D", self.data])
-            self._process = start(argv, log, stderr=subprocess.STDOUT, cwd=self.folder)
+            self._process = start(
+                argv, log, bound_to=self._bound_to, stderr=subprocess.STDOUT, cwd=self.folder
+            )
         deadline = time.monotonic() + START_SECONDS
         while not self._answers():
             ended = self.death()
@@ -119,35 +109,11 @@ class PostgresServer:
 
     def stop(self) -> None:
         """Fast shutdown; immediate after FAST_STOP_SECONDS; SIGKILL at last. Then nothing of it is left."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        segments = shared_memory.of(self.data)
-        for order, patience in (
-            (signal.SIGINT, FAST_STOP_SECONDS),
-            (signal.SIGQUIT, IMMEDIATE_STOP_SECONDS),
-            (signal.SIGKILL, 5),
-        ):
-            if process.poll() is not None:
-                break
-            process.send_signal(order)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(patience)
-        self._clean_up(segments)
+        self._end_cleanly(((signal.SIGINT, FAST_STOP_SECONDS), *_AT_ONCE))
 
-    def destroy(self) -> None:
-        """Stop, and delete the folder."""
-        self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def death(self) -> str | None:
-        """None while the postmaster runs; else how it ended and the tail of its log."""
-        if self._process is None:
-            return "it was stopped"
-        status = self._process.poll()
-        if status is None:
-            return None
-        return f"{how_it_ended(status)}; the end of its log:\n{tail_of(self.log)}"
+    def abandon(self) -> None:
+        """Immediate shutdown, for a data directory that is of no more use; SIGKILL at last."""
+        self._end_cleanly(_AT_ONCE)
 
     def settings(self) -> Mapping[str, str]:
         """Every setting as the server sees it, with its unit in front of none: `8192 8kB` style."""
@@ -200,6 +166,12 @@ class PostgresServer:
         except ServerError:
             return False
         return True
+
+    def _end_cleanly(self, orders: Sequence[tuple[int, float]]) -> None:
+        if self._process is not None:
+            segments = shared_memory.of(self.data)
+            self._end(orders)
+            self._clean_up(segments)
 
     def _clean_up(self, segments: shared_memory.Segments) -> None:
         """After a death that was not a shutdown, backends and shared memory may have been left behind."""

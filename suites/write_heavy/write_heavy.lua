@@ -25,6 +25,11 @@ sysbench.cmdline.options = {
    range_size = {"Ids in a range of the read-write tests", 100},
    zipf_exponent = {"Exponent of the zipfian ids of update-zipf", 0.8},
    linger_ms = {"Milliseconds for which connections stay open, idle, after the last transaction", 0},
+   walk_from = {"Rows that each thread of the delete test has deleted before", 0},
+   slice_ms = {"Milliseconds of a slice, in which one of several servers works; 0: work without pause", 0},
+   slices = {"What we do in each slice, in order: 0 wait, w warm up, 1 work", ""},
+   slice_origin = {"Second of the monotonic clock at which the first slice begins", "0"},
+   slice_gap_ms = {"Idle milliseconds at the end of each slice", 0},
 }
 
 local CLOCK_MONOTONIC = 1
@@ -67,11 +72,13 @@ end
 
 -- A walk that meets every id of 1..n once, in an order that looks random: multiples of a stride near the golden
 -- section that has no factor in common with n. Thread `first` of `step` threads takes every step-th element.
-local function permutation(n, first, step)
+-- It goes on after the first `passed` of them.
+local function permutation(n, first, step, passed)
    local stride = math.max(1, math.floor(n * 0.6180339887))
    while gcd(stride, n) ~= 1 do stride = stride + 1 end
    -- Sums stay exact in a double, where index * stride would not from some hundred million rows on.
    local jump, at = (step * stride) % n, ((first - step) * stride) % n
+   for _ = 1, passed do at = (at + jump) % n end
    return function()
       at = (at + jump) % n
       return at + 1
@@ -220,7 +227,7 @@ function thread_init()
    zipf = zipfian(sysbench.opt.table_size, sysbench.opt.zipf_exponent)
    walks = {}
    for t = 1, sysbench.opt.tables do
-      walks[t] = permutation(sysbench.opt.table_size, sysbench.tid, sysbench.opt.threads)
+      walks[t] = permutation(sysbench.opt.table_size, sysbench.tid, sysbench.opt.threads, sysbench.opt.walk_from)
    end
    prepare_all(chosen_test()[1])
 end
@@ -228,6 +235,75 @@ end
 function event()
    if not first_event then first_event = now() end
    TESTS[sysbench.opt.workload][2]()
+end
+
+-- The slices of this thread, {begin, end, whether it only warms up}, and the end of all; on the monotonic clock.
+local function own_slices()
+   local origin, length = tonumber(sysbench.opt.slice_origin), sysbench.opt.slice_ms / 1000
+   local gap, list = sysbench.opt.slice_gap_ms / 1000, {}
+   for place = 1, #sysbench.opt.slices do
+      local kind = sysbench.opt.slices:sub(place, place)
+      if kind ~= "0" then
+         list[#list + 1] = {origin + (place - 1) * length, origin + place * length - gap, kind == "w"}
+      end
+   end
+   return list, origin + #sysbench.opt.slices * length
+end
+
+local function sleep_until(moment)
+   local left = moment - now()
+   if left > 0 then ffi.C.usleep(math.floor(left * 1e6)) end
+end
+
+-- A transaction that the server rolled back, such as a victim of a deadlock, begins again.
+local function finish_event(thread_id)
+   while true do
+      local finished, problem = pcall(event, thread_id)
+      if finished then return end
+      if type(problem) ~= "table" or problem.errcode ~= sysbench.error.RESTART_EVENT then error(problem, 0) end
+   end
+end
+
+-- Work until `deadline` or until there is no more to do. Returns the end, the number of events in each second
+-- since `began`, and whether there is more to do. What warms up is counted, but is no event of sysbench's.
+local function work_until(deadline, began, thread_id, warming)
+   local ended, more, seconds = began, true, {}
+   while ended < deadline do
+      more = ffi.C.sb_more_events(thread_id)
+      if not more then break end
+      if not warming then ffi.C.sb_event_start(thread_id) end
+      finish_event(thread_id)
+      if not warming then ffi.C.sb_event_stop(thread_id) end
+      ended = now()
+      local second = math.floor(ended - began) + 1
+      seconds[second] = (seconds[second] or 0) + 1
+   end
+   for second = 1, math.floor(ended - began) do seconds[second] = seconds[second] or 0 end
+   return ended, seconds, more
+end
+
+-- Work within our slices only. The waiting is outside of the events, so that it is no latency.
+local function run_slices(thread_id)
+   local slices, last = own_slices()
+   local lines = {}
+   for place, slice in ipairs(slices) do
+      sleep_until(slice[1])
+      local began = now()
+      local ended, seconds, more = work_until(slice[2], began, thread_id, slice[3])
+      lines[place] = string.format("tidemark: %s %d of thread %d from %.6f to %.6f: %s\n",
+         slice[3] and "warm-up" or "slice", place, sysbench.tid, began, ended, table.concat(seconds, " "))
+      if not more then break end
+   end
+   -- Written when no server works any more: whoever reads shall not take the processor from one.
+   sleep_until(last)
+   io.stdout:write(table.concat(lines))
+   io.stdout:flush()
+end
+
+local without_pause = thread_run -- sysbench's own loop
+
+function thread_run(thread_id)
+   if sysbench.opt.slice_ms > 0 then run_slices(thread_id) else without_pause(thread_id) end
 end
 
 -- Says when this thread began and ended, and keeps its connection open for a moment: whoever counts the cost of

@@ -1,0 +1,39 @@
+"""What is known of a machine's noise: written by a calibration, read by every later judgement."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, insert, select
+
+from history.records import StepNoise
+from history.schema import calibrations, machines, sessions
+
+
+def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNoise]) -> None:
+    """Write what a session of identical builds says about the noise of its steps."""
+    rows = [vars(each) | {"session_id": session_id} for each in noise]
+    if rows:
+        connection.execute(insert(calibrations), rows)
+
+
+def latest_noise(
+    connection: Connection, fingerprint: str, suite: str, profile: str, metric: str
+) -> Mapping[str, StepNoise]:
+    """The noise of each step by the latest calibration of this machine, suite and profile that has it."""
+    query = (
+        select(calibrations)
+        .join_from(calibrations, sessions, calibrations.c.session_id == sessions.c.id)
+        .join(machines, sessions.c.machine_id == machines.c.id)
+        .where(
+            machines.c.fingerprint == fingerprint,
+            sessions.c.suite == suite,
+            sessions.c.profile == profile,
+            calibrations.c.metric == metric,
+        )
+        .order_by(sessions.c.started_at, sessions.c.id)
+    )
+    return {
+        row["step"]: StepNoise(
+            row["step"], row["metric"], row["sd"], row["degrees_of_freedom"], row["rounds"]
+        )
+        for row in connection.execute(query).mappings()
+    }
