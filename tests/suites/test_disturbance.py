@@ -84,7 +84,8 @@ def test_what_is_not_worth_a_name_has_none(machine: FakeMachine) -> None:
     watching = watch(machine)
     machine.process(200, "sshd", own=9)
     found = watching.end()
-    assert (found.others_share, found.culprits) == (pytest.approx(0.009), ())
+    assert found.others_share == pytest.approx(0.009)
+    assert found.culprits == ()
 
 
 def test_our_trees_do_not_count(machine: FakeMachine) -> None:
@@ -124,7 +125,8 @@ def test_born_in_the_window_counts_whole(machine: FakeMachine) -> None:
     watching = watch(machine)
     machine.process(400, "apt", own=120, waited=80)
     found = watching.end()
-    assert (found.others_share, found.culprits) == (pytest.approx(0.2), ("apt",))
+    assert found.others_share == pytest.approx(0.2)
+    assert found.culprits == ("apt",)
 
 
 def test_a_pid_that_is_used_again_is_another_process(machine: FakeMachine) -> None:
@@ -132,7 +134,8 @@ def test_a_pid_that_is_used_again_is_another_process(machine: FakeMachine) -> No
     watching = watch(machine)
     machine.process(400, "apt", own=100, started=9000)
     found = watching.end()
-    assert (found.others_share, found.culprits) == (pytest.approx(0.1), ("apt",))
+    assert found.others_share == pytest.approx(0.1)
+    assert found.culprits == ("apt",)
 
 
 def test_came_and_went_counts_through_its_parent(machine: FakeMachine) -> None:
@@ -140,7 +143,8 @@ def test_came_and_went_counts_through_its_parent(machine: FakeMachine) -> None:
     watching = watch(machine)
     machine.process(400, "make", own=20, waited=3990)
     found = watching.end()
-    assert (found.others_share, found.culprits) == (pytest.approx(1.0), ("make",))
+    assert found.others_share == pytest.approx(1.0)
+    assert found.culprits == ("make",)
 
 
 def test_what_was_used_before_the_window_does_not_come_with_the_end(machine: FakeMachine) -> None:
@@ -150,7 +154,8 @@ def test_what_was_used_before_the_window_does_not_come_with_the_end(machine: Fak
     machine.ends(401)
     machine.process(400, "make", waited=50070)
     found = watching.end()
-    assert (found.others_share, found.culprits) == (pytest.approx(0.07), ("make",))
+    assert found.others_share == pytest.approx(0.07)
+    assert found.culprits == ("make",)
 
 
 @pytest.mark.parametrize("above", [1, 0], ids=["below init", "put into a container from outside"])
@@ -225,7 +230,7 @@ def test_a_quota_on_our_group_or_above(machine: FakeMachine, group: str, file: s
     watching = watch(machine)
     machine.write(file, f"usage_usec 1\nnr_throttled 11\n{times.format(17)}\n")
     found = watching.end()
-    assert found.throttling == Throttling(0, 7, pytest.approx(1.5))
+    assert found.throttling == Throttling(0, 7, 1.5)
     (reason,) = found.reasons(Limits())
     assert reason.endswith("by the CPU quota of our control group in 7 periods, 1.50 s")
 
