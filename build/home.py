@@ -52,6 +52,11 @@ class Home:
         """The SQLite history."""
         return self.path / "history.db"
 
+    @property
+    def fitness(self) -> Path:
+        """What `check --fix` found before it changed anything; there as long as that is not put back."""
+        return self.path / "fitness.json"
+
 
 def locate() -> Home:
     """`$TIDEMARK_HOME`, else `var/` in the checkout, else (root's private checkout) `SHARED_HOME`.

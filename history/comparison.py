@@ -192,9 +192,16 @@ def _chosen(paired: Sequence[StepPairs], steps: Sequence[str], session: Session)
 
 
 def _session_warnings(session: Session) -> list[str]:
-    if session.status is SessionStatus.FINISHED:
-        return []
-    return [f"session {session.uid} is {session.status}, not finished: steps and repetitions may be missing"]
+    warnings = []
+    if session.status is not SessionStatus.FINISHED:
+        warnings.append(
+            f"session {session.uid} is {session.status}, not finished: steps and repetitions may be missing"
+        )
+    changed = session.options.get("machine_changed")
+    if isinstance(changed, list) and changed:
+        said = "; ".join(map(str, changed))
+        warnings.append(f"the machine has changed since its last session: {said}; do not join older sessions")
+    return warnings
 
 
 def _engine_warnings(base: Version, contender: Version, session: Session) -> list[str]:

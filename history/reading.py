@@ -36,6 +36,19 @@ def latest_session(
     return None if row is None else _session(row, _machine(connection, row["machine_id"]))
 
 
+def latest_machine(connection: Connection, hostname: str) -> Machine | None:
+    """The machine of the session started last on a host of this name, whatever became of the session."""
+    query = (
+        select(sessions.c.machine_id)
+        .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
+        .where(machines.c.hostname == hostname)
+        .order_by(sessions.c.started_at.desc(), sessions.c.id.desc())
+        .limit(1)
+    )
+    found = connection.execute(query).scalar()
+    return None if found is None else _machine(connection, found)
+
+
 def runs_of(connection: Connection, session_id: int, versions: Sequence[Version]) -> tuple[Run, ...]:
     """The runs of a session in the order they were carried out; of the given versions, else of all."""
     query = (

@@ -170,6 +170,11 @@ class Store:
         with self._database.reading() as connection:
             return reading.latest_session(connection, versions, suite, profile, uid)
 
+    def latest_machine(self, hostname: str) -> Machine | None:
+        """The machine of this name as it was when the last session began on it; None when none ever did."""
+        with self._database.reading() as connection:
+            return reading.latest_machine(connection, hostname)
+
     def runs(self, session_id: int, versions: Sequence[Version] = ()) -> tuple[Run, ...]:
         """The runs of a session in the order they were carried out; of the given versions, else of all."""
         with self._database.reading() as connection:

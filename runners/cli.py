@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("setup", help="install the system and Python packages that Tidemark needs")
     commands.add_parser("demo", help="two Postgres releases from source to a verdict, in minutes")
     commands.add_parser("test", help="run the tests; further arguments go to pytest", add_help=False)
+    _check(commands.add_parser("check", help="say whether this machine is fit to measure on, and mend it"))
     _build(commands.add_parser("build", help="compile a version, or find it in the cache; print its prefix"))
     _run(commands.add_parser("run", help="measure versions with a suite"))
     compare = commands.add_parser("compare", help="judge a contender against a base", add_help=False)
@@ -63,6 +64,14 @@ def _build(it: argparse.ArgumentParser) -> None:
     it.add_argument("what", nargs="+", metavar="VERSION", help=what)
     it.add_argument("--patch", action="append", default=[], metavar="FILE", help=patch)
     it.add_argument("--git", metavar="SOURCE", help=git)
+
+
+def _check(it: argparse.ArgumentParser) -> None:
+    it.epilog = "exit codes: 0 fit; 1 unfit; 2 trouble, or something could not be set"
+    one = it.add_mutually_exclusive_group()
+    one.add_argument("--fix", action="store_true", help="set what can be set, and keep what was there before")
+    one.add_argument("--restore", action="store_true", help="put back what was there before the first --fix")
+    it.add_argument("--format", choices=["terminal", "json"], default="terminal")
 
 
 def _run(it: argparse.ArgumentParser) -> None:

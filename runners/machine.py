@@ -9,25 +9,32 @@ from pathlib import Path
 import psutil
 
 from history.records import Machine
+from runners.fitness.kernel import Kernel
+from runners.fitness.settings import CPUINFO, settings, surroundings
 from suites.sizing import this_machine
 
-CPUINFO = Path("/proc/cpuinfo")
+FACTS = ("cpu_model", "cores", "memory_bytes", "kernel", "operating_system")
+"""Fields of a Machine that a change of shows beside its settings."""
 
 
-def describe() -> Machine:
+def describe(home: Path, kernel: Kernel | None = None) -> Machine:
     """This machine. Equal fingerprints mean that measurements can be compared as far as the machine goes.
 
-    The fingerprint covers host name, processor, cores, memory, kernel and operating system; whatever changes
-    them, such as an update of the kernel, makes another machine of it.
+    The fingerprint covers host name, processor, cores, memory, kernel and operating system, and the settings
+    that move results (runners.fitness.settings); whatever changes them, such as an update of the kernel or
+    another governor, makes another machine of it.
     """
+    kernel = kernel or Kernel()
     facts = this_machine()
+    chosen = settings(kernel, home)
     parts: dict[str, object] = {
         "hostname": platform.node(),
-        "cpu_model": _cpu_model(),
+        "cpu_model": _cpu_model(kernel),
         "cores": facts.cores,
         "memory_bytes": facts.memory_bytes,
         "kernel": platform.release(),
         "operating_system": _operating_system(),
+        "settings": chosen,
     }
     return Machine(
         fingerprint=hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16],
@@ -37,12 +44,41 @@ def describe() -> Machine:
         memory_bytes=facts.memory_bytes,
         kernel=str(parts["kernel"]),
         operating_system=str(parts["operating_system"]),
-        details={"swap_bytes": psutil.swap_memory().total, "boot_time": psutil.boot_time()},
+        details={
+            "settings": chosen,
+            "swap_bytes": psutil.swap_memory().total,
+            "boot_time": psutil.boot_time(),
+            **surroundings(kernel, home),
+        },
     )
 
 
-def _cpu_model() -> str:
-    match = re.search(r"^model name\s*: (.+)$", CPUINFO.read_text(), re.MULTILINE)
+def changes(before: Machine | None, now: Machine) -> list[str]:
+    """What makes `now` another machine than `before`, as `governor: powersave -> performance`.
+
+    Empty when the fingerprints are equal, or there is no machine before. Settings that were not recorded then
+    are named together: a Tidemark that looks at more begins a new series as well.
+    """
+    if before is None or before.fingerprint == now.fingerprint:
+        return []
+    old, new = _known(before), _known(now)
+    changed = [
+        f"{name}: {old[name]} -> {new[name]}" for name in new if name in old and old[name] != new[name]
+    ]
+    added = [name for name in new if name not in old]
+    if added:
+        changed.append(f"not recorded before: {', '.join(added)}")
+    return changed or ["its fingerprint"]
+
+
+def _known(machine: Machine) -> dict[str, object]:
+    facts: dict[str, object] = {name.replace("_", " "): getattr(machine, name) for name in FACTS}
+    chosen = machine.details.get("settings")
+    return facts | chosen if isinstance(chosen, dict) else facts
+
+
+def _cpu_model(kernel: Kernel) -> str:
+    match = re.search(r"^model name\s*: (.+)$", kernel.read(CPUINFO) or "", re.MULTILINE)
     return match[1] if match else platform.machine()
 
 

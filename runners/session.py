@@ -5,7 +5,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from build.build import Build
@@ -14,9 +14,9 @@ from build.home import ROOT, Home
 from build.make import provide
 from build.progress import Progress
 from build.version import Engine, Version
-from history.records import SessionStart, SessionStatus
+from history.records import Machine, SessionStart, SessionStatus
 from history.store import Store
-from runners.machine import describe
+from runners.machine import changes, describe
 from runners.sweep import data_folder, measuring_alone, stoppable
 from runners.work import Request, Serve, Work, turns
 from suites.capabilities import require_engine
@@ -63,8 +63,13 @@ def run_session(request: Request, home: Home, store: Store, progress: Progress) 
         uid = secrets.token_hex(4)
         outcome.uid = uid
         generator = _generator(request, room, builds)
-        session = store.start_session(_start(request, uid, room, generator, outcome))
+        machine = describe(home.path)
+        changed = changes(store.latest_machine(machine.hostname), machine)
+        start = _start(request, uid, room, generator, outcome, machine)
+        session = store.start_session(_marked(start, changed))
         progress.note(f"session {uid}: {request.suite.name}, {request.profile_name}, in {store.where}")
+        for change in changed:
+            progress.note(f"the machine has changed since its last session: {change}")
         status = SessionStatus.FAILED
         try:
             with data_folder(home, f"s{uid}") as folder:
@@ -128,10 +133,17 @@ def _serving(request: Request, room: Sizes) -> Serve:
     return serve
 
 
-def _start(request: Request, uid: str, room: Sizes, generator: Generator, outcome: Outcome) -> SessionStart:
+def _marked(start: SessionStart, changed: Sequence[str]) -> SessionStart:
+    """The session, marked when its machine is no longer what it was: series do not join across it."""
+    return replace(start, options={**start.options, "machine_changed": list(changed)}) if changed else start
+
+
+def _start(
+    request: Request, uid: str, room: Sizes, generator: Generator, outcome: Outcome, machine: Machine
+) -> SessionStart:
     return SessionStart(
         uid=uid,
-        machine=describe(),
+        machine=machine,
         suite=request.suite.name,
         profile=request.profile_name,
         suite_digest=request.suite.digest,

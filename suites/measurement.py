@@ -85,6 +85,13 @@ def _metrics() -> dict[str, Metric]:
         ("reset_history_after", "transactions", lower, "length of the history list that purge left"),
         ("reset_dirty_pages_before", "pages", neither, "dirty pages when the reset began"),
         ("reset_dirty_pages_after", "pages", lower, "dirty pages that the reset left"),
+        (
+            "machine_steal_share",
+            "ratio",
+            lower,
+            "wanted CPU time that the host of a virtual machine withheld",
+        ),
+        ("others_cpu_share", "ratio", lower, "CPU time of processes that are not ours, in cores"),
         ("table_bytes", "bytes", lower, "tables without their indexes after the reset"),
         ("index_bytes", "bytes", lower, "indexes after the reset"),
     ]

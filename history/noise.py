@@ -1,0 +1,203 @@
+"""How much one round's log ratio scatters: what the other steps and a calibration say about a step.
+
+Three rounds say next to nothing about their own scatter. Ten steps of one session on one machine say a good
+deal about each other's, and an earlier calibration says which of them are noisier than others.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, variance
+
+STALL_DEVIATIONS = 5.0
+"""A round that lies this many standard deviations from the median of its step has stalled."""
+
+STALL_SHARE = 0.25
+"""Of a step's rounds may be set aside as stalled, and one in any case: more of them are how the step is."""
+
+UNCHECKED_INFLATION = 2.0
+"""By how much a calibration alone, without other steps to show how noisy today is, is multiplied."""
+
+MOST_PRIOR_DF = 60.0
+"""Degrees of freedom that a prior is given at most, however alike the steps look."""
+
+_MAD_FACTORS = (math.inf, math.inf, 1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107)
+"""By the number of values (Croux & Rousseeuw, COMPSTAT 1992): above these n / (n - 0.8)."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The scatter of one round of a step, and how surely it is known."""
+
+    sd: float
+    """Standard deviation of the log ratio of one round of A/A, as a natural logarithm: 0.02 is about 2 %."""
+
+    df: float
+    """Degrees of freedom: as if `sd` were the sample deviation of `df` + 1 normal rounds. May be infinite."""
+
+
+def robust_deviation(values: Sequence[float]) -> float:
+    """Median absolute deviation from the median, scaled to estimate a normal standard deviation.
+
+    1.4826 times a factor for small samples (Croux & Rousseeuw 1992). 0 of fewer than two values.
+    """
+    if len(values) < 2:
+        return 0.0
+    middle = median(values)
+    n = len(values)
+    factor = _MAD_FACTORS[n] if n < len(_MAD_FACTORS) else n / (n - 0.8)
+    return 1.4826 * factor * median(abs(each - middle) for each in values)
+
+
+def without_stalls(logs: Sequence[float], deviation: float) -> list[float]:
+    """The rounds that did not stall, in their order; `deviation` is what is known of their scatter.
+
+    A round is set aside when it lies more than STALL_DEVIATIONS from the step's median, in units of
+    `deviation` or of the step's own robust deviation, whichever is larger. When this would hit more than
+    STALL_SHARE of the rounds (and more than one), none is set aside: what happens that often is no stall.
+    A rule of rejection by median and MAD (Hampel, Technometrics 27, 1985); STALL_DEVIATIONS is so large that
+    of normal rounds practically none is hit, and the t interval of the rest needs no correction.
+    """
+    middle = median(logs)
+    cut = STALL_DEVIATIONS * max(deviation, robust_deviation(logs))
+    kept = [each for each in logs if abs(each - middle) <= cut]
+    allowed = max(1, int(len(logs) * STALL_SHARE))
+    return kept if len(logs) - len(kept) <= allowed else list(logs)
+
+
+def pooled_noise(
+    rounds: Sequence[Sequence[float]], calibrated: Sequence[Noise | None] | None = None
+) -> tuple[Noise | None, ...]:
+    """What is known of each step's noise from elsewhere: from the *other* steps, and from a calibration.
+
+    `rounds[j]` are the log ratios of step j so far, of any number; `calibrated[j]` is the noise of step j in
+    a calibration, if there is one. The answer for step j uses none of its own rounds, so that it is
+    independent of the step's sample variance and can be pooled with it by adding degrees of freedom.
+
+    Empirical Bayes (Smyth, Stat. Appl. Genet. Mol. Biol. 3(1), 2004, section 6.2): the variances of the steps
+    are taken to scatter around s0^2 as s0^2 d0 / chi^2(d0); d0 and s0^2 match mean and variance of the other
+    steps' log s^2. Other than in Smyth, whose thousands of genes leave no doubt about s0^2, the uncertainty
+    of the mean log variance and of the calibration is added to the scatter before it is turned into degrees
+    of freedom.
+
+    With a calibration the steps' deviations are first divided by their calibrated ones: it says by how much
+    the steps differ, the session how noisy today is. A night twice as noisy as the calibration therefore
+    doubles every prior. Steps without a calibration are pooled with all others as they are. When no other
+    step has two rounds, a calibration is all there is; it is then widened by UNCHECKED_INFLATION.
+    None when nothing at all is known, or when all others are constant.
+    """
+    known = calibrated if calibrated is not None else [None] * len(rounds)
+    if len(known) != len(rounds):
+        raise ValueError(f"{len(rounds)} steps, but {len(known)} of a calibration")
+    raw = _scaled_variances(rounds, [1.0] * len(rounds))
+    relative = _scaled_variances(rounds, [noise.sd if noise else None for noise in known])
+    return tuple(
+        _prior(_others(relative if noise else raw, index), noise) for index, noise in enumerate(known)
+    )
+
+
+@dataclass(frozen=True)
+class _Variance:
+    """A step's sample variance of its rounds without stalls."""
+
+    value: float
+    df: int
+
+
+def _scaled_variances(
+    rounds: Sequence[Sequence[float]], units: Sequence[float | None]
+) -> list[_Variance | None]:
+    """Variances in units of each step's deviation; None without a unit or with fewer than two rounds."""
+    scaled = [
+        [each / unit for each in logs] if unit and len(logs) > 1 else []
+        for logs, unit in zip(rounds, units, strict=True)
+    ]
+    deviations = [robust_deviation(logs) for logs in scaled if logs]
+    typical = median(deviations) if deviations else 0.0
+    kept = [without_stalls(logs, typical) if logs else [] for logs in scaled]
+    return [_Variance(variance(logs), len(logs) - 1) if len(logs) > 1 else None for logs in kept]
+
+
+def _others(variances: Sequence[_Variance | None], index: int) -> list[_Variance]:
+    return [each for place, each in enumerate(variances) if place != index and each is not None]
+
+
+def _prior(others: Sequence[_Variance], calibrated: Noise | None) -> Noise | None:
+    unit = calibrated.sd if calibrated else 1.0
+    if not others or median(each.value for each in others) <= 0:
+        if not calibrated:
+            return None
+        return Noise(unit * UNCHECKED_INFLATION, min(calibrated.df, MOST_PRIOR_DF))
+    location, uncertainty = _log_moments(others)
+    if calibrated:
+        uncertainty += trigamma(calibrated.df / 2)
+    df = min(2 * inverse_trigamma(uncertainty), MOST_PRIOR_DF)
+    return Noise(unit * math.exp((location + digamma(df / 2) - math.log(df / 2)) / 2), df)
+
+
+def _log_moments(variances: Sequence[_Variance]) -> tuple[float, float]:
+    """Mean of log sigma^2 over the steps, and the variance of a further step's around it.
+
+    With d degrees of freedom log s^2 has mean log sigma^2 + digamma(d/2) - log(d/2) and variance
+    trigamma(d/2) (Smyth 2004); what the logarithms scatter beyond that is the scatter of sigma^2 itself. The
+    variance is that scatter, trigamma(d0/2), and the error of the mean.
+    """
+    floor = 1e-5 * median(each.value for each in variances)  # as limma does: a constant step has no logarithm
+    logs = [
+        math.log(max(each.value, floor)) - digamma(each.df / 2) + math.log(each.df / 2) for each in variances
+    ]
+    mean = fmean(logs)
+    sampling = fmean(trigamma(each.df / 2) for each in variances)
+    scatter = max(0.0, variance(logs) - sampling) if len(logs) > 1 else 0.0
+    return mean, scatter + (scatter + sampling) / len(logs)
+
+
+def digamma(x: float) -> float:
+    """The derivative of the logarithm of the gamma function, x > 0 (Abramowitz & Stegun 6.3.5 and 6.3.18)."""
+    shift = 0.0
+    while x < 10:
+        shift -= 1 / x
+        x += 1
+    square = 1 / x**2
+    return shift + math.log(x) - 1 / (2 * x) - square * (1 / 12 - square * (1 / 120 - square / 252))
+
+
+def trigamma(x: float) -> float:
+    """The derivative of digamma, x > 0 (Abramowitz & Stegun 6.4.6 and 6.4.12); 0 at infinity."""
+    if math.isinf(x):
+        return 0.0
+    shift = 0.0
+    while x < 10:
+        shift += 1 / x**2
+        x += 1
+    square = 1 / x**2
+    return shift + 1 / x + square / 2 + square / x * (1 / 6 - square * (1 / 30 - square / 42))
+
+
+def inverse_trigamma(value: float) -> float:
+    """The x with trigamma(x) = value; infinity at 0 and below.
+
+    Newton's method on 1 / trigamma, which is convex and nearly linear (Smyth 2004, appendix).
+    """
+    if value <= 0:
+        return math.inf
+    if value < 1e-7:
+        return 1 / value
+    x = 0.5 + 1 / value
+    for _ in range(50):
+        below = trigamma(x)
+        step = below * (1 - below / value) / _tetragamma(x)
+        x += step
+        if -step / x < 1e-10:
+            break
+    return x
+
+
+def _tetragamma(x: float) -> float:
+    """The derivative of trigamma, x > 0 (Abramowitz & Stegun 6.4.6 and 6.4.13)."""
+    shift = 0.0
+    while x < 10:
+        shift -= 2 / x**3
+        x += 1
+    square = 1 / x**2
+    return shift - square - square / x - square**2 * (1 / 2 - square * (1 / 6 - square / 6))

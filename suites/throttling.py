@@ -1,0 +1,76 @@
+"""How often the processors were slowed down: by heat, or by the CPU quota of a control group."""
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Throttling:
+    """Running totals since boot, or since the control group was made."""
+
+    heat: int = 0
+    """Times that a processor or its package grew too hot (thermal_throttle of each processor, summed)."""
+
+    quota: int = 0
+    """Periods in which a control group of ours had used up its CPU quota."""
+
+    quota_seconds: float = 0.0
+    """For which it was not allowed to run in those, summed over processors."""
+
+    def __sub__(self, other: "Throttling") -> "Throttling":
+        return Throttling(
+            self.heat - other.heat, self.quota - other.quota, self.quota_seconds - other.quota_seconds
+        )
+
+
+class ThrottleCounters:
+    """The counters of this machine and of the control groups that this process is in."""
+
+    def __init__(self, proc: Path, sys: Path) -> None:
+        # Looked for once: which files there are does not change, and finding them costs more than reading.
+        self._heat = sorted(sys.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count"))
+        self._quotas = list(_quota_files(proc, sys))
+
+    def read(self) -> Throttling:
+        """The totals now; 0 for what the machine does not count."""
+        heat = sum(int(_text(path) or 0) for path in self._heat)
+        groups = [_counters(_text(path)) for path in self._quotas]
+        quota = sum(each.get("nr_throttled", 0) for each in groups)
+        # Control groups of version 2 count microseconds, those of version 1 nanoseconds.
+        seconds = sum(
+            each.get("throttled_usec", 0) / 1e6 + each.get("throttled_time", 0) / 1e9 for each in groups
+        )
+        return Throttling(heat, quota, seconds)
+
+
+def _quota_files(proc: Path, sys: Path) -> Iterator[Path]:
+    """`cpu.stat` of our control group and of all above it: a quota may be set on any of them.
+
+    Lines of /proc/self/cgroup: `hierarchy:controllers:path` (cgroups(7)); version 2 has no controllers.
+    """
+    for line in _text(proc / "self/cgroup").splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        mounts = ("cpu", "cpu,cpuacct") if controllers else ("", "unified")
+        for mount in mounts:
+            top = sys / "fs/cgroup" / mount
+            group = top / path.strip("/")
+            for folder in (group, *group.parents):
+                if not folder.is_relative_to(top):
+                    break
+                if (folder / "cpu.stat").is_file():
+                    yield folder / "cpu.stat"
+
+
+def _counters(stat: str) -> Mapping[str, int]:
+    return {name: int(value) for name, value in re.findall(r"^(\w+) (\d+)$", stat, re.MULTILINE)}
+
+
+def _text(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        return path.read_text(errors="replace").strip()
+    return ""
