@@ -1,11 +1,16 @@
 """What is known of a machine's noise: written by a calibration, read by every later judgement."""
 
+import math
 from collections.abc import Mapping, Sequence
+from statistics import stdev
 
 from sqlalchemy import Connection, insert, select
 
-from history.records import StepNoise
+from history.pairing import pair_steps
+from history.records import Run, StepNoise
 from history.schema import calibrations, machines, sessions
+from history.statistics import MINIMUM_REPETITIONS
+from suites.measurement import METRICS
 
 
 def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNoise]) -> None:
@@ -37,3 +42,20 @@ def latest_noise(
         )
         for row in connection.execute(query).mappings()
     }
+
+
+def noise_of(runs: Sequence[Run], base: str, twin: str) -> list[StepNoise]:
+    """The noise of every step and metric that has a ratio, from the rounds of two identical builds.
+
+    The sample standard deviation of the log ratios around their own mean; at least three rounds.
+    """
+    found = []
+    for step in pair_steps(runs, base, twin):
+        for metric in METRICS:
+            before, after = step.values(metric)
+            if len(before) < MINIMUM_REPETITIONS or min((*before, *after)) <= 0:
+                continue
+            logs = [math.log(new / old) for old, new in zip(before, after, strict=True)]
+            if (spread := stdev(logs)) > 0:
+                found.append(StepNoise(step.step, metric, spread, len(logs) - 1, len(logs)))
+    return found

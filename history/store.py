@@ -152,7 +152,7 @@ class Store:
         with self._database.writing() as connection:
             calibration.insert_noise(connection, session_id, noise)
 
-    def noise(self, session: Session, metric: str) -> Mapping[str, StepNoise]:
+    def noise(self, session: SessionStart, metric: str) -> Mapping[str, StepNoise]:
         """The latest calibration's noise by step, on the machine, suite and profile of a session."""
         fingerprint = session.machine.fingerprint
         with self._database.reading() as connection:

@@ -51,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     _check(commands.add_parser("check", help="say whether this machine is fit to measure on, and mend it"))
     _build(commands.add_parser("build", help="compile a version, or find it in the cache; print its prefix"))
     _run(commands.add_parser("run", help="measure versions with a suite"))
+    _calibrate(commands.add_parser("calibrate", help="how much do identical builds differ on this machine?"))
     compare = commands.add_parser("compare", help="judge a contender against a base", add_help=False)
     compare.description = "The same program as ./compare.py."
     _bench(commands.add_parser("bench", help="check one of our own figures against its target"))
@@ -77,7 +78,12 @@ def _check(it: argparse.ArgumentParser) -> None:
 def _run(it: argparse.ArgumentParser) -> None:
     suite = "name of a suite, or the path of a folder with a suite.toml"
     step = "only this step; can be repeated"
-    seconds = "length of a step, instead of the profile's"
+    seconds = "how long each version works in a round, instead of the profile's"
+    rounds = "rounds of each step, instead of the profile's; with --until-decided the least"
+    decided = "give steps without a verdict more rounds, up to the profile's most and the budget"
+    budget = "with --until-decided: begin no round after so many minutes, instead of the profile's"
+    mode = "rounds: each begins from the same data; long: servers stay up, steps inherit their data"
+    patch = "apply FILE to the source of engine@ref#NAME before compiling; can be repeated"
     durability = "what a commit promises: relaxed (default) may lose the last second in a crash"
     setting = "override a server setting; postgres.NAME or mysql.NAME for one engine; can be repeated"
     history = "history to store into"
@@ -85,11 +91,27 @@ def _run(it: argparse.ArgumentParser) -> None:
     it.add_argument("--suite", default="write-heavy", help=suite)
     it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
     it.add_argument("--step", action="append", default=[], metavar="NAME", help=step)
-    it.add_argument("--repetitions", type=_count, metavar="N", help="instead of the profile's")
+    it.add_argument("--repetitions", type=_count, metavar="N", help=rounds)
+    it.add_argument("--until-decided", action="store_true", help=decided)
+    it.add_argument("--budget", type=_minutes, metavar="MINUTES", help=budget)
+    it.add_argument("--mode", choices=["rounds", "long"], help=mode)
     it.add_argument("--seconds", type=_seconds, metavar="S", help=seconds)
     it.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
     it.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=setting)
+    it.add_argument("--patch", action="append", default=[], metavar="NAME=FILE", help=patch)
     it.add_argument("--history", metavar="PATH", help=history)
+
+
+def _calibrate(it: argparse.ArgumentParser) -> None:
+    suite = "name of a suite, or the path of a folder with a suite.toml"
+    it.add_argument("version", type=version, metavar="VERSION", help="engine@ref, measured against itself")
+    it.add_argument("--suite", default="write-heavy", help=suite)
+    it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
+    it.add_argument("--step", action="append", default=[], metavar="NAME", help="only this step")
+    it.add_argument(
+        "--rounds", type=_count, default=10, metavar="N", help="rounds of each step (default: 10)"
+    )
+    it.add_argument("--history", metavar="PATH", help="history to store into")
 
 
 def _bench(it: argparse.ArgumentParser) -> None:
@@ -111,11 +133,15 @@ def _count(text: str) -> int:
     return number
 
 
-def _seconds(text: str) -> float:
+def _minutes(text: str) -> float:
+    return _seconds(text, "minutes", 0.1)
+
+
+def _seconds(text: str, unit: str = "seconds", least: float = 1) -> float:
     try:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
-    if not 1 <= seconds < float("inf"):  # not even nan is
-        raise argparse.ArgumentTypeError("must be a number of seconds from 1")
+    if not least <= seconds < float("inf"):  # not even nan is
+        raise argparse.ArgumentTypeError(f"must be a number of {unit} from {least:g}")
     return seconds

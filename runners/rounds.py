@@ -76,7 +76,10 @@ class Rounds:
         done = 0
         for number in range(1, self.request.most_rounds + 1):
             for step in open_steps:
-                if number > self.request.least_rounds and time.monotonic() - began > self.request.limit_seconds:
+                if (
+                    number > self.request.least_rounds
+                    and time.monotonic() - began > self.request.limit_seconds
+                ):
                     self.progress.note("the time is over; steps without a verdict stay inconclusive")
                     return
                 task.rename(f"round {number}: {step.name} ({len(open_steps)} steps open)")
@@ -123,13 +126,15 @@ class Rounds:
         for group in groups:
             watch = Watch(lambda: [os.getpid()])
             try:
-                for place in group:
-                    _begin(active[place], place)
+                for within, place in enumerate(group):
+                    _begin(active[place], within)
                 watch.begin()
                 measured = self._slices(number, step, [active[place] for place in group], seed)
                 reasons += watch.end().reasons(self.limits)
             except ServerDiedError as error:
-                place = None if error.place is None else group[error.place] if len(groups) > 1 else error.place
+                place = (
+                    None if error.place is None else group[error.place] if len(groups) > 1 else error.place
+                )
                 raise ServerDiedError(str(error), place) from error
             finally:
                 for place in group:
@@ -297,6 +302,13 @@ class Rounds:
 def _able(entrants: Sequence[Entrant], step: Step, failed: set[str]) -> list[Entrant]:
     """Those that can run the step and have not failed it in this round."""
     return [each for each in entrants if each.why_not(step.name) is None and each.name not in failed]
+
+
+def _place_of(error: ServerDiedError, group: Sequence[int]) -> int | None:
+    """Who failed, among all; nobody known in a group of one is that one."""
+    if error.place is None:
+        return group[0] if len(group) == 1 else None
+    return group[error.place]
 
 
 def _begin(entrant: Entrant, place: int) -> None:

@@ -4,7 +4,7 @@ import secrets
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,11 +14,17 @@ from build.home import ROOT, Home
 from build.make import provide
 from build.progress import Progress
 from build.version import Engine, Version
-from history.records import Machine, SessionStart, SessionStatus
+from history.comparison import CONFIDENCE, THRESHOLD
+from history.records import Machine, SessionStart, SessionStatus, StepNoise
+from history.sequential import Design, Noise
+from history.statistics import MINIMUM_REPETITIONS
 from history.store import Store
+from runners.deciding import METRIC, Deciding
+from runners.entrants import Serve
 from runners.machine import changes, describe
+from runners.request import Request
+from runners.rounds import Rounds
 from runners.sweep import data_folder, measuring_alone, stoppable
-from runners.work import Request, Serve, Work, turns
 from suites.capabilities import require_engine
 from suites.engines import make_server, require_short_sockets
 from suites.generators.load import Generator
@@ -73,9 +79,10 @@ def run_session(request: Request, home: Home, store: Store, progress: Progress) 
         status = SessionStatus.FAILED
         try:
             with data_folder(home, f"s{uid}") as folder:
-                work = Work(request, room, serve, generator, store, session, progress)
-                work.run(turns(builds, request.repetitions), folder)
-                outcome.failures = work.failures
+                deciding = _deciding(request, builds, store.noise(start, METRIC))
+                rounds = Rounds(request, room, serve, generator, store, session, progress, deciding)
+                rounds.run(builds, folder)
+                outcome.failures = rounds.failures
             status = SessionStatus.FINISHED
         except KeyboardInterrupt:
             status = SessionStatus.INTERRUPTED
@@ -94,7 +101,9 @@ def _check(request: Request, home: Home) -> Sizes:
     home.path.mkdir(parents=True, exist_ok=True)
     require_reachable(home.path)
     room = sizes(request.suite, request.profile, this_machine())
-    require_disk(home.path, room.disk_bytes + BUILD_BYTES)
+    # Each version has its loaded data and a copy that it works on.
+    needed = len(request.versions) * (room.disk_bytes + room.data_bytes)
+    require_disk(home.path, needed + BUILD_BYTES)
     return room
 
 
@@ -103,7 +112,8 @@ def _builds(request: Request, home: Home, progress: Progress, outcome: Outcome, 
     builds = []
     for version in request.versions:
         try:
-            build = provide(version, home, progress)
+            patches = request.patches.get(version.variant, ())
+            build = replace(provide(version.plain, home, progress, patches=patches), version=version)
             require_engine(build, request.suite.engines, request.suite.name)
             serve(build, home.data)  # refuses what the version cannot do, and makes nothing yet
             builds.append(build)
@@ -123,6 +133,19 @@ def _generator(request: Request, room: Sizes, builds: Sequence[Build]) -> Genera
         postgres = [build for build in builds if build.version.engine is Engine.POSTGRES]
         return Pgbench(request.suite, room, max(postgres, key=lambda build: build.numbers))
     return Sysbench(request.suite, room)
+
+
+def _deciding(request: Request, builds: Sequence[Build], noise: Mapping[str, StepNoise]) -> Deciding:
+    names = [str(build.version) for build in builds]
+    least, cap = request.least_rounds, request.most_rounds
+    design = Design(
+        steps=len(request.steps),
+        least=max(least, MINIMUM_REPETITIONS),
+        cap=max(cap, MINIMUM_REPETITIONS),
+        confidence=CONFIDENCE / 100,
+    )
+    calibrated = {step: Noise(each.sd, each.degrees_of_freedom) for step, each in noise.items()}
+    return Deciding(names[0], names[1:], design, THRESHOLD / 100, calibrated)
 
 
 def _serving(request: Request, room: Sizes) -> Serve:
@@ -149,7 +172,7 @@ def _start(
         suite_digest=request.suite.digest,
         seed=request.suite.seed,
         durability=request.durability,
-        repetitions=request.repetitions,
+        repetitions=request.least_rounds,
         command=shlex.join(sys.argv),
         tools={
             "generator": generator.version(),
@@ -157,7 +180,15 @@ def _start(
             "python": sys.version.split()[0],
         },
         options={
+            "mode": request.profile.mode,
             "seconds": request.profile.seconds,
+            "slice_seconds": request.profile.slice_seconds,
+            "rounds": {
+                "least": request.least_rounds,
+                "cap": request.most_rounds,
+                "until_decided": request.until_decided,
+            },
+            "bound_to": room.bound_to,
             "threads": room.threads,
             "tables": room.tables,
             "rows_per_table": room.rows_per_table,

@@ -7,8 +7,8 @@ from build.version import parse_version
 from compare import CompareOptions, Verdict, compare, exit_code, render_terminal
 from history.store import open_store
 from runners.console import progress
+from runners.request import Request
 from runners.session import run_session
-from runners.work import Request
 from suites.definition import load_suite
 
 BASE = parse_version("postgres@17.11")

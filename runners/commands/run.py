@@ -8,9 +8,9 @@ from build.errors import TidemarkError
 from build.home import locate
 from history.store import open_store
 from runners.console import progress
+from runners.request import Request
 from runners.session import Outcome, run_session
-from runners.work import Request
-from suites.definition import load_suite
+from suites.definition import Mode, load_suite
 from suites.durability import Durability
 
 
@@ -38,22 +38,39 @@ def request_of(arguments: argparse.Namespace) -> Request:
     suite = load_suite(arguments.suite)
     profile = suite.profile(arguments.profile)
     versions = tuple(dict.fromkeys(arguments.versions))
-    settings = {}
-    for each in arguments.set:
-        name, equals, value = each.partition("=")
-        if not equals or not name:
-            raise RequestError(f"'{each}' is not NAME=VALUE", where="--set")
-        settings[name.strip()] = value.strip()
+    settings = dict(_named(each, "--set") for each in arguments.set)
+    patches: dict[str, tuple[Path, ...]] = {}
+    for each in arguments.patch:
+        variant, file = _named(each, "--patch")
+        patches[variant] = (*patches.get(variant, ()), Path(file))
+    unused = patches.keys() - {version.variant for version in versions}
+    if unused:
+        raise RequestError(
+            f"no version is called {versions[0].plain}#{min(unused)}",
+            where="--patch",
+            hint="name the variant: ./tidemark run --patch mine=FILE postgres@18.6 postgres@18.6#mine",
+        )
     return Request(
         versions=versions,
         suite=suite,
         profile_name=arguments.profile,
         steps=suite.select(tuple(arguments.step)),
         repetitions=arguments.repetitions or profile.repetitions,
+        until_decided=arguments.until_decided,
+        budget_seconds=None if arguments.budget is None else arguments.budget * 60,
+        mode=None if arguments.mode is None else Mode(arguments.mode),
+        patches=patches,
         durability=Durability(arguments.durability),
         settings=settings,
         seconds=arguments.seconds,
     )
+
+
+def _named(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise RequestError(f"'{text}' is not NAME=VALUE", where=option)
+    return name.strip(), value.strip()
 
 
 def summary(request: Request, outcome: Outcome, history: str | None) -> str:
