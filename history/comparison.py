@@ -6,6 +6,7 @@ from functools import partial
 
 from build.errors import TidemarkError
 from build.version import Version
+from history.explaining import BESIDE, Variation, explained_by, variation
 from history.judging import Gap, Judgement, Ratio, Verdict, has_interval, judge_step, ratio
 from history.pairing import Failure, StepPairs, pair_steps
 from history.records import Run, Session, SessionStatus
@@ -18,12 +19,6 @@ THRESHOLD = 2.0
 
 CONFIDENCE = 95.0
 """Percent, for all steps of a contender together."""
-
-COSTS = ("server_cpu_us_per_op", "server_cs_per_op", "server_written_kb_per_op", "wal_bytes_per_op")
-"""What a query costs. A change of QPS that none of them explains is to be doubted: a run may have stalled."""
-
-BESIDE = (*COSTS, "latency_p99_ms", "qps_cv")
-"""Metrics that are shown beside the judged one."""
 
 
 class ComparisonError(TidemarkError):
@@ -53,6 +48,27 @@ class StepComparison:
     judged: Ratio
     judgement: Judgement
     beside: tuple[Ratio, ...]
+    """Of history.explaining.BESIDE those that are not the judged one."""
+
+    @property
+    def metrics(self) -> tuple[Ratio, ...]:
+        """The judged metric and those beside it."""
+        return (self.judged, *self.beside)
+
+    @property
+    def explained_by(self) -> tuple[str, ...] | None:
+        """The costs that explain the verdict; None where there is nothing to be explained, or no cost."""
+        return explained_by(self.judged.metric, self.judgement.verdict, self.beside)
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether throughput changed and no cost explains it."""
+        return self.explained_by == ()
+
+    @property
+    def variation(self) -> Variation:
+        """How the throughput's variation within the step changed."""
+        return variation(self.metrics)
 
 
 @dataclass(frozen=True)
@@ -84,14 +100,16 @@ class ContenderComparison:
             and all(step.judgement.gap in (None, Gap.NO_DIRECTION) for step in self.steps)
         )
 
-    def geometric_means(self) -> tuple[int, tuple[float | None, ...]]:
-        """How many steps have a judged ratio, and over these the means of it and of the ratios beside it.
+    def geometric_means(self) -> tuple[int, dict[str, float | None]]:
+        """How many steps have a judged ratio, and over these the mean ratio by metric, the judged one first.
 
         None where one of those steps has no such ratio, and everywhere when there are no such steps.
         """
-        rows = [(step.judged, *step.beside) for step in self.steps if step.judged.value is not None]
-        columns = zip(*rows, strict=True) if rows else ((),) * (1 + len(self.steps[0].beside))
-        return len(rows), tuple(map(_mean_ratio, columns))
+        counted = [step.metrics for step in self.steps if step.judged.value is not None]
+        names = [each.metric for each in self.steps[0].metrics]
+        return len(counted), {
+            name: _mean_ratio([metrics[place] for metrics in counted]) for place, name in enumerate(names)
+        }
 
 
 @dataclass(frozen=True)
@@ -160,7 +178,7 @@ def _compare_one(
             for run in runs
             for text in run.warnings
         ),
-        *(text for step in steps for text in _step_warnings(step, session, options)),
+        *(text for step in steps for text in _step_warnings(step, session)),
     )
     return ContenderComparison(contender, session, steps, failures, warnings)
 
@@ -168,14 +186,15 @@ def _compare_one(
 def _judge_all(paired: Sequence[StepPairs], options: CompareOptions) -> tuple[StepComparison, ...]:
     metric = METRICS[options.metric]
     judged = sum(has_interval(step, metric.name) for step in paired)
+    threshold = options.threshold_percent / 100
     confidence = simultaneous_confidence(options.confidence_percent / 100, max(judged, 1))
     beside = [name for name in BESIDE if name != metric.name]
     return tuple(
         StepComparison(
             step.step,
-            ratio(step, metric.name),
-            judge_step(step, metric, options.threshold_percent / 100, confidence),
-            tuple(ratio(step, name) for name in beside),
+            ratio(step, metric.name, threshold, confidence),
+            judge_step(step, metric, threshold, confidence),
+            tuple(ratio(step, name, threshold, confidence) for name in beside),
         )
         for step in paired
     )
@@ -225,24 +244,11 @@ def _build_warnings(runs: Sequence[Run]) -> list[str]:
     return changed
 
 
-def _step_warnings(step: StepComparison, session: Session, options: CompareOptions) -> list[str]:
-    warnings = []
+def _step_warnings(step: StepComparison, session: Session) -> list[str]:
     pairs = step.judgement.pairs
     if step.judgement.verdict and pairs < session.repetitions:
-        warnings.append(f"{step.step}: judged from {pairs} of {session.repetitions} repetitions")
-    if options.metric == "qps" and _is_unexplained(step, options.threshold_percent / 100):
-        warnings.append(
-            f"{step.step}: no cost per query changed with the QPS; it may have waited, look at its seconds"
-        )
-    return warnings
-
-
-def _is_unexplained(step: StepComparison, threshold: float) -> bool:
-    """Whether QPS changed while every cost that was recorded stayed within the threshold."""
-    if step.judgement.verdict not in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
-        return False
-    costs = [each.value for each in step.beside if each.metric in COSTS and each.value is not None]
-    return bool(costs) and all(abs(cost - 1) <= threshold for cost in costs)
+        return [f"{step.step}: judged from {pairs} of {session.repetitions} repetitions"]
+    return []
 
 
 def _mean_ratio(ratios: Sequence[Ratio]) -> float | None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean
 
 from history.pairing import StepPairs
 from history.statistics import MINIMUM_REPETITIONS, Interval, geometric_mean, ratio_interval
@@ -22,6 +23,23 @@ class Verdict(StrEnum):
 
     INCONCLUSIVE = "inconclusive"
     """The interval allows more than one of the above: more repetitions are needed."""
+
+
+class Movement(StrEnum):
+    """Which way a metric went from base to contender, at a threshold and a confidence; good or bad is another
+    question."""
+
+    MORE = "more"
+    """The whole interval is above 1 and the estimate is beyond the threshold."""
+
+    LESS = "less"
+    """The mirror of more."""
+
+    SAME = "same"
+    """The whole interval is within the threshold around 1, or every value of both versions is zero."""
+
+    UNKNOWN = "unknown"
+    """The interval allows more than one of the above, or there is none."""
 
 
 class Gap(StrEnum):
@@ -45,17 +63,21 @@ class Gap(StrEnum):
 
 @dataclass(frozen=True)
 class Ratio:
-    """One metric of one step in base and contender: geometric means over the same paired repetitions."""
+    """One metric of one step in base and contender, over the same paired repetitions."""
 
     metric: str
     base: float | None
     contender: float | None
-    """In the metric's unit; None when it was not recorded or is not above zero in some repetition."""
+    """In the metric's unit; None when it was not recorded. Geometric means, whose quotient is the ratio; when
+    a value is not above zero there is no ratio, and these are arithmetic means."""
 
-    @property
-    def value(self) -> float | None:
-        """contender / base."""
-        return None if self.base is None or self.contender is None else self.contender / self.base
+    value: float | None
+    """contender / base; None when there is no such ratio."""
+
+    interval: Interval | None
+    movement: Movement
+    pairs: int
+    """Paired repetitions that have the metric."""
 
 
 @dataclass(frozen=True)
@@ -72,22 +94,42 @@ class Judgement:
     """Paired repetitions that have the metric."""
 
 
-def ratio(step: StepPairs, metric: str) -> Ratio:
-    """The metric's geometric means over the step's pairs."""
-    base, contender = map(geometric_mean, step.values(metric))
-    return Ratio(metric, base, contender)
+def interval_of(step: StepPairs, metric: str, confidence: float) -> Interval | None:
+    """The interval of a metric of a step, at this step's own confidence; None when there can be none.
+
+    The one place that chooses how an interval is computed: verdicts and costs get theirs from here alike.
+    """
+    return ratio_interval(*step.values(metric), confidence)
 
 
 def has_interval(step: StepPairs, metric: str) -> bool:
     """Whether the step has enough usable pairs for an interval, whatever its confidence."""
-    return ratio_interval(*step.values(metric), confidence=0.5) is not None
+    return interval_of(step, metric, confidence=0.5) is not None
+
+
+def ratio(step: StepPairs, metric: str, threshold: float, confidence: float) -> Ratio:
+    """The metric's means over the step's pairs, their ratio, its interval, and which way the metric went.
+
+    `threshold` and `confidence` are fractions, the confidence this step's own.
+    """
+    base, contender = step.values(metric)
+    pairs = len(base)
+    old, new = geometric_mean(base), geometric_mean(contender)
+    if old is not None and new is not None:
+        interval = interval_of(step, metric, confidence)
+        movement = Movement.UNKNOWN if interval is None else moved(interval, threshold)
+        return Ratio(metric, old, new, new / old, interval, movement, pairs)
+    if not pairs:
+        return Ratio(metric, None, None, None, None, Movement.UNKNOWN, 0)
+    nothing = pairs >= MINIMUM_REPETITIONS and not any((*base, *contender))
+    movement = Movement.SAME if nothing else Movement.UNKNOWN
+    return Ratio(metric, fmean(base), fmean(contender), None, None, movement, pairs)
 
 
 def judge_step(step: StepPairs, metric: Metric, threshold: float, confidence: float) -> Judgement:
     """The verdict on one step; `threshold` and `confidence` are fractions, the confidence this step's own."""
-    base, contender = step.values(metric.name)
-    pairs = len(base)
-    interval = ratio_interval(base, contender, confidence)
+    pairs = len(step.values(metric.name)[0])
+    interval = interval_of(step, metric.name, confidence)
     if interval is None:
         gap, reason = _why_no_interval(step, metric.name, pairs)
         return Judgement(None, gap, reason, None, pairs)
@@ -96,18 +138,32 @@ def judge_step(step: StepPairs, metric: Metric, threshold: float, confidence: fl
     return Judgement(judge(interval, metric.better, threshold), None, "", interval, pairs)
 
 
+def moved(interval: Interval, threshold: float) -> Movement:
+    """Which way the interval says that a metric went; `threshold` is a fraction."""
+    if 1 - threshold <= interval.low and interval.high <= 1 + threshold:
+        return Movement.SAME
+    if interval.high < 1 and interval.estimate < 1 - threshold:
+        return Movement.LESS
+    if interval.low > 1 and interval.estimate > 1 + threshold:
+        return Movement.MORE
+    return Movement.UNKNOWN
+
+
 def judge(interval: Interval, better: Better, threshold: float) -> Verdict:
     """The verdict on the ratio of a metric that has a better direction. Raises ValueError for NEITHER."""
+    return verdict_of(moved(interval, threshold), better)
+
+
+def verdict_of(movement: Movement, better: Better) -> Verdict:
+    """What a movement means for a metric that has a better direction. Raises ValueError for NEITHER."""
     if better is Better.NEITHER:
         raise ValueError("a metric without a better direction has no verdict")
-    if 1 - threshold <= interval.low and interval.high <= 1 + threshold:
+    if movement is Movement.SAME:
         return Verdict.UNCHANGED
-    higher_is_better = better is Better.HIGHER
-    if interval.high < 1 and interval.estimate < 1 - threshold:
-        return Verdict.REGRESSION if higher_is_better else Verdict.IMPROVEMENT
-    if interval.low > 1 and interval.estimate > 1 + threshold:
-        return Verdict.IMPROVEMENT if higher_is_better else Verdict.REGRESSION
-    return Verdict.INCONCLUSIVE
+    if movement is Movement.UNKNOWN:
+        return Verdict.INCONCLUSIVE
+    good = Movement.MORE if better is Better.HIGHER else Movement.LESS
+    return Verdict.IMPROVEMENT if movement is good else Verdict.REGRESSION
 
 
 def _why_no_interval(step: StepPairs, metric: str, pairs: int) -> tuple[Gap, str]:

@@ -67,6 +67,12 @@ def _metrics() -> dict[str, Metric]:
         ("machine_read_kb_per_op", "KiB/query", lower, "read by all disks per query"),
         ("machine_written_kb_per_op", "KiB/query", lower, "written by all disks per query"),
         (
+            "server_instructions_per_op",
+            "instructions/query",
+            lower,
+            "instructions of all server processes per query, where the machine has counters",
+        ),
+        (
             "wal_bytes_per_op",
             "bytes/query",
             lower,

@@ -11,7 +11,7 @@ import io
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,64 +21,22 @@ import compare as program
 from build.home import ROOT
 from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
-from history.comparison import BESIDE, ComparisonError
+from history.comparison import ComparisonError
+from history.explaining import BESIDE
 from history.judging import Gap
 from history.records import RunStatus, SessionStatus
-from history.store import Store, open_store
+from history.store import open_store
 from suites.measurement import METRICS, Measurement
 from tests.history.handmade import NIGHT, record_steps, run_record, session_start
+from tests.history.outcomes import BASE, CONTENDER, OUTCOMES, record_outcomes
 
 GOLDEN = ROOT / "tests/golden/compare"
-BASE, CONTENDER = "postgres@17.11", "postgres@18.6"
 
 REGRESSION, IMPROVEMENT = Verdict.REGRESSION, Verdict.IMPROVEMENT
 UNCHANGED, INCONCLUSIVE = Verdict.UNCHANGED, Verdict.INCONCLUSIVE
 
 
-# --- a history by hand, with one step for each outcome
-
-
-def values_of(qps: float, cost: float) -> dict[str, float]:
-    """A run whose costs per query are `cost` times those of the base."""
-    return {
-        "qps": qps,
-        "server_cpu_us_per_op": 80 * cost,
-        "server_cs_per_op": 2.5 * cost,
-        "server_written_kb_per_op": 6.4 * cost,
-        "wal_bytes_per_op": 410 * cost,
-        "latency_p99_ms": 3.2 * cost,
-        "qps_cv": 0.12,
-        "transactions": 1000.0,
-    }
-
-
-# step -> QPS of base, of contender, and the contender's costs; 0 is a failed run.
-NIGHT_RUNS: Mapping[str, tuple[list[float], list[float], float]] = {
-    "update-inlist": ([4210, 4190, 4200], [4205, 4195, 4200], 1.0),
-    "update-index": ([21000, 21100, 20950], [25200, 25340, 25120], 0.85),
-    "update-nonindex": ([24000, 24100, 23900], [20400, 20460, 20330], 1.18),
-    "update-one": ([6100, 7400, 5600], [7000, 5500, 7200], 1.01),
-    "update-zipf": ([22000, 22050, 21980], [22100, 0, 22040], 1.0),
-    "read-write-range100": ([900, 905, 902], [0, 0, 0], 1.0),
-    "delete": ([18000, 18030, 17980], [26500, 26540, 26470], 1.0),
-    "insert": ([31000, 31050, 30900], [], 1.0),
-}
-
-
-def record_step(store: Store, session: int, step_position: int, step: str) -> None:
-    *both, cost = NIGHT_RUNS[step]
-    for version, costs, rates in zip((BASE, CONTENDER), (1.0, cost), both, strict=True):
-        for repetition, qps in enumerate(rates, start=1):
-            record = run_record(
-                values_of(qps, costs),
-                version=version,
-                step=step,
-                step_position=step_position,
-                repetition=repetition,
-                position=step_position * 10 + repetition,
-                failure=None if qps else "the server stopped: could not write to file 'pg_wal'",
-            )
-            store.record_run(session, record)
+# --- one session with one step for each outcome
 
 
 @pytest.fixture
@@ -86,10 +44,7 @@ def night(tmp_path: Path) -> Path:
     """A history with one interrupted session."""
     path = tmp_path / "history.db"
     with open_store(path, clock=lambda: NIGHT) as store:
-        session = store.start_session(session_start("20260301-0200-db1"))
-        for step_position, step in enumerate(NIGHT_RUNS, start=1):
-            record_step(store, session, step_position, step)
-        store.finish_session(session, SessionStatus.INTERRUPTED)
+        record_outcomes(store)
     return path
 
 
@@ -115,7 +70,7 @@ def test_one_step_for_each_outcome(night: Path) -> None:
     assert contender.judged_steps == 5
     by_name = {step.step: step.judgement for step in contender.steps}
     assert by_name["update-zipf"].reason == "2 paired repetitions: a verdict needs 3, run 1 more"
-    assert any("delete: no cost per query changed" in text for text in contender.warnings)
+    assert [step.step for step in contender.steps if step.is_unexplained] == ["delete"]
     assert [each.repetitions for each in contender.failures] == [(2,), (1, 2, 3)]
 
 
@@ -126,6 +81,8 @@ def test_one_step_for_each_outcome(night: Path) -> None:
         ("markdown.md", ["--format", "markdown"]),
         ("json.json", ["--format", "json"]),
         ("csv.csv", ["--format", "csv"]),
+        ("costs.txt", ["--costs", "--step", "update-index", "--step", "delete"]),
+        ("costs.md", ["--costs", "--step", "delete", "--format", "markdown"]),
         ("latency.txt", ["--metric", "latency_p99_ms", "--threshold", "5", "--confidence", "90"]),
         ("transactions.txt", ["--metric", "transactions", "--step", "update-index"]),
     ],
@@ -154,11 +111,11 @@ def test_the_table_fits_a_hundred_columns(night: Path) -> None:
     for file, width in ((wide, 200), (narrow, 100)):
         program.render_terminal(compared(night), Console(file=file, width=width))
     rows = [
-        [line.rstrip() for line in file.getvalue().splitlines() if line.startswith(tuple(NIGHT_RUNS))]
+        [line.rstrip() for line in file.getvalue().splitlines() if line.startswith(tuple(OUTCOMES))]
         for file in (wide, narrow)
     ]
     assert rows[0] == rows[1]
-    assert len(rows[0]) == len(NIGHT_RUNS)
+    assert len(rows[0]) == len(OUTCOMES)
 
 
 def test_json_and_csv_hold_absolute_values_with_units(
@@ -173,11 +130,16 @@ def test_json_and_csv_hold_absolute_values_with_units(
         "base": 80.0,
         "contender": 68.0,
         "ratio": 0.85,
+        "interval": {"low": 0.85, "high": 0.85},
+        "pairs": 3,
+        "change": "less",
     }
+    assert (step["variation"], "server_cs_per_op" in step["explained_by"]) == ("worse", True)
     lines = list(csv.DictReader(io.StringIO(program.render_csv(compared(night)))))
-    assert len(lines) == len(NIGHT_RUNS) * (1 + len(BESIDE))
+    assert len(lines) == len(OUTCOMES) * (1 + len(BESIDE))
     (line,) = [row for row in lines if row["step"] == "update-index" and row["metric"] == "wal_bytes_per_op"]
     assert (line["base_value"], line["unit"], line["ratio"]) == ("410.0", "bytes/query", "0.85")
+    assert (line["low"], line["high"], line["change"]) == ("0.85", "0.85", "less")
 
 
 # --- exit codes

@@ -1,0 +1,1 @@
+"""A comparison as a table on the terminal, Markdown, JSON or CSV."""

@@ -1,0 +1,50 @@
+"""A comparison as CSV, for spreadsheets. Columns are only ever added at the end."""
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from history.comparison import Comparison, ContenderComparison, StepComparison
+from history.rendering.numbers import rounded
+from suites.measurement import METRICS
+
+_HEADS = (
+    *("session", "suite", "profile", "base", "contender", "step", "metric", "unit", "better"),
+    *("base_value", "contender_value", "ratio", "low", "high", "pairs", "verdict", "gap", "reason"),
+    *("change", "explained_by", "variation"),
+)
+
+NOT_EXPLAINED = "not explained by cost"
+
+
+def render_csv(comparison: Comparison) -> str:
+    """One line per contender, step and metric, each with its interval and the way it went.
+
+    Only the judged metric has a verdict, and what explains it, names apart by spaces.
+    """
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(_HEADS)
+    for contender in comparison.contenders:
+        lines.writerows(_rows(comparison, contender))
+    return text.getvalue()
+
+
+def _rows(comparison: Comparison, contender: ContenderComparison) -> Iterator[list[Any]]:
+    session = contender.session
+    origin = [session.uid, session.suite, session.profile, str(comparison.base), str(contender.contender)]
+    for step in contender.steps:
+        judgement = step.judgement
+        for ratio in step.metrics:
+            metric, interval, judged = METRICS[ratio.metric], ratio.interval, ratio is step.judged
+            values = map(rounded, (ratio.base, ratio.contender, ratio.value))
+            bounds = (rounded(interval.low), rounded(interval.high)) if interval else (None, None)
+            said = (judgement.verdict, judgement.gap, judgement.reason) if judged else (None,) * 3
+            explained = (_explained(step), step.variation) if judged else (None, None)
+            described = (step.step, ratio.metric, metric.unit, metric.better)
+            yield [*origin, *described, *values, *bounds, ratio.pairs, *said, ratio.movement, *explained]
+
+
+def _explained(step: StepComparison) -> str | None:
+    return NOT_EXPLAINED if step.is_unexplained else " ".join(step.explained_by or ()) or None

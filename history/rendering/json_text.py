@@ -1,0 +1,83 @@
+"""A comparison as JSON, for programs."""
+
+import json
+from typing import Any
+
+from history.comparison import Comparison, ContenderComparison, StepComparison, exit_code
+from history.judging import Ratio
+from history.rendering.numbers import rounded
+from history.statistics import Interval
+from suites.measurement import METRICS
+
+
+def render_json(comparison: Comparison) -> str:
+    """Everything a comparison holds, as one JSON object; numbers to nine digits."""
+    metric, options = comparison.metric, comparison.options
+    whole = {
+        "base": str(comparison.base),
+        "metric": metric.name,
+        "threshold_percent": options.threshold_percent,
+        "confidence_percent": options.confidence_percent,
+        "history": comparison.history,
+        "exit_code": exit_code(comparison),
+        "contenders": [_contender(each) for each in comparison.contenders],
+    }
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def _contender(contender: ContenderComparison) -> dict[str, Any]:
+    session = contender.session
+    count, means = contender.geometric_means()
+    return {
+        "contender": str(contender.contender),
+        "session": {
+            "uid": session.uid,
+            "suite": session.suite,
+            "profile": session.profile,
+            "status": session.status,
+            "started_at": session.started_at.isoformat(),
+            "ended_at": session.ended_at and session.ended_at.isoformat(),
+            "repetitions": session.repetitions,
+            "durability": session.durability,
+            "machine": session.machine.hostname,
+            "cpu_model": session.machine.cpu_model,
+            "cores": session.machine.cores,
+        },
+        "steps": [_step(step) for step in contender.steps],
+        "geometric_mean": {"ratio": rounded(next(iter(means.values()))), "steps": count},
+        "failures": [vars(failure) for failure in contender.failures],
+        "warnings": contender.warnings,
+    }
+
+
+def _step(step: StepComparison) -> dict[str, Any]:
+    judgement = step.judgement
+    return {
+        "step": step.step,
+        "verdict": judgement.verdict,
+        "gap": judgement.gap,
+        "reason": judgement.reason,
+        "pairs": judgement.pairs,
+        "interval": _interval(judgement.interval),
+        "explained_by": step.explained_by,
+        "variation": step.variation,
+        "metrics": {each.metric: _metric(each) for each in step.metrics},
+    }
+
+
+def _metric(ratio: Ratio) -> dict[str, Any]:
+    metric = METRICS[ratio.metric]
+    return {
+        "unit": metric.unit,
+        "better": metric.better,
+        "base": rounded(ratio.base),
+        "contender": rounded(ratio.contender),
+        "ratio": rounded(ratio.value),
+        "interval": _interval(ratio.interval),
+        "pairs": ratio.pairs,
+        "change": ratio.movement,
+    }
+
+
+def _interval(interval: Interval | None) -> dict[str, float | None] | None:
+    return None if interval is None else {"low": rounded(interval.low), "high": rounded(interval.high)}

@@ -1,0 +1,49 @@
+"""A comparison as GitHub renders it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from history.comparison import Comparison, ContenderComparison
+from history.rendering.notes import notes
+from history.rendering.table import (
+    COSTS_HEADS,
+    COSTS_LEGEND,
+    LEFT,
+    LEGEND,
+    Row,
+    Tone,
+    costs_rows,
+    heads,
+    rows,
+    title,
+)
+
+
+def render_markdown(comparison: Comparison, *, costs: bool = False) -> str:
+    """Tables and notes; with `costs` a table of all costs of each step too."""
+    return (
+        "\n".join(line for each in comparison.contenders for line in _lines(comparison, each, costs)) + "\n"
+    )
+
+
+def _lines(comparison: Comparison, contender: ContenderComparison, costs: bool) -> Iterator[str]:
+    yield f"### {title(comparison, contender)}"
+    yield ""
+    yield from _table(heads(contender), rows(contender))
+    if costs:
+        yield from _table(COSTS_HEADS, (row for step in contender.steps for row in costs_rows(step)))
+    for note in (LEGEND, *([COSTS_LEGEND] if costs else []), *notes(comparison, contender)):
+        yield f"- {note}"
+    yield ""
+
+
+def _table(columns: Sequence[str], body: Iterable[Row]) -> Iterator[str]:
+    yield _line(columns)
+    yield _line([":--" if head in LEFT else "--:" for head in columns])
+    for row in body:
+        *texts, last = (cell.text + cell.mark for cell in row)
+        yield _line([*texts, f"**{last}**" if row[-1].tone is Tone.BAD else last])
+    yield ""
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

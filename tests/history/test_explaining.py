@@ -1,0 +1,156 @@
+"""Which way costs went, what explains a change of throughput, and how throughput varied."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from history.explaining import COSTS, VARIATION, Variation, explained_by, variation
+from history.judging import Movement, Ratio, Verdict, interval_of, judge, judge_step, moved, ratio, verdict_of
+from history.pairing import StepPairs, pair_steps
+from history.records import Run, RunStatus
+from history.statistics import Interval
+from suites.measurement import METRICS, Better
+
+MORE, LESS, SAME, UNKNOWN = Movement.MORE, Movement.LESS, Movement.SAME, Movement.UNKNOWN
+REGRESSION, IMPROVEMENT = Verdict.REGRESSION, Verdict.IMPROVEMENT
+CPU, READ, WAL = "server_cpu_us_per_op", "server_read_kb_per_op", "wal_bytes_per_op"
+CV, P1 = VARIATION
+
+movements = st.sampled_from(Movement)
+
+
+def step_of(metric: str, base: list[float], contender: list[float]) -> StepPairs:
+    """A step whose runs have one metric; one repetition for each value."""
+    runs = [
+        Run(0, version, "", "insert", 1, repetition, 0, RunStatus.FINISHED, None, {metric: value})
+        for version, values in (("base", base), ("new", contender))
+        for repetition, value in enumerate(values, start=1)
+    ]
+    (step,) = pair_steps(runs, "base", "new")
+    return step
+
+
+def went(metric: str, movement: Movement) -> Ratio:
+    """A recorded metric that went somewhere, by numbers that do not matter."""
+    return Ratio(metric, 1.0, 1.0, 1.0, None, movement, 3)
+
+
+def absent(metric: str) -> Ratio:
+    return Ratio(metric, None, None, None, None, UNKNOWN, 0)
+
+
+# --- which way a metric went
+
+
+@pytest.mark.parametrize(
+    ("contender", "movement"),
+    [
+        ([11.0, 11.1, 10.9], MORE),
+        ([9.0, 9.1, 8.9], LESS),
+        ([10.0, 10.01, 9.99], SAME),
+        ([10.18, 10.16, 10.2], UNKNOWN),  # above 1 for certain, perhaps beyond the threshold
+        ([8.0, 14.0, 9.0], UNKNOWN),
+        ([11.0, 11.1], UNKNOWN),  # two pairs have no interval
+    ],
+)
+def test_movement(contender: list[float], movement: Movement) -> None:
+    found = ratio(step_of(CPU, [10.0] * len(contender), contender), CPU, 0.02, 0.95)
+    assert found.movement is movement
+    assert found.pairs == len(contender)
+
+
+def test_costs_and_verdicts_have_their_intervals_from_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = step_of(CPU, [10.0, 10.0, 10.0], [11.0, 11.1, 10.9])
+    assert ratio(step, CPU, 0.02, 0.9).interval == interval_of(step, CPU, 0.9)
+    other = Interval(1.5, 1.4, 1.6, 3)
+    monkeypatch.setattr("history.judging.interval_of", lambda *_: other)
+    assert ratio(step, CPU, 0.02, 0.9).interval is other
+    assert judge_step(step, METRICS[CPU], 0.02, 0.9).interval is other
+
+
+def test_zeros_have_no_ratio_but_absolute_values() -> None:
+    appeared = ratio(step_of(READ, [0.0, 0.0, 0.0], [3.0, 6.0, 0.0]), READ, 0.02, 0.95)
+    assert (appeared.base, appeared.contender, appeared.value, appeared.interval) == (0.0, 3.0, None, None)
+    assert appeared.movement is UNKNOWN
+    cached = ratio(step_of(READ, [0.0] * 3, [0.0] * 3), READ, 0.02, 0.95)
+    assert (cached.base, cached.contender, cached.value, cached.movement) == (0.0, 0.0, None, SAME)
+    twice = ratio(step_of(READ, [0.0] * 2, [0.0] * 2), READ, 0.02, 0.95)
+    assert twice.movement is UNKNOWN, "two pairs are too few to settle anything"
+
+
+def test_what_was_not_recorded_is_unknown() -> None:
+    assert ratio(step_of(CPU, [1.0] * 3, [1.0] * 3), WAL, 0.02, 0.95) == absent(WAL)
+
+
+@given(st.floats(0.2, 5), st.floats(1, 2), st.floats(1, 2), st.floats(0.001, 0.5))
+def test_a_verdict_is_the_movement_seen_by_its_direction(
+    estimate: float, below: float, above: float, threshold: float
+) -> None:
+    interval = Interval(estimate, estimate / below, estimate * above, 3)
+    movement = moved(interval, threshold)
+    high, low = (judge(interval, better, threshold) for better in (Better.HIGHER, Better.LOWER))
+    assert (movement is MORE) == (high is IMPROVEMENT) == (low is REGRESSION)
+    assert (movement is LESS) == (high is REGRESSION) == (low is IMPROVEMENT)
+    assert (movement is SAME) == (high is Verdict.UNCHANGED) == (low is Verdict.UNCHANGED)
+
+
+def test_a_movement_means_nothing_without_a_direction() -> None:
+    with pytest.raises(ValueError, match="no verdict"):
+        verdict_of(MORE, Better.NEITHER)
+
+
+# --- what explains a change
+
+
+@given(st.tuples(*[movements] * len(COSTS)))
+def test_more_of_a_cost_explains_a_regression_and_less_an_improvement(went_to: tuple[Movement, ...]) -> None:
+    beside = [went(metric, movement) for metric, movement in zip(COSTS, went_to, strict=True)]
+    assert explained_by("qps", REGRESSION, beside) == tuple(
+        each.metric for each in beside if each.movement is MORE
+    )
+    assert explained_by("tps", IMPROVEMENT, beside) == tuple(
+        each.metric for each in beside if each.movement is LESS
+    )
+
+
+def test_latency_and_variation_explain_nothing() -> None:
+    beside = [went(CPU, SAME), went("latency_p99_ms", MORE), went(CV, MORE)]
+    assert explained_by("qps", REGRESSION, beside) == ()
+
+
+def test_where_there_is_nothing_to_explain() -> None:
+    beside = [went(CPU, MORE)]
+    for verdict in (Verdict.UNCHANGED, Verdict.INCONCLUSIVE, None):
+        assert explained_by("qps", verdict, beside) is None
+    assert explained_by("latency_p99_ms", REGRESSION, beside) is None
+
+
+def test_without_any_cost_nothing_is_called_unexplained() -> None:
+    assert explained_by("qps", REGRESSION, []) is None
+    assert explained_by("qps", REGRESSION, [absent(metric) for metric in COSTS]) is None
+
+
+# --- how throughput varied
+
+
+@pytest.mark.parametrize(
+    ("cv", "p1", "found"),
+    [
+        (MORE, SAME, Variation.WORSE),
+        (SAME, LESS, Variation.WORSE),
+        (LESS, LESS, Variation.WORSE),  # one that got worse is enough
+        (LESS, UNKNOWN, Variation.BETTER),
+        (SAME, MORE, Variation.BETTER),
+        (SAME, SAME, Variation.SAME),
+        (SAME, UNKNOWN, Variation.UNKNOWN),
+        (UNKNOWN, UNKNOWN, Variation.UNKNOWN),
+    ],
+)
+def test_variation(cv: Movement, p1: Movement, found: Variation) -> None:
+    assert variation([went("qps", SAME), went(CV, cv), went(P1, p1), went(CPU, MORE)]) is found
+
+
+def test_variation_that_was_not_recorded() -> None:
+    assert variation([went(CV, SAME), absent(P1)]) is Variation.SAME
+    assert variation([absent(CV), absent(P1)]) is Variation.UNKNOWN
+    assert variation([]) is Variation.UNKNOWN

@@ -1,0 +1,258 @@
+"""Costs beside ratios, as compare.py tells them: what is not explained by cost, and what varies more."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import compare as program
+from build.version import parse_version
+from compare import CompareOptions, Comparison, Verdict, compare, exit_code
+from history.comparison import ContenderComparison, StepComparison
+from history.explaining import BESIDE, Variation
+from history.judging import Judgement, Movement, Ratio
+from history.records import Session, SessionStatus
+from history.rendering.table import NAMES
+from history.statistics import Interval
+from history.store import open_store
+from tests.history.handmade import NIGHT, run_record, session_start
+
+BASE, CONTENDER = "postgres@18.5", "postgres@18.6"
+Values = Mapping[str, list[float]]
+
+
+def compared(path: Path, base: Values, contender: Values, step: str = "delete") -> Comparison:
+    """One step of base and contender: metric -> its value in each repetition, written and read back."""
+    with open_store(path / "history.db", clock=lambda: NIGHT) as store:
+        session = store.start_session(session_start())
+        for version, metrics in ((BASE, base), (CONTENDER, contender)):
+            for repetition, numbers in enumerate(zip(*metrics.values(), strict=True), start=1):
+                values = dict(zip(metrics, numbers, strict=True))
+                record = run_record(values, version=version, step=step, repetition=repetition)
+                store.record_run(session, record)
+        store.finish_session(session, SessionStatus.FINISHED)
+        return compare(store, parse_version(BASE), [parse_version(CONTENDER)], CompareOptions())
+
+
+def terminal(comparison: Comparison, width: int = 100, *, costs: bool = False) -> str:
+    from rich.console import Console
+
+    file = io.StringIO()
+    program.render_terminal(comparison, Console(file=file, width=width), costs=costs)
+    return file.getvalue()
+
+
+def flat(text: str) -> str:
+    """Without the line breaks that the width of the terminal made."""
+    return " ".join(text.split())
+
+
+def json_step(comparison: Comparison) -> dict[str, Any]:
+    (step,) = json.loads(program.render_json(comparison))["contenders"][0]["steps"]
+    assert isinstance(step, dict)
+    return step
+
+
+# --- not explained by cost
+
+STALLED: Values = {
+    "qps": [18000, 18030, 17980],
+    "server_cpu_us_per_op": [80, 80.1, 79.9],
+    "client_cpu_us_per_op": [25, 25, 25.1],
+    "server_cs_per_op": [2.50, 2.51, 2.50],
+    "server_read_kb_per_op": [0, 0, 0],
+    "wal_bytes_per_op": [410, 410, 410],
+}
+"""Delete between two minor releases: the older one waited on something that costs nothing."""
+
+FREE: Values = {**STALLED, "qps": [26500, 26540, 26470], "server_cs_per_op": [2.51, 2.50, 2.50]}
+"""The same work at the same cost, 47 % faster."""
+
+
+def test_a_stalled_base_is_not_read_as_a_faster_contender(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, STALLED, FREE)
+    (step,) = comparison.contenders[0].steps
+    assert step.judgement.verdict is Verdict.IMPROVEMENT
+    assert step.explained_by == ()
+    table = terminal(comparison)
+    (row,) = [line for line in table.splitlines() if line.startswith("delete ")]
+    assert "1.47" in row
+    assert row.rstrip().endswith(" improvement?")
+    assert (
+        "not explained by cost: delete, +47 %; the same per query: server CPU, client CPU, context switches, "
+        "read, WAL or redo; it may have waited, look at its seconds" in flat(table)
+    )
+    assert json_step(comparison)["explained_by"] == []
+    assert "| improvement? |" in program.render_markdown(comparison)
+    first, *others = csv.DictReader(io.StringIO(program.render_csv(comparison)))
+    assert (first["verdict"], first["explained_by"]) == ("improvement", "not explained by cost")
+    assert not any(row["explained_by"] for row in others)
+
+
+def test_a_stalled_contender_is_a_regression_all_the_same(tmp_path: Path) -> None:
+    """It may have waited on a lock of its own making: the doubt is said, and the exit code stays 1."""
+    comparison = compared(tmp_path, FREE, STALLED)
+    assert comparison.contenders[0].steps[0].is_unexplained
+    assert "| **regression?** |" in program.render_markdown(comparison)
+    assert exit_code(comparison) == 1
+
+
+def test_a_cost_that_moved_explains(tmp_path: Path) -> None:
+    dearer: Values = {
+        **FREE,
+        "server_cpu_us_per_op": [105, 105.2, 104.9],
+        "wal_bytes_per_op": [350, 350, 350],
+    }
+    comparison = compared(tmp_path, FREE, {**dearer, "qps": [18000, 18030, 17980]})
+    assert json_step(comparison)["explained_by"] == ["server_cpu_us_per_op"]
+    table = terminal(comparison)
+    assert "regression?" not in table
+    assert "not explained by cost" not in table
+    assert "1.31+" in table
+    assert "0.85-" in table
+
+
+def test_a_cost_that_moved_the_wrong_way_does_not(tmp_path: Path) -> None:
+    cheaper = {**STALLED, "server_cpu_us_per_op": [70, 70.1, 69.9], "server_cs_per_op": [2.5, 3.5, 1.5]}
+    comparison = compared(tmp_path, FREE, cheaper)
+    assert json_step(comparison)["explained_by"] == []
+    text = flat(terminal(comparison))
+    assert "moved the other way: server CPU; unknown: context switches; it may" in text
+
+
+def test_reads_that_appear_from_nothing_are_shown(tmp_path: Path) -> None:
+    """There is no ratio to zero, so that nothing is proven; but the amounts are in sight."""
+    reading = {**STALLED, "server_read_kb_per_op": [12.0, 14.0, 13.0]}
+    comparison = compared(tmp_path, FREE, reading)
+    assert "unknown: read (0 -> 13 KiB/query)" in flat(terminal(comparison))
+    (row,) = [line for line in terminal(comparison, costs=True).splitlines() if " read  " in line]
+    assert row.split() == ["delete", "read", "KiB/query", "0", "13", "–", "–", "unknown"]
+
+
+def test_what_no_machine_recorded_is_no_row_of_costs(tmp_path: Path) -> None:
+    uncounted = terminal(compared(tmp_path, STALLED, FREE), costs=True)
+    assert "instructions" not in uncounted
+    (tmp_path / "counted").mkdir()
+    counted = {"server_instructions_per_op": [52000.0, 52010, 51990]}
+    more = {"server_instructions_per_op": [61000.0, 61020, 60990]}
+    comparison = compared(tmp_path / "counted", {**FREE, **counted}, {**STALLED, **more})
+    (row,) = [line for line in terminal(comparison, costs=True).splitlines() if "instructions" in line]
+    assert row.split()[1:] == [
+        "instructions",
+        "instructions/query",
+        "52000",
+        "61003",
+        "1.17",
+        "1.17–1.17",
+        "more",
+    ]
+    assert json_step(comparison)["explained_by"] == ["server_instructions_per_op"]
+
+
+# --- variation
+
+STEADY: Values = {
+    "qps": [1000, 1001, 999],
+    "qps_cv": [0.12, 0.121, 0.119],
+    "qps_p1_over_median": [0.8, 0.8, 0.8],
+}
+SWINGING: Values = {**STEADY, "qps_cv": [0.31, 0.33, 0.3], "qps_p1_over_median": [0.41, 0.4, 0.42]}
+
+
+def test_a_step_that_varies_more_is_flagged(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, STEADY, SWINGING, "update-index")
+    lines = terminal(comparison).splitlines()
+    assert "varies more: update-index, cv 0.12 -> 0.31 (2.61x, 2.36–2.88)" in lines
+    assert "varies more: update-index, p1/median 0.8 -> 0.41 (0.51x, 0.48–0.54)" in lines
+    assert json_step(comparison)["variation"] == "worse"
+    assert exit_code(comparison) == 0, "variation is no verdict on the judged metric"
+
+
+def test_a_step_that_varies_less_is_not_flagged(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, SWINGING, STEADY)
+    assert comparison.contenders[0].steps[0].variation is Variation.BETTER
+    assert "varies more" not in terminal(comparison)
+
+
+def test_variation_as_the_judged_metric_is_flagged_and_exits_1(tmp_path: Path) -> None:
+    compared(tmp_path, STEADY, SWINGING)
+    with open_store(tmp_path / "history.db") as store:
+        options = CompareOptions(metric="qps_cv")
+        comparison = compare(store, parse_version(BASE), [parse_version(CONTENDER)], options)
+    assert comparison.contenders[0].steps[0].variation is Variation.WORSE
+    assert exit_code(comparison) == 1
+
+
+# --- what a table holds
+
+
+def test_every_metric_has_a_name() -> None:
+    assert NAMES.keys() == set(BESIDE)
+
+
+def made(judged: Ratio, beside: list[Ratio], verdict: Verdict) -> Comparison:
+    """A comparison of a step with a name as long as the longest of our suites."""
+    judgement = Judgement(verdict, None, "", judged.interval, 20)
+    step = StepComparison("update-nonindex", judged, judgement, tuple(beside))
+    session = Session(
+        **vars(session_start()), id=1, status=SessionStatus.FINISHED, started_at=NIGHT, ended_at=NIGHT
+    )
+    contender = ContenderComparison(parse_version(CONTENDER), session, (step,) * 2, (), ())
+    return Comparison(parse_version(BASE), (contender,), CompareOptions(), "history.db")
+
+
+amounts = st.floats(1e-6, 999_999)
+ratios = st.floats(0.01, 9.99)
+
+
+@settings(deadline=None, max_examples=40)  # drawing tables takes its time
+@given(st.lists(st.tuples(amounts, ratios, st.sampled_from(Movement)), min_size=11, max_size=11), st.data())
+def test_the_tables_fit_a_hundred_columns(
+    numbers: list[tuple[float, float, Movement]], data: st.DataObject
+) -> None:
+    def one(metric: str, amount: float, value: float, movement: Movement) -> Ratio:
+        interval = Interval(value, value * 0.9, value * 1.1, 20)
+        return Ratio(metric, amount, min(amount * value, 999_999), value, interval, movement, 20)
+
+    judged, *beside = (one(metric, *each) for metric, each in zip(("qps", *BESIDE), numbers, strict=True))
+    comparison = made(judged, beside, data.draw(st.sampled_from(Verdict)))
+    narrow, wide = (terminal(comparison, width, costs=True).splitlines() for width in (100, 200))
+    rows = [
+        [line.rstrip() for line in lines if line.startswith(("update-nonindex ", "geomean"))]
+        for lines in (narrow, wide)
+    ]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 2 * (1 + len(BESIDE)) + 1
+
+
+def test_colours_and_signs_say_the_same(tmp_path: Path) -> None:
+    from rich.console import Console
+
+    dearer: Values = {
+        **STALLED,
+        "server_cpu_us_per_op": [105, 105.2, 104.9],
+        "wal_bytes_per_op": [350, 350, 350],
+    }
+    comparison = compared(tmp_path, FREE, dearer)
+    file = io.StringIO()
+    console = Console(file=file, width=100, force_terminal=True, color_system="standard")
+    program.render_terminal(comparison, console)
+    assert "\x1b[1;31m1.31+" in file.getvalue()
+    assert "\x1b[1;32m0.85-" in file.getvalue()
+
+
+def test_options_reach_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    comparison = compared(tmp_path, STALLED, FREE)
+    arguments = [BASE, CONTENDER, "--history", str(tmp_path / "history.db"), "--costs"]
+    where = replace(comparison, history=str(tmp_path / "history.db"))
+    program.main([*arguments, "--format", "markdown"])
+    assert capsys.readouterr().out == program.render_markdown(where, costs=True)
+    program.main([*arguments, "--format", "json"])
+    assert capsys.readouterr().out == program.render_json(where)
