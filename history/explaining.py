@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-from history.judging import Movement, Ratio, Verdict, verdict_of
+from history.judging import Change, Ratio, Verdict, verdict_of
 from suites.measurement import METRICS
 
 COSTS = (
@@ -50,17 +50,17 @@ def explained_by(metric: str, verdict: Verdict | None, beside: Sequence[Ratio]) 
     way explains nothing, and neither does one that is not known to have moved. None when there is nothing to
     explain (`metric` is no throughput, or the verdict is no change), and when no cost was recorded.
     """
-    explaining = {Verdict.REGRESSION: Movement.MORE, Verdict.IMPROVEMENT: Movement.LESS}
+    explaining = {Verdict.REGRESSION: Change.MORE, Verdict.IMPROVEMENT: Change.LESS}
     if metric not in THROUGHPUT or verdict not in explaining:
         return None
     costs = [each for each in beside if each.metric in COSTS and each.pairs]
-    return tuple(each.metric for each in costs if each.movement is explaining[verdict]) if costs else None
+    return tuple(each.metric for each in costs if each.change is explaining[verdict]) if costs else None
 
 
 def variation(metrics: Sequence[Ratio]) -> Variation:
     """How the variation of throughput changed, from those of VARIATION that are among `metrics`."""
     verdicts = {
-        verdict_of(each.movement, METRICS[each.metric].better)
+        verdict_of(each.change, METRICS[each.metric].better)
         for each in metrics
         if each.metric in VARIATION and each.pairs
     }

@@ -25,7 +25,7 @@ class Verdict(StrEnum):
     """The interval allows more than one of the above: more repetitions are needed."""
 
 
-class Movement(StrEnum):
+class Change(StrEnum):
     """Which way a metric went from base to contender, at a threshold and a confidence; good or bad is another
     question."""
 
@@ -75,7 +75,7 @@ class Ratio:
     """contender / base; None when there is no such ratio."""
 
     interval: Interval | None
-    movement: Movement
+    change: Change
     pairs: int
     """Paired repetitions that have the metric."""
 
@@ -117,13 +117,13 @@ def ratio(step: StepPairs, metric: str, threshold: float, confidence: float) -> 
     old, new = geometric_mean(base), geometric_mean(contender)
     if old is not None and new is not None:
         interval = interval_of(step, metric, confidence)
-        movement = Movement.UNKNOWN if interval is None else moved(interval, threshold)
-        return Ratio(metric, old, new, new / old, interval, movement, pairs)
+        change = Change.UNKNOWN if interval is None else change_of(interval, threshold)
+        return Ratio(metric, old, new, new / old, interval, change, pairs)
     if not pairs:
-        return Ratio(metric, None, None, None, None, Movement.UNKNOWN, 0)
+        return Ratio(metric, None, None, None, None, Change.UNKNOWN, 0)
     nothing = pairs >= MINIMUM_REPETITIONS and not any((*base, *contender))
-    movement = Movement.SAME if nothing else Movement.UNKNOWN
-    return Ratio(metric, fmean(base), fmean(contender), None, None, movement, pairs)
+    change = Change.SAME if nothing else Change.UNKNOWN
+    return Ratio(metric, fmean(base), fmean(contender), None, None, change, pairs)
 
 
 def judge_step(step: StepPairs, metric: Metric, threshold: float, confidence: float) -> Judgement:
@@ -138,32 +138,32 @@ def judge_step(step: StepPairs, metric: Metric, threshold: float, confidence: fl
     return Judgement(judge(interval, metric.better, threshold), None, "", interval, pairs)
 
 
-def moved(interval: Interval, threshold: float) -> Movement:
+def change_of(interval: Interval, threshold: float) -> Change:
     """Which way the interval says that a metric went; `threshold` is a fraction."""
     if 1 - threshold <= interval.low and interval.high <= 1 + threshold:
-        return Movement.SAME
+        return Change.SAME
     if interval.high < 1 and interval.estimate < 1 - threshold:
-        return Movement.LESS
+        return Change.LESS
     if interval.low > 1 and interval.estimate > 1 + threshold:
-        return Movement.MORE
-    return Movement.UNKNOWN
+        return Change.MORE
+    return Change.UNKNOWN
 
 
 def judge(interval: Interval, better: Better, threshold: float) -> Verdict:
     """The verdict on the ratio of a metric that has a better direction. Raises ValueError for NEITHER."""
-    return verdict_of(moved(interval, threshold), better)
+    return verdict_of(change_of(interval, threshold), better)
 
 
-def verdict_of(movement: Movement, better: Better) -> Verdict:
-    """What a movement means for a metric that has a better direction. Raises ValueError for NEITHER."""
+def verdict_of(change: Change, better: Better) -> Verdict:
+    """What a change means for a metric that has a better direction. Raises ValueError for NEITHER."""
     if better is Better.NEITHER:
         raise ValueError("a metric without a better direction has no verdict")
-    if movement is Movement.SAME:
+    if change is Change.SAME:
         return Verdict.UNCHANGED
-    if movement is Movement.UNKNOWN:
+    if change is Change.UNKNOWN:
         return Verdict.INCONCLUSIVE
-    good = Movement.MORE if better is Better.HIGHER else Movement.LESS
-    return Verdict.IMPROVEMENT if movement is good else Verdict.REGRESSION
+    good = Change.MORE if better is Better.HIGHER else Change.LESS
+    return Verdict.IMPROVEMENT if change is good else Verdict.REGRESSION
 
 
 def _why_no_interval(step: StepPairs, metric: str, pairs: int) -> tuple[Gap, str]:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +18,14 @@ from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
 from history.comparison import ContenderComparison, StepComparison
 from history.explaining import BESIDE, Variation
-from history.judging import Judgement, Movement, Ratio
+from history.judging import Change, Judgement, Ratio
 from history.records import Session, SessionStatus
+from history.rendering.numbers import amount
 from history.rendering.table import NAMES
 from history.statistics import Interval
 from history.store import open_store
 from tests.history.handmade import NIGHT, run_record, session_start
+from tests.history.outcomes import record_outcomes
 
 BASE, CONTENDER = "postgres@18.5", "postgres@18.6"
 Values = Mapping[str, list[float]]
@@ -182,11 +185,12 @@ def test_a_step_that_varies_less_is_not_flagged(tmp_path: Path) -> None:
 
 
 def test_variation_as_the_judged_metric_is_flagged_and_exits_1(tmp_path: Path) -> None:
-    compared(tmp_path, STEADY, SWINGING)
+    compared(tmp_path, STEADY, {**SWINGING, "qps_p1_over_median": [0.8, 0.8, 0.8]})
     with open_store(tmp_path / "history.db") as store:
         options = CompareOptions(metric="qps_cv")
         comparison = compare(store, parse_version(BASE), [parse_version(CONTENDER)], options)
     assert comparison.contenders[0].steps[0].variation is Variation.WORSE
+    assert "varies more: delete, cv 0.12 -> 0.31" in terminal(comparison)
     assert exit_code(comparison) == 1
 
 
@@ -195,6 +199,14 @@ def test_variation_as_the_judged_metric_is_flagged_and_exits_1(tmp_path: Path) -
 
 def test_every_metric_has_a_name() -> None:
     assert NAMES.keys() == set(BESIDE)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0.0, "0"), (1e-6, "<0.001"), (0.0125, "0.0125"), (999.94, "999.9"), (123456.7, "123457")],
+)
+def test_amounts_have_no_exponent(value: float | None, text: str) -> None:
+    assert amount(value) == text
 
 
 def made(judged: Ratio, beside: list[Ratio], verdict: Verdict) -> Comparison:
@@ -213,13 +225,13 @@ ratios = st.floats(0.01, 9.99)
 
 
 @settings(deadline=None, max_examples=40)  # drawing tables takes its time
-@given(st.lists(st.tuples(amounts, ratios, st.sampled_from(Movement)), min_size=11, max_size=11), st.data())
+@given(st.lists(st.tuples(amounts, ratios, st.sampled_from(Change)), min_size=11, max_size=11), st.data())
 def test_the_tables_fit_a_hundred_columns(
-    numbers: list[tuple[float, float, Movement]], data: st.DataObject
+    numbers: list[tuple[float, float, Change]], data: st.DataObject
 ) -> None:
-    def one(metric: str, amount: float, value: float, movement: Movement) -> Ratio:
+    def one(metric: str, amount: float, value: float, change: Change) -> Ratio:
         interval = Interval(value, value * 0.9, value * 1.1, 20)
-        return Ratio(metric, amount, min(amount * value, 999_999), value, interval, movement, 20)
+        return Ratio(metric, amount, min(amount * value, 999_999), value, interval, change, 20)
 
     judged, *beside = (one(metric, *each) for metric, each in zip(("qps", *BESIDE), numbers, strict=True))
     comparison = made(judged, beside, data.draw(st.sampled_from(Verdict)))
@@ -230,6 +242,16 @@ def test_the_tables_fit_a_hundred_columns(
     ]
     assert rows[0] == rows[1]
     assert len(rows[0]) == 2 * (1 + len(BESIDE)) + 1
+
+
+def test_marks_stand_behind_digits_that_stay_below_each_other(tmp_path: Path) -> None:
+    with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
+        record_outcomes(store)
+        comparison = compare(store, parse_version("postgres@17.11"), [parse_version(CONTENDER)])
+    table = terminal(comparison).splitlines()
+    rows = [line for line in table if line.startswith(("update-in", "delete ", "geomean"))]
+    ends = {match.end() for row in rows for match in re.finditer(r"[01]\.\d\d(?=[ +-])", row)}
+    assert len(ends) == 2 + 6, "ratio, interval and the six columns beside them end in one place each"
 
 
 def test_colours_and_signs_say_the_same(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ from build.home import ROOT, Home
 from build.releases import upstream
 from build.version import Engine, parse_version
 from history.comparison import CONFIDENCE
-from history.judging import Gap, Verdict
+from history.explaining import Variation
+from history.judging import Change, Gap, Verdict
 from history.records import RunStatus, SessionStatus
 from history.statistics import ratio_interval, simultaneous_confidence
 from runners import cli
@@ -378,7 +379,7 @@ def test_glossary() -> None:
     text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
     terms = re.findall(r"^- \*\*(.+?)\*\*: ", text, re.MULTILINE)
     assert terms == sorted(set(terms), key=str.lower)
-    assert {*Verdict, *Gap, *RunStatus, *SessionStatus} <= set(terms)
+    assert {*Verdict, *Gap, *Change, *Variation, *RunStatus, *SessionStatus} <= set(terms)
 
 
 def test_decisions_are_numbered_short_and_whole() -> None:

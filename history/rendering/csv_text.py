@@ -43,7 +43,7 @@ def _rows(comparison: Comparison, contender: ContenderComparison) -> Iterator[li
             said = (judgement.verdict, judgement.gap, judgement.reason) if judged else (None,) * 3
             explained = (_explained(step), step.variation) if judged else (None, None)
             described = (step.step, ratio.metric, metric.unit, metric.better)
-            yield [*origin, *described, *values, *bounds, ratio.pairs, *said, ratio.movement, *explained]
+            yield [*origin, *described, *values, *bounds, ratio.pairs, *said, ratio.change, *explained]
 
 
 def _explained(step: StepComparison) -> str | None:

@@ -75,7 +75,7 @@ def _metric(ratio: Ratio) -> dict[str, Any]:
         "ratio": rounded(ratio.value),
         "interval": _interval(ratio.interval),
         "pairs": ratio.pairs,
-        "change": ratio.movement,
+        "change": ratio.change,
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from history.comparison import Comparison, ContenderComparison, StepComparison
 from history.explaining import COSTS, VARIATION
-from history.judging import Movement, Ratio, Verdict, verdict_of
+from history.judging import Change, Ratio, Verdict, verdict_of
 from history.pairing import Failure
 from history.rendering.numbers import amount, bounds
 from history.rendering.table import NAMES
@@ -37,9 +37,9 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
 def _unexplained(step: StepComparison) -> str:
     """Which costs are known not to explain the verdict, and which are merely not known to."""
     costs = [each for each in step.beside if each.metric in COSTS and each.pairs]
-    same = [NAMES[each.metric] for each in costs if each.movement is Movement.SAME]
-    other_way = [NAMES[each.metric] for each in costs if each.movement in (Movement.MORE, Movement.LESS)]
-    unknown = [_with_amounts(each) for each in costs if each.movement is Movement.UNKNOWN]
+    same = [NAMES[each.metric] for each in costs if each.change is Change.SAME]
+    other_way = [NAMES[each.metric] for each in costs if each.change in (Change.MORE, Change.LESS)]
+    unknown = [_with_amounts(each) for each in costs if each.change is Change.UNKNOWN]
     said = {"the same per query": same, "moved the other way": other_way, "unknown": unknown}
     change = f"{(step.judged.value or 1) - 1:+.0%}".replace("%", " %")
     parts = [
@@ -60,7 +60,7 @@ def _with_amounts(ratio: Ratio) -> str:
 def _varies_more(step: StepComparison) -> Iterator[str]:
     for each in step.metrics:
         if each.metric in VARIATION and each.interval is not None and each.value is not None:
-            verdict = verdict_of(each.movement, METRICS[each.metric].better)
+            verdict = verdict_of(each.change, METRICS[each.metric].better)
             if verdict is Verdict.REGRESSION:
                 values = f"{NAMES[each.metric]} {each.base:.2g} -> {each.contender:.2g}"
                 yield f"varies more: {step.step}, {values} ({each.value:.2f}x, {bounds(each.interval)})"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from history.comparison import Comparison, ContenderComparison, StepComparison
-from history.judging import Movement, Ratio, Verdict, verdict_of
+from history.judging import Change, Ratio, Verdict, verdict_of
 from history.rendering.numbers import amount, bounds, two_decimals
 from suites.measurement import METRICS, Better
 
@@ -50,7 +50,7 @@ COSTS_LEGEND = (
     "value is zero. p1/median: 1st percentile over median of QPS from second to second, more is better."
 )
 
-_MARKS = {Movement.MORE: "+", Movement.LESS: "-"}
+_MARKS = {Change.MORE: "+", Change.LESS: "-"}
 
 
 class Tone(Enum):
@@ -133,7 +133,7 @@ def costs_rows(step: StepComparison) -> Iterator[Row]:
                 Cell(amount(each.contender)),
                 Cell(two_decimals(each.value)),
                 Cell(bounds(each.interval)),
-                Cell(each.movement, _tone(each)),
+                Cell(each.change, _tone(each)),
             ]
 
 
@@ -150,10 +150,10 @@ def _verdict(step: StepComparison) -> Cell:
 
 
 def _marked(ratio: Ratio) -> Cell:
-    mark = _MARKS.get(ratio.movement, "")
+    mark = _MARKS.get(ratio.change, "")
     return Cell(two_decimals(ratio.value), _tone(ratio) if mark else Tone.PLAIN, mark)
 
 
 def _tone(ratio: Ratio) -> Tone:
     better = METRICS[ratio.metric].better
-    return Tone.PLAIN if better is Better.NEITHER else _TONES[verdict_of(ratio.movement, better)]
+    return Tone.PLAIN if better is Better.NEITHER else _TONES[verdict_of(ratio.change, better)]

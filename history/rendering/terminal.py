@@ -11,6 +11,7 @@ from history.rendering.table import (
     LEFT,
     LEGEND,
     MEAN_ROW,
+    Cell,
     Row,
     Tone,
     costs_rows,
@@ -51,17 +52,24 @@ def render_terminal(comparison: Comparison, console: "Console", *, costs: bool =
 
 
 def _verdicts(contender: ContenderComparison) -> "Table":
-    names = heads(contender)
-    table = _table(names)
-    body = list(rows(contender))
-    # A column of numbers with marks has room for one in each row, so that its digits stay below each other.
+    names, body = heads(contender), list(rows(contender))
     columns = zip(names, zip(*body, strict=True), strict=True)
-    room = [head not in LEFT and any(cell.mark for cell in cells) for head, cells in columns]
+    marked = {head: _width(head, cells) for head, cells in columns if _has_marks(head, cells)}
+    # rich strips what is right-justified, and with it the room behind digits without a mark.
+    table = _table([head.rjust(marked.get(head, 0)) for head in names], left=(*LEFT, *marked))
     for row in body:
         if row[0].text.startswith(MEAN_ROW):
             table.add_section()
-        _add(table, row, room)
+        _add(table, row, [marked.get(head, 0) for head in names])
     return table
+
+
+def _has_marks(head: str, cells: Sequence[Cell]) -> bool:
+    return head not in LEFT and any(cell.mark for cell in cells)
+
+
+def _width(head: str, cells: Sequence[Cell]) -> int:
+    return max(len(head), *(len(cell.text) for cell in cells))
 
 
 def _costs(contender: ContenderComparison) -> "Table":
@@ -69,26 +77,26 @@ def _costs(contender: ContenderComparison) -> "Table":
     for step in contender.steps:
         table.add_section()
         for row in costs_rows(step):
-            _add(table, row, [False] * len(row))
+            _add(table, row, [0] * len(row))
     return table
 
 
-def _table(columns: Sequence[str]) -> "Table":
+def _table(columns: Sequence[str], left: Sequence[str] = LEFT) -> "Table":
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     for head in columns:
-        side = "left" if head in LEFT else "right"
+        side = "left" if head.strip() in left else "right"
         table.add_column(head, justify=side, no_wrap=head != "step", overflow="fold")  # type: ignore[arg-type]
     return table
 
 
-def _add(table: "Table", row: Row, room: Sequence[bool]) -> None:
-    """Add a row; `room` says of which columns the marks take a place of their own."""
+def _add(table: "Table", row: Row, widths: Sequence[int]) -> None:
+    """Add a row; in columns with marks, digits end at their width and a mark stands behind it."""
     from rich.text import Text
 
-    marks = [cell.mark or " " * kept for cell, kept in zip(row, room, strict=True)]
+    cells = zip(row, widths, strict=True)
     table.add_row(
-        *(Text(cell.text + mark, style=_STYLES[cell.tone]) for cell, mark in zip(row, marks, strict=True))
+        *(Text(cell.text.rjust(width) + cell.mark, style=_STYLES[cell.tone]) for cell, width in cells)
     )

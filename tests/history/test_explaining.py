@@ -5,18 +5,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.explaining import COSTS, VARIATION, Variation, explained_by, variation
-from history.judging import Movement, Ratio, Verdict, interval_of, judge, judge_step, moved, ratio, verdict_of
+from history.judging import (
+    Change,
+    Ratio,
+    Verdict,
+    change_of,
+    interval_of,
+    judge,
+    judge_step,
+    ratio,
+    verdict_of,
+)
 from history.pairing import StepPairs, pair_steps
 from history.records import Run, RunStatus
 from history.statistics import Interval
 from suites.measurement import METRICS, Better
 
-MORE, LESS, SAME, UNKNOWN = Movement.MORE, Movement.LESS, Movement.SAME, Movement.UNKNOWN
+MORE, LESS, SAME, UNKNOWN = Change.MORE, Change.LESS, Change.SAME, Change.UNKNOWN
 REGRESSION, IMPROVEMENT = Verdict.REGRESSION, Verdict.IMPROVEMENT
 CPU, READ, WAL = "server_cpu_us_per_op", "server_read_kb_per_op", "wal_bytes_per_op"
 CV, P1 = VARIATION
 
-movements = st.sampled_from(Movement)
+changes = st.sampled_from(Change)
 
 
 def step_of(metric: str, base: list[float], contender: list[float]) -> StepPairs:
@@ -30,9 +40,9 @@ def step_of(metric: str, base: list[float], contender: list[float]) -> StepPairs
     return step
 
 
-def went(metric: str, movement: Movement) -> Ratio:
+def went(metric: str, change: Change) -> Ratio:
     """A recorded metric that went somewhere, by numbers that do not matter."""
-    return Ratio(metric, 1.0, 1.0, 1.0, None, movement, 3)
+    return Ratio(metric, 1.0, 1.0, 1.0, None, change, 3)
 
 
 def absent(metric: str) -> Ratio:
@@ -43,7 +53,7 @@ def absent(metric: str) -> Ratio:
 
 
 @pytest.mark.parametrize(
-    ("contender", "movement"),
+    ("contender", "change"),
     [
         ([11.0, 11.1, 10.9], MORE),
         ([9.0, 9.1, 8.9], LESS),
@@ -53,9 +63,9 @@ def absent(metric: str) -> Ratio:
         ([11.0, 11.1], UNKNOWN),  # two pairs have no interval
     ],
 )
-def test_movement(contender: list[float], movement: Movement) -> None:
+def test_change(contender: list[float], change: Change) -> None:
     found = ratio(step_of(CPU, [10.0] * len(contender), contender), CPU, 0.02, 0.95)
-    assert found.movement is movement
+    assert found.change is change
     assert found.pairs == len(contender)
 
 
@@ -71,11 +81,11 @@ def test_costs_and_verdicts_have_their_intervals_from_one_place(monkeypatch: pyt
 def test_zeros_have_no_ratio_but_absolute_values() -> None:
     appeared = ratio(step_of(READ, [0.0, 0.0, 0.0], [3.0, 6.0, 0.0]), READ, 0.02, 0.95)
     assert (appeared.base, appeared.contender, appeared.value, appeared.interval) == (0.0, 3.0, None, None)
-    assert appeared.movement is UNKNOWN
+    assert appeared.change is UNKNOWN
     cached = ratio(step_of(READ, [0.0] * 3, [0.0] * 3), READ, 0.02, 0.95)
-    assert (cached.base, cached.contender, cached.value, cached.movement) == (0.0, 0.0, None, SAME)
+    assert (cached.base, cached.contender, cached.value, cached.change) == (0.0, 0.0, None, SAME)
     twice = ratio(step_of(READ, [0.0] * 2, [0.0] * 2), READ, 0.02, 0.95)
-    assert twice.movement is UNKNOWN, "two pairs are too few to settle anything"
+    assert twice.change is UNKNOWN, "two pairs are too few to settle anything"
 
 
 def test_what_was_not_recorded_is_unknown() -> None:
@@ -83,18 +93,18 @@ def test_what_was_not_recorded_is_unknown() -> None:
 
 
 @given(st.floats(0.2, 5), st.floats(1, 2), st.floats(1, 2), st.floats(0.001, 0.5))
-def test_a_verdict_is_the_movement_seen_by_its_direction(
+def test_a_verdict_is_the_change_seen_by_its_direction(
     estimate: float, below: float, above: float, threshold: float
 ) -> None:
     interval = Interval(estimate, estimate / below, estimate * above, 3)
-    movement = moved(interval, threshold)
+    change = change_of(interval, threshold)
     high, low = (judge(interval, better, threshold) for better in (Better.HIGHER, Better.LOWER))
-    assert (movement is MORE) == (high is IMPROVEMENT) == (low is REGRESSION)
-    assert (movement is LESS) == (high is REGRESSION) == (low is IMPROVEMENT)
-    assert (movement is SAME) == (high is Verdict.UNCHANGED) == (low is Verdict.UNCHANGED)
+    assert (change is MORE) == (high is IMPROVEMENT) == (low is REGRESSION)
+    assert (change is LESS) == (high is REGRESSION) == (low is IMPROVEMENT)
+    assert (change is SAME) == (high is Verdict.UNCHANGED) == (low is Verdict.UNCHANGED)
 
 
-def test_a_movement_means_nothing_without_a_direction() -> None:
+def test_a_change_means_nothing_without_a_direction() -> None:
     with pytest.raises(ValueError, match="no verdict"):
         verdict_of(MORE, Better.NEITHER)
 
@@ -102,14 +112,14 @@ def test_a_movement_means_nothing_without_a_direction() -> None:
 # --- what explains a change
 
 
-@given(st.tuples(*[movements] * len(COSTS)))
-def test_more_of_a_cost_explains_a_regression_and_less_an_improvement(went_to: tuple[Movement, ...]) -> None:
-    beside = [went(metric, movement) for metric, movement in zip(COSTS, went_to, strict=True)]
+@given(st.tuples(*[changes] * len(COSTS)))
+def test_more_of_a_cost_explains_a_regression_and_less_an_improvement(went_to: tuple[Change, ...]) -> None:
+    beside = [went(metric, change) for metric, change in zip(COSTS, went_to, strict=True)]
     assert explained_by("qps", REGRESSION, beside) == tuple(
-        each.metric for each in beside if each.movement is MORE
+        each.metric for each in beside if each.change is MORE
     )
     assert explained_by("tps", IMPROVEMENT, beside) == tuple(
-        each.metric for each in beside if each.movement is LESS
+        each.metric for each in beside if each.change is LESS
     )
 
 
@@ -146,7 +156,7 @@ def test_without_any_cost_nothing_is_called_unexplained() -> None:
         (UNKNOWN, UNKNOWN, Variation.UNKNOWN),
     ],
 )
-def test_variation(cv: Movement, p1: Movement, found: Variation) -> None:
+def test_variation(cv: Change, p1: Change, found: Variation) -> None:
     assert variation([went("qps", SAME), went(CV, cv), went(P1, p1), went(CPU, MORE)]) is found
 
 
