@@ -7,6 +7,7 @@ deal about each other's, and an earlier calibration says which of them are noisi
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean, median, variance
 
 STALL_DEVIATIONS = 5.0
@@ -15,11 +16,17 @@ STALL_DEVIATIONS = 5.0
 STALL_SHARE = 0.25
 """Of a step's rounds may be set aside as stalled, and one in any case: more of them are how the step is."""
 
-UNCHECKED_INFLATION = 2.0
+UNCHECKED_INFLATION = 1.5
 """By how much a calibration alone, without other steps to show how noisy today is, is multiplied."""
+
+UNCHECKED_DF = 4.0
+"""Degrees of freedom that such a calibration is given at most."""
 
 MOST_PRIOR_DF = 60.0
 """Degrees of freedom that a prior is given at most, however alike the steps look."""
+
+MOST_CORRELATION = 0.8
+"""Of neighbouring rounds: an estimate from few rounds can be anything."""
 
 _MAD_FACTORS = (math.inf, math.inf, 1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107)
 """By the number of values (Croux & Rousseeuw, COMPSTAT 1992): above these n / (n - 0.8)."""
@@ -34,6 +41,22 @@ class Noise:
 
     df: float
     """Degrees of freedom: as if `sd` were the sample deviation of `df` + 1 normal rounds. May be infinite."""
+
+    correlation: float = 0.0
+    """Of a round with the next one, from 0 to below 1."""
+
+    def inflation(self, rounds: int) -> float:
+        """By how much the variance of the mean of `rounds` rounds exceeds what their sample variance says.
+
+        For correlations that fall off as correlation^distance (an AR(1) process) the mean of n rounds has
+        the variance V sigma^2 / n with V = 1 + 2 sum (1 - k/n) correlation^k over k = 1 to n - 1, and the
+        expected sample variance is sigma^2 (1 - (V - 1) / (n - 1)) (Bayley & Hammersley, JRSS Suppl. 8, 1946).
+        """
+        if rounds < 2 or self.correlation <= 0:
+            return 1.0
+        terms = ((1 - k / rounds) * self.correlation**k for k in range(1, rounds))
+        excess = 2 * math.fsum(terms)
+        return (1 + excess) / (1 - excess / (rounds - 1))
 
 
 def robust_deviation(values: Sequence[float]) -> float:
@@ -71,8 +94,9 @@ def pooled_noise(
     """What is known of each step's noise from elsewhere: from the *other* steps, and from a calibration.
 
     `rounds[j]` are the log ratios of step j so far, of any number; `calibrated[j]` is the noise of step j in
-    a calibration, if there is one. The answer for step j uses none of its own rounds, so that it is
-    independent of the step's sample variance and can be pooled with it by adding degrees of freedom.
+    a calibration, if there is one. The deviation for step j uses none of its own rounds, so that it is
+    independent of the step's sample variance and can be pooled with it by adding degrees of freedom. The
+    correlation of neighbouring rounds is one for all steps; `rounds` are in the order in which they were run.
 
     Empirical Bayes (Smyth, Stat. Appl. Genet. Mol. Biol. 3(1), 2004, section 6.2): the variances of the steps
     are taken to scatter around s0^2 as s0^2 d0 / chi^2(d0); d0 and s0^2 match mean and variance of the other
@@ -83,56 +107,83 @@ def pooled_noise(
     With a calibration the steps' deviations are first divided by their calibrated ones: it says by how much
     the steps differ, the session how noisy today is. A night twice as noisy as the calibration therefore
     doubles every prior. Steps without a calibration are pooled with all others as they are. When no other
-    step has two rounds, a calibration is all there is; it is then widened by UNCHECKED_INFLATION.
+    step has two rounds, a calibration is all there is; it is then widened by UNCHECKED_INFLATION and given
+    UNCHECKED_DF degrees of freedom.
     None when nothing at all is known, or when all others are constant.
     """
     known = calibrated if calibrated is not None else [None] * len(rounds)
     if len(known) != len(rounds):
         raise ValueError(f"{len(rounds)} steps, but {len(known)} of a calibration")
-    raw = _scaled_variances(rounds, [1.0] * len(rounds))
-    relative = _scaled_variances(rounds, [noise.sd if noise else None for noise in known])
+    raw = _cleaned(rounds, [1.0] * len(rounds))
+    relative = _cleaned(rounds, [noise.sd if noise else None for noise in known])
+    correlation = pooled_correlation(raw)
     return tuple(
-        _prior(_others(relative if noise else raw, index), noise) for index, noise in enumerate(known)
+        _prior(_others(relative if noise else raw, index), noise, correlation)
+        for index, noise in enumerate(known)
     )
 
 
-@dataclass(frozen=True)
-class _Variance:
-    """A step's sample variance of its rounds without stalls."""
+def pooled_correlation(rounds: Sequence[Sequence[float]]) -> float:
+    """The correlation of neighbouring rounds within a step, one for all steps; 0 to MOST_CORRELATION.
 
-    value: float
-    df: int
+    With e the deviations from a step's mean, the sum of e_i e_(i+1) over the sample variance is on average
+    -(n - 1) / n for n independent rounds (the bias of Marriott & Pope, Biometrika 41, 1954) and grows with
+    the correlation r, to first order in r, by (n - 1) gain(n) r. Summed over the steps, so that each counts
+    by what it can tell, and solved for r.
+    """
+    excess = weight = 0.0
+    for logs in rounds:
+        n = len(logs)
+        spread = variance(logs) if n > 2 else 0.0
+        if spread <= 0:
+            continue
+        mean = fmean(logs)
+        products = math.fsum((one - mean) * (following - mean) for one, following in pairwise(logs))
+        excess += products / spread + (n - 1) / n
+        weight += (n - 1) * (1 - (4 * n - 6) / (n * (n - 1)) + 2 * (n - 2) / n**2)
+    return min(max(excess / weight, 0.0), MOST_CORRELATION) if weight else 0.0
 
 
-def _scaled_variances(
-    rounds: Sequence[Sequence[float]], units: Sequence[float | None]
-) -> list[_Variance | None]:
-    """Variances in units of each step's deviation; None without a unit or with fewer than two rounds."""
+def _cleaned(rounds: Sequence[Sequence[float]], units: Sequence[float | None]) -> list[list[float]]:
+    """Rounds without stalls, in units of each step's deviation; none where there is no unit."""
     scaled = [
         [each / unit for each in logs] if unit and len(logs) > 1 else []
         for logs, unit in zip(rounds, units, strict=True)
     ]
     deviations = [robust_deviation(logs) for logs in scaled if logs]
     typical = median(deviations) if deviations else 0.0
-    kept = [without_stalls(logs, typical) if logs else [] for logs in scaled]
-    return [_Variance(variance(logs), len(logs) - 1) if len(logs) > 1 else None for logs in kept]
+    return [without_stalls(logs, typical) if logs else [] for logs in scaled]
 
 
-def _others(variances: Sequence[_Variance | None], index: int) -> list[_Variance]:
-    return [each for place, each in enumerate(variances) if place != index and each is not None]
+@dataclass(frozen=True)
+class _Variance:
+    """The sample variance of a step's rounds."""
+
+    value: float
+    df: int
 
 
-def _prior(others: Sequence[_Variance], calibrated: Noise | None) -> Noise | None:
+def _others(cleaned: Sequence[Sequence[float]], index: int) -> list[_Variance]:
+    return [
+        _Variance(variance(logs), len(logs) - 1)
+        for place, logs in enumerate(cleaned)
+        if place != index and len(logs) > 1
+    ]
+
+
+def _prior(others: Sequence[_Variance], calibrated: Noise | None, correlation: float) -> Noise | None:
     unit = calibrated.sd if calibrated else 1.0
     if not others or median(each.value for each in others) <= 0:
         if not calibrated:
             return None
-        return Noise(unit * UNCHECKED_INFLATION, min(calibrated.df, MOST_PRIOR_DF))
+        alone = min(calibrated.df, UNCHECKED_DF)
+        return Noise(unit * UNCHECKED_INFLATION, alone, max(calibrated.correlation, correlation))
     location, uncertainty = _log_moments(others)
     if calibrated:
         uncertainty += trigamma(calibrated.df / 2)
     df = min(2 * inverse_trigamma(uncertainty), MOST_PRIOR_DF)
-    return Noise(unit * math.exp((location + digamma(df / 2) - math.log(df / 2)) / 2), df)
+    sd = unit * math.exp((location + digamma(df / 2) - math.log(df / 2)) / 2)
+    return Noise(sd, df, correlation)
 
 
 def _log_moments(variances: Sequence[_Variance]) -> tuple[float, float]:

@@ -19,10 +19,13 @@ __all__ = ["Design", "Noise", "pooled_noise", "sequential_interval", "smallest_v
 MOST_ROUNDS = 20
 """The default cap: what is undecided after these stays inconclusive."""
 
-SHAPE = 0.3
+FAMILY_CONFIDENCE = 0.98
+"""The default: 1 % for a false regression in a suite, and 1 % for a false improvement."""
+
+SHAPE = 0.2
 """Of the boundary in Wang & Tsiatis' power family: docs/decisions/0014-sequential-verdicts.md says why."""
 
-DISAGREEMENT = 0.001
+DISAGREEMENT = 0.01
 """A prior is dropped when it would make the step's own larger variance this improbable."""
 
 VISIBLE_PROBABILITY = 0.8
@@ -45,7 +48,7 @@ class Design:
     cap: int = MOST_ROUNDS
     """Rounds of the last look; there is one after each round from `least` on."""
 
-    confidence: float = 0.95
+    confidence: float = FAMILY_CONFIDENCE
     """That all intervals of the family hold at all looks; between 0 and 1."""
 
     def __post_init__(self) -> None:
@@ -93,6 +96,7 @@ def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | No
     the mean of the n rounds that did not stall, and s^2 = (d0 s0^2 + d s_own^2) / (d0 + d) the moderated
     variance (Smyth 2004) with d0 + d degrees of freedom, d = n - 1. Without a prior, and where the rounds
     scatter so much more than the prior that it cannot be theirs, it is the plain t interval with d degrees.
+    The variance is inflated where neighbouring rounds of the session correlate (Noise.inflation).
 
     `n` of the interval counts the rounds it rests on: those set aside as stalled are missing. Without a prior
     none is set aside. None before the design's first look. Raises ValueError beyond its cap, where the
@@ -103,6 +107,7 @@ def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | No
     kept = list(logs) if prior is None else without_stalls(logs, prior.sd)
     n, mean, own = len(kept), fmean(kept), variance(kept)
     spread, df = _moderated(own, n - 1, prior)
+    spread *= prior.inflation(n) if prior else 1.0
     margin = design.margin(len(logs), df) * math.sqrt(spread / n)
     return Interval(math.exp(mean), math.exp(mean - margin), math.exp(mean + margin), n)
 
@@ -116,7 +121,7 @@ def smallest_visible(design: Design, noise: Noise, rounds: int, threshold: float
     """
     from scipy.special import ndtri
 
-    error = noise.sd / math.sqrt(rounds)
+    error = noise.sd * math.sqrt(noise.inflation(rounds) / rounds)
     needed = max(design.margin(rounds, noise.df + rounds - 1) * error, -math.log1p(-threshold))
     return -math.expm1(-(needed + float(ndtri(VISIBLE_PROBABILITY)) * error))
 
