@@ -200,9 +200,9 @@ def _intern(connection: Connection, table: TableClause, key: str, row: Mapping[s
 
 
 def _interrupt_dead_sessions(connection: Connection, machine_id: int) -> None:
-    mine = select(sessions).where(
-        sessions.c.machine_id == machine_id, sessions.c.status == SessionStatus.RUNNING
-    )
+    # A machine whose settings were changed meanwhile is another row; in the same boot it is the same machine.
+    here = (sessions.c.machine_id == machine_id) | (sessions.c.boot_id == this_process().boot_id)
+    mine = select(sessions).where(here, sessions.c.status == SessionStatus.RUNNING)
     for row in connection.execute(mine).all():
         if is_alive(ProcessIdentity(row.process_id, row.process_start_ticks, row.boot_id)):
             continue

@@ -341,7 +341,10 @@ def test_commands_parse(words: list[str], tmp_path: Path, monkeypatch: pytest.Mo
         assert (ROOT / "benchmarks" / arguments.name).with_suffix(".py").is_file()
 
 
-@pytest.mark.parametrize("command", ["./tidemark --help", "./tidemark run --help", "./compare.py --help"])
+HELPS = ["./tidemark --help", "./tidemark check --help", "./tidemark run --help", "./compare.py --help"]
+
+
+@pytest.mark.parametrize("command", HELPS)
 def test_help(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", HELP_COLUMNS)
     program, *rest = command.split()

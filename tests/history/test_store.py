@@ -227,6 +227,33 @@ def test_an_interrupted_session_ended_with_its_last_run(
     assert ended == {"empty": "2026-03-01T02:00:00.000Z", "worked": "2026-03-01T02:09:30.000Z"}
 
 
+def test_a_dead_session_is_found_although_a_setting_of_the_machine_was_changed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another fingerprint, but the same boot: the same machine, which can tell."""
+    dead = replace(liveness.this_process(), start_ticks=1)
+    monkeypatch.setattr("history.store.this_process", lambda: dead)
+    store.start_session(session_start("dead"))
+    monkeypatch.undo()
+    store.start_session(replace(session_start("next"), machine=replace(MACHINE, fingerprint="beef")))
+    found = rows(store, "SELECT uid, status FROM sessions ORDER BY id")
+    assert found == [("dead", "interrupted"), ("next", "running")]
+
+
+def test_the_latest_machine_of_a_name(store: Store) -> None:
+    assert store.latest_machine("db1") is None
+    changed, other = (
+        replace(MACHINE, fingerprint="beef"),
+        replace(MACHINE, fingerprint="cafe", hostname="db2"),
+    )
+    for uid, machine in (("first", MACHINE), ("second", changed), ("elsewhere", other)):
+        store.start_session(replace(session_start(uid), machine=machine))
+    assert store.latest_machine("db1") == changed
+    assert store.latest_machine("db2") == other
+    store.start_session(session_start("third"))
+    assert store.latest_machine("db1") == MACHINE
+
+
 def test_liveness_tells_a_reused_number_from_the_process() -> None:
     me = liveness.this_process()
     assert liveness.is_alive(me)

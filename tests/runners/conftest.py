@@ -1,0 +1,50 @@
+"""A good machine of files, and the place that checks look at on it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from runners.fitness import storage
+from runners.fitness.place import Place
+from tests.runners.fake_kernel import FakeKernel, a_good_machine
+
+NOW = datetime(2026, 3, 2, 1, 0)
+
+
+def no_programs(words: Sequence[str]) -> str:
+    raise OSError(f"{words[0]} gave no answer")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> FakeKernel:
+    return a_good_machine(tmp_path / "root")
+
+
+@pytest.fixture
+def place(kernel: FakeKernel, tmp_path: Path) -> Place:
+    (tmp_path / "home").mkdir()
+    return Place(
+        tmp_path / "home",
+        kernel,
+        which=lambda name: f"/usr/bin/{name}",
+        said_by=no_programs,
+        now=lambda: NOW,
+        is_root=False,
+        sample_seconds=0.01,
+    )
+
+
+@pytest.fixture
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What depends on the real disk must not decide these tests."""
+    monkeypatch.setattr(storage, "flush_seconds", lambda folder: [0.001] * 20)
+    monkeypatch.setattr("runners.fitness.storage.shutil.disk_usage", lambda path: Usage(10**12, 9 * 10**11))
+
+
+class Usage:
+    """What shutil.disk_usage returns, as far as it is read."""
+
+    def __init__(self, total: int, free: int) -> None:
+        self.total, self.free = total, free
