@@ -1,16 +1,18 @@
 """A base and its contenders, step by step, from one session each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from build.errors import TidemarkError
 from build.version import Version
 from history.explaining import BESIDE, Variation, explained_by, variation
-from history.judging import Gap, Judgement, Ratio, Verdict, has_interval, judge_step, ratio
+from history.intervals import Intervals, looks_of
+from history.judging import Gap, Judgement, Ratio, Verdict, judge_step, ratio
 from history.pairing import Failure, StepPairs, pair_steps
 from history.records import Run, Session, SessionStatus
-from history.statistics import geometric_mean, simultaneous_confidence
+from history.sequential import Noise
+from history.statistics import geometric_mean
 from history.store import Store
 from suites.measurement import METRICS, Metric
 
@@ -166,9 +168,10 @@ def _compare_one(
     if session is None:
         raise _no_session(store, base, contender, options)
     runs = store.runs(session.id, (base, contender))
-    paired = _chosen(pair_steps(runs, str(base), str(contender)), options.steps, session)
-    steps = _judge_all(paired, options)
-    failures = tuple(failure for step in paired for failure in step.failures)
+    paired = pair_steps(runs, str(base), str(contender))
+    chosen = _chosen(paired, options.steps, session)
+    steps = _judge_all(chosen, options, _intervals(store, session, paired, chosen, options))
+    failures = tuple(failure for step in chosen for failure in step.failures)
     warnings = (
         *_session_warnings(session),
         *_engine_warnings(base, contender, session),
@@ -183,21 +186,39 @@ def _compare_one(
     return ContenderComparison(contender, session, steps, failures, warnings)
 
 
-def _judge_all(paired: Sequence[StepPairs], options: CompareOptions) -> tuple[StepComparison, ...]:
+def _judge_all(
+    chosen: Sequence[StepPairs], options: CompareOptions, intervals: Intervals
+) -> tuple[StepComparison, ...]:
     metric = METRICS[options.metric]
-    judged = sum(has_interval(step, metric.name) for step in paired)
     threshold = options.threshold_percent / 100
-    confidence = simultaneous_confidence(options.confidence_percent / 100, max(judged, 1))
     beside = [name for name in BESIDE if name != metric.name]
     return tuple(
         StepComparison(
             step.step,
-            ratio(step, metric.name, threshold, confidence),
-            judge_step(step, metric, threshold, confidence),
-            tuple(ratio(step, name, threshold, confidence) for name in beside),
+            ratio(step, metric.name, threshold, intervals),
+            judge_step(step, metric, threshold, intervals),
+            tuple(ratio(step, name, threshold, intervals) for name in beside),
         )
-        for step in paired
+        for step in chosen
     )
+
+
+def _intervals(
+    store: Store,
+    session: Session,
+    paired: Sequence[StepPairs],
+    chosen: Sequence[StepPairs],
+    options: CompareOptions,
+) -> Intervals:
+    """Steps that were not chosen still share the error of a session that stopped by its verdicts."""
+    looks = looks_of(session)
+
+    def calibrated(metric: str) -> Mapping[str, Noise]:
+        noise = store.noise(session, metric)
+        return {step: Noise(each.sd, each.degrees_of_freedom) for step, each in noise.items()}
+
+    steps = chosen if looks is None else paired
+    return Intervals(steps, options.confidence_percent / 100, looks, calibrated)
 
 
 def _chosen(paired: Sequence[StepPairs], steps: Sequence[str], session: Session) -> Sequence[StepPairs]:

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
+from history.intervals import Intervals
 from history.pairing import StepPairs
-from history.statistics import MINIMUM_REPETITIONS, Interval, geometric_mean, ratio_interval
+from history.statistics import MINIMUM_REPETITIONS, Interval, geometric_mean
 from suites.measurement import Better, Metric
 
 
@@ -94,29 +95,16 @@ class Judgement:
     """Paired repetitions that have the metric."""
 
 
-def interval_of(step: StepPairs, metric: str, confidence: float) -> Interval | None:
-    """The interval of a metric of a step, at this step's own confidence; None when there can be none.
-
-    The one place that chooses how an interval is computed: verdicts and costs get theirs from here alike.
-    """
-    return ratio_interval(*step.values(metric), confidence)
-
-
-def has_interval(step: StepPairs, metric: str) -> bool:
-    """Whether the step has enough usable pairs for an interval, whatever its confidence."""
-    return interval_of(step, metric, confidence=0.5) is not None
-
-
-def ratio(step: StepPairs, metric: str, threshold: float, confidence: float) -> Ratio:
+def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) -> Ratio:
     """The metric's means over the step's pairs, their ratio, its interval, and which way the metric went.
 
-    `threshold` and `confidence` are fractions, the confidence this step's own.
+    `threshold` is a fraction.
     """
     base, contender = step.values(metric)
     pairs = len(base)
     old, new = geometric_mean(base), geometric_mean(contender)
     if old is not None and new is not None:
-        interval = interval_of(step, metric, confidence)
+        interval = intervals.of(step, metric)
         change = Change.UNKNOWN if interval is None else change_of(interval, threshold)
         return Ratio(metric, old, new, new / old, interval, change, pairs)
     if not pairs:
@@ -126,10 +114,10 @@ def ratio(step: StepPairs, metric: str, threshold: float, confidence: float) -> 
     return Ratio(metric, fmean(base), fmean(contender), None, None, change, pairs)
 
 
-def judge_step(step: StepPairs, metric: Metric, threshold: float, confidence: float) -> Judgement:
-    """The verdict on one step; `threshold` and `confidence` are fractions, the confidence this step's own."""
+def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Intervals) -> Judgement:
+    """The verdict on one step; `threshold` is a fraction."""
     pairs = len(step.values(metric.name)[0])
-    interval = interval_of(step, metric.name, confidence)
+    interval = intervals.of(step, metric.name)
     if interval is None:
         gap, reason = _why_no_interval(step, metric.name, pairs)
         return Judgement(None, gap, reason, None, pairs)

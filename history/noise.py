@@ -50,7 +50,7 @@ class Noise:
 
         For correlations that fall off as correlation^distance (an AR(1) process) the mean of n rounds has
         the variance V sigma^2 / n with V = 1 + 2 sum (1 - k/n) correlation^k over k = 1 to n - 1, and the
-        expected sample variance is sigma^2 (1 - (V - 1) / (n - 1)) (Bayley & Hammersley, JRSS Suppl. 8, 1946).
+        expected sample variance is sigma^2 (1 - (V - 1) / (n - 1)) (Bayley & Hammersley, JRSS Suppl. 8, 1946)
         """
         if rounds < 2 or self.correlation <= 0:
             return 1.0

@@ -126,8 +126,8 @@ class Rounds:
         for group in groups:
             watch = Watch(lambda: [os.getpid()])
             try:
-                for within, place in enumerate(group):
-                    _begin(active[place], within)
+                for within, entrant in enumerate(active[place] for place in group):
+                    _begin(entrant, within)
                 watch.begin()
                 measured = self._slices(number, step, [active[place] for place in group], seed)
                 reasons += watch.end().reasons(self.limits)
