@@ -41,7 +41,7 @@ LEAST_RECORDED = 6
 
 def gaussian(rng: np.random.Generator, shape: Shape) -> Array:
     """Independent normal rounds."""
-    return rng.normal(0, DEVIATION, shape)
+    return np.asarray(rng.normal(0, DEVIATION, shape))
 
 
 def heavy_tailed(rng: np.random.Generator, shape: Shape) -> Array:
@@ -81,19 +81,19 @@ def stalling(rng: np.random.Generator, shape: Shape, noise: Kind = gaussian) -> 
     """Now and then one of the versions, either, loses a large share of its QPS for a round."""
     drop = np.log(1 - rng.uniform(*STALL_DROP, shape))
     stalled = rng.random(shape) < STALLS
-    return noise(rng, shape) + stalled * drop * rng.choice((-1, 1), shape)
+    return np.asarray(noise(rng, shape) + stalled * drop * rng.choice((-1, 1), shape))
 
 
 def contender_stalling(rng: np.random.Generator, shape: Shape) -> Array:
     """The same, always in the contender: the noise is skewed."""
     drop = np.log(1 - rng.uniform(*STALL_DROP, shape))
-    return gaussian(rng, shape) + (rng.random(shape) < STALLS) * drop
+    return np.asarray(gaussian(rng, shape) + (rng.random(shape) < STALLS) * drop)
 
 
 def unequal(rng: np.random.Generator, shape: Shape) -> Array:
     """Steps of which some are noisier than others; 2 % is the root mean square over the steps of a suite."""
     factor = np.exp(rng.normal(0, SPREAD, (*shape[:2], 1)))
-    return gaussian(rng, shape) * factor / np.sqrt((factor**2).mean(axis=1, keepdims=True))
+    return np.asarray(gaussian(rng, shape) * factor / np.sqrt((factor**2).mean(axis=1, keepdims=True)))
 
 
 def everything(rng: np.random.Generator, shape: Shape) -> Array:
@@ -113,6 +113,14 @@ SYNTHETIC: Mapping[str, Kind] = {
     "unequal steps": unequal,
     "t3, stalls, unequal": everything,
 }
+
+
+WITHOUT_STALLS: Mapping[str, Kind] = {
+    "stalls": gaussian,
+    "contender stalls": gaussian,
+    "t3, stalls, unequal": heavy_tailed,
+}
+"""The same noise on a machine that never stalls, for what has no defence against stalls."""
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,8 @@ def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) ->
     correlation = _correlation(logs, _cleaned(logs, counts))[:, None]
     if steps == 1:
         if calibration is None:
-            return Priors(*np.full((2, suites, 1), np.nan), correlation)
+            nothing = np.full((suites, 1), np.nan)
+            return Priors(nothing, nothing, correlation)
         df = np.full((suites, 1), min(calibration.df, noise.UNCHECKED_DF))
         return Priors(unit * noise.UNCHECKED_INFLATION, df, correlation)
     scaled = logs / unit[:, :, None]
