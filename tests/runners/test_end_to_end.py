@@ -37,7 +37,7 @@ def tidemark(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(300)
 def test_ten_steps_on_two_releases(home: Home, postgres_17: Build, postgres_18: Build) -> None:
-    ran = tidemark(home, "run", "--seconds", "1", "--repetitions", "1", OLD, NEW)
+    ran = tidemark(home, "run", "--seconds", "1", "--repetitions", "1", "--keep-disturbed", OLD, NEW)
     assert ran.returncode == 0, ran.stderr
     assert "./compare.py postgres@17.11 postgres@18.6 --session " in ran.stdout
 
@@ -88,7 +88,18 @@ def _check_settings(connection: sqlite3.Connection) -> None:
 
 @pytest.mark.timeout(300)
 def test_pgbench_on_two_releases(home: Home, postgres_17: Build, postgres_18: Build) -> None:
-    words = ("run", "--suite", "pgbench", "--seconds", "3", "--repetitions", "1", OLD, NEW)
+    words = (
+        "run",
+        "--suite",
+        "pgbench",
+        "--seconds",
+        "3",
+        "--repetitions",
+        "1",
+        "--keep-disturbed",
+        OLD,
+        NEW,
+    )
     ran = tidemark(home, *words)
     assert ran.returncode == 0, ran.stderr
     connection = sqlite3.connect(home.history)

@@ -308,6 +308,14 @@ def test_a_machine_that_is_always_disturbed_is_measured_with_a_warning(journal: 
     assert warnings == [["disturbed: a neighbour"]] * 4
 
 
+def test_disturbed_rounds_can_be_kept(journal: Journal) -> None:
+    journal.disturbed = 1
+    carry_out(journal, (OLD, NEW), 1, keep_disturbed=True)
+    assert not journal.dropped
+    warnings = [each.measurement.warnings for each in journal.records if each.measurement]
+    assert warnings == [["disturbed: a neighbour"]] * 2 + [[]] * 2
+
+
 def test_decided_steps_stop_and_open_ones_go_on(journal: Journal) -> None:
     journal.speed = {"18.6": 0.7}
     carry_out(journal, (OLD, NEW), 3, until_decided=True)
