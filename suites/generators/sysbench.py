@@ -252,9 +252,9 @@ class Sysbench:
     def _walk_from(self, share: Share) -> int:
         """How far every walk of the delete test goes before it begins: past the rows deleted before.
 
-        Each thread has a walk in each table, and draws the table. So a walk has come as far as its share, give
-        or take some standard deviations of a binomial; threads are not served alike either. A walk that went on
-        beyond its end would meet its first rows again.
+        Each thread has a walk in each table, and draws the table. So a walk has come as far as its share,
+        give or take some standard deviations of a binomial; threads are not served alike either. A walk that
+        went on beyond its end would meet its first rows again.
         """
         threads, tables = self.sizes.threads, self.sizes.tables
         uneven = 0.0 if threads == 1 else UNEVEN_SHARE
