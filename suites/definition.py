@@ -121,6 +121,10 @@ class Suite(_Strict):
         for step in self.steps:
             if step.options.keys() not in ({"builtin"}, {"file"}):
                 raise ValueError(f"steps.{step.name}.options: pgbench takes either builtin or file")
+            if step.most_work_to_rows is not None:
+                raise ValueError(
+                    f"steps.{step.name}.most_work_to_rows: pgbench works for a time, whatever it does"
+                )
             file = step.options.get("file")
             if file is not None and not (self.folder / str(file)).is_file():
                 raise ValueError(f"steps.{step.name}.options.file: there is no file {file} beside suite.toml")

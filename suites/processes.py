@@ -97,14 +97,32 @@ def start(
 
     It and all its children run on the cores `bound_to` only; None leaves that to the scheduler.
     """
-    process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]
-        [str(word) for word in argv], stdout=log, stdin=subprocess.DEVNULL, start_new_session=True, **options
-    )
-    if bound_to is not None:
-        # Threads and children inherit it; a program that has ended already needs none.
-        with contextlib.suppress(ProcessLookupError):
-            os.sched_setaffinity(process.pid, bound_to)
+    with _on(bound_to):
+        process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]
+            [str(word) for word in argv],
+            stdout=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            **options,
+        )
     return process
+
+
+@contextlib.contextmanager
+def _on(cores: Collection[int] | None) -> Iterator[None]:
+    """Run the block, and what it starts, on `cores`.
+
+    A program that was bound once it runs might have threads and children by then, which would stay unbound.
+    """
+    if cores is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def run(

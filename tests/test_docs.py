@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runners.work import Request
 
 import compare
 from build.build import Build
@@ -34,6 +33,7 @@ from history.sequential import Design, Noise, smallest_visible
 from history.statistics import ratio_interval, simultaneous_confidence
 from runners import cli
 from runners.commands.run import request_of
+from runners.request import Request
 from suites.capabilities import CapabilityError, knows_setting
 from suites.definition import Profile as ProfileKeys
 from suites.definition import Step as StepKeys

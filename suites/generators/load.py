@@ -1,5 +1,6 @@
 """What every load generator is asked for, and what it answers."""
 
+import contextlib
 import os
 import selectors
 import subprocess
@@ -44,8 +45,6 @@ class Work:
     """Time limit."""
     transactions: int | None
     """Work limit, over all threads; None when only time limits the step."""
-    whole: bool = False
-    """Whether the work limit is the point, and to run into the time limit is to have done too little."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,16 @@ class Load:
     watched_queries: float
     """Queries finished between the observer's begin and end."""
     watched_seconds: float
+
+
+@contextlib.contextmanager
+def blamed_on(place: int) -> Iterator[None]:
+    """A LoadError that leaves the block says that it was the load of the server at `place`."""
+    try:
+        yield
+    except LoadError as error:
+        error.place = place
+        raise
 
 
 class Observer(Protocol):
@@ -216,10 +225,7 @@ def _read_lines(
             ready = selector.select(left) if left > 0 else []
             # A program that never stops printing is late too.
             if not ready:
-                raise LoadError(
-                    f"{program} is not done {OVERTIME_SECONDS} s after its time limit",
-                    hint="the server hangs, or the machine is far too slow for this profile",
-                )
+                raise _late(program, [key.data for key in selector.get_map().values()])
             for key, _ in ready:
                 place = key.data
                 chunk = os.read(key.fd, 65536)
@@ -229,8 +235,24 @@ def _read_lines(
                     selector.unregister(key.fileobj)
                     if rests[place]:
                         yield place, rests[place].decode(errors="replace")
-                    if processes[place].wait() != 0:
+                    if _status(processes[place], program, place, deadline) != 0:
                         return
+
+
+def _status(process: "subprocess.Popen[bytes]", program: str, place: int, deadline: float) -> int:
+    """How a program ended that prints no more. Raises LoadError when it does not end before the deadline."""
+    try:
+        return process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise _late(program, [place]) from None
+
+
+def _late(program: str, places: Sequence[int]) -> LoadError:
+    return LoadError(
+        f"{program} is not done {OVERTIME_SECONDS} s after its time limit",
+        hint="the server hangs, or the machine is far too slow for this profile",
+        place=places[0] if len(places) == 1 else None,
+    )
 
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}

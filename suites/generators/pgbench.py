@@ -20,6 +20,7 @@ from suites.generators.load import (
     Observer,
     Share,
     Work,
+    blamed_on,
     lines_of,
     run_all,
     whole_seconds,
@@ -111,23 +112,23 @@ class Pgbench:
         argv = [*self._client(address), "--initialize", f"--scale={scale}", "--quiet"]
         run_all([argv], 1, 60 + 60 * scale)
 
-    def arguments(self, address: Address, step: Step, work: Work) -> list[str]:
-        """The command line of one step, without its log."""
+    def arguments(self, address: Address, step: Step, work: Work, turn: int = 0) -> list[str]:
+        """The command line of one step, without its log; each `turn` draws numbers of its own."""
         threads = self.sizes.threads
         limit = f"--time={whole_seconds(work)}"
         if work.transactions is not None:
             limit = f"--transactions={max(1, work.transactions // threads)}"
         clients = [f"--client={threads}", f"--jobs={threads}", "--protocol=prepared", "--no-vacuum"]
-        report = ["--progress=1", f"--random-seed={self.suite.seed}"]
+        report = ["--progress=1", f"--random-seed={self.suite.seed + turn}"]
         return [*self._client(address), *clients, limit, *report, *self._script(step)]
 
-    def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:
+    def run(self, address: Address, step: Step, work: Work, observer: Observer, turn: int = 0) -> Load:
         """Run one step; the observer sees the time between the first and the last second's report."""
         sampled = min(1.0, LOGGED_TRANSACTIONS / (EXPECTED_TPS * work.seconds))
         transcript = Transcript()
         with tempfile.TemporaryDirectory(prefix="tidemark-pgbench-") as folder:
             log = ["--log", f"--log-prefix={folder}/log", f"--sampling-rate={sampled:g}"]
-            argv = [*self.arguments(address, step, work), *log]
+            argv = [*self.arguments(address, step, work, turn), *log]
             for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS, bound_to=self.sizes.bound_to):
                 if transcript.read(line):
                     if len(transcript.ticks) == 1:
@@ -141,14 +142,17 @@ class Pgbench:
     ) -> list[Load]:
         """A run of pgbench for each slice, since it cannot pause; whole seconds, so a slice may be longer.
 
-        Slices that warm up, and `share.transactions`, which no step of pgbench needs, are passed over.
+        Slices that warm up are passed over. All servers draw the same numbers, new ones in each slice.
         """
         schedule = share.schedule
         done: list[list[Load]] = [[] for _ in addresses]
         for place, server in enumerate(schedule.order):
             if place >= schedule.warming:
                 work = Work(schedule.slice_seconds, None)
-                done[server].append(self.run(addresses[server], step, work, observers[server]))
+                turn = share.round * len(schedule.order) + len(done[server])
+                with blamed_on(server):
+                    load = self.run(addresses[server], step, work, observers[server], turn)
+                done[server].append(load)
         return [_sum(loads) for loads in done]
 
     def _client(self, address: Address) -> list[str]:

@@ -16,6 +16,7 @@ from suites.generators.load import (
     Observer,
     Share,
     Work,
+    blamed_on,
     histogram_percentiles,
     lines_of,
     lines_of_all,
@@ -31,6 +32,12 @@ LINGER_MS = 250
 
 CONNECT_SECONDS = 0.6
 """From the start of sysbench to the first slice: time to connect and to prepare the statements."""
+
+WALK_DEVIATIONS = 4
+"""By how many standard deviations a walk of the delete test may have come further than its share."""
+
+UNEVEN_SHARE = 0.25
+"""How much more than the mean of all threads one of them may have done."""
 
 LOAD_SECONDS_PER_MILLION_ROWS = 600
 """Far more than a load takes; a load that takes longer hangs."""
@@ -217,7 +224,7 @@ class Sysbench:
                     *self._load(step, share.round),
                     *(f"--time={math.ceil(limit * 2 + 10)}", f"--events={share.transactions or 0}"),
                     *(f"--slices={schedule.kinds(place)}", f"--slice_origin={origin:.6f}"),
-                    f"--walk_from={math.ceil(share.done_before / self.sizes.threads)}",
+                    f"--walk_from={self._walk_from(share)}",
                     f"--slice_ms={schedule.slice_seconds * 1000:.0f}",
                     *(f"--slice_gap_ms={schedule.gap_seconds * 1000:.0f}", f"--linger_ms={LINGER_MS}"),
                     "run",
@@ -236,7 +243,29 @@ class Sysbench:
                 observer.begin(pid)
             elif known < len(transcript.threads) == self.sizes.threads:
                 observer.end(pid)
-        return [transcript.load() for transcript in transcripts]
+        loads = []
+        for place, transcript in enumerate(transcripts):
+            with blamed_on(place):
+                loads.append(transcript.load())
+        return loads
+
+    def _walk_from(self, share: Share) -> int:
+        """How far every walk of the delete test goes before it begins: past the rows deleted before.
+
+        Each thread has a walk in each table, and draws the table. So a walk has come as far as its share,
+        give or take some standard deviations of a binomial; threads are not served alike either. A walk that
+        went on beyond its end would meet its first rows again.
+        """
+        threads, tables = self.sizes.threads, self.sizes.tables
+        uneven = 0.0 if threads == 1 else UNEVEN_SHARE
+
+        def steps(transactions: int) -> int:
+            expected = transactions / (threads * tables)
+            deviation = math.sqrt(expected * (1 - 1 / (threads * tables)))
+            return math.ceil(expected * (1 + uneven) + WALK_DEVIATIONS * deviation)
+
+        room = self.sizes.rows_per_table // threads - steps(share.transactions or 0)
+        return max(0, min(steps(share.done_before), share.done_before, room))
 
     def _command(self, address: Address, extra: Sequence[str]) -> list[str]:
         script = str(self.suite.folder / str(self.suite.script))

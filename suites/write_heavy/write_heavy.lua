@@ -35,6 +35,7 @@ sysbench.cmdline.options = {
 local CLOCK_MONOTONIC = 1
 local INLIST = 10
 local POINT_SELECTS = 10
+local WARM_SHARE = 0.25 -- of a limited number of transactions may be spent on warming up
 local C_FORMAT = "###########-###########-###########-###########-###########-"
    .. "###########-###########-###########-###########-###########"
 local PAD_FORMAT = "###########-###########-###########-###########-###########"
@@ -264,16 +265,24 @@ local function finish_event(thread_id)
    end
 end
 
+-- How many events this thread may spend on warming up.
+local function most_warming()
+   if sysbench.opt.events == 0 then return math.huge end
+   return math.floor(sysbench.opt.events / sysbench.opt.threads * WARM_SHARE)
+end
+
+local warmed = 0
+
 -- Work until `deadline` or until there is no more to do. Returns the end, the number of events in each second
 -- since `began`, and whether there is more to do. What warms up is counted, but is no event of sysbench's.
 local function work_until(deadline, began, thread_id, warming)
    local ended, more, seconds = began, true, {}
-   while ended < deadline do
+   while ended < deadline and not (warming and warmed >= most_warming()) do
       more = ffi.C.sb_more_events(thread_id)
       if not more then break end
       if not warming then ffi.C.sb_event_start(thread_id) end
       finish_event(thread_id)
-      if not warming then ffi.C.sb_event_stop(thread_id) end
+      if warming then warmed = warmed + 1 else ffi.C.sb_event_stop(thread_id) end
       ended = now()
       local second = math.floor(ended - began) + 1
       seconds[second] = (seconds[second] or 0) + 1
