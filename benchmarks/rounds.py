@@ -46,7 +46,7 @@ def gaussian(rng: np.random.Generator, shape: Shape) -> Array:
 
 def heavy_tailed(rng: np.random.Generator, shape: Shape) -> Array:
     """Student's t with 3 degrees of freedom, whose variance is 3."""
-    return rng.standard_t(3, shape) * DEVIATION / np.sqrt(3)
+    return np.asarray(rng.standard_t(3, shape) * DEVIATION / np.sqrt(3))
 
 
 def autocorrelated(rng: np.random.Generator, shape: Shape, correlation: float = NEIGHBOURS) -> Array:
