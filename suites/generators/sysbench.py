@@ -188,6 +188,27 @@ class Sysbench:
         limits = [f"--time={whole_seconds(work)}", f"--events={work.transactions or 0}"]
         return self._command(address, [*self._load(step, 0), *limits, "--report-interval=1"])
 
+    def arguments_of_turns(
+        self, address: Address, step: Step, share: Share, place: int, origin: float
+    ) -> list[str]:
+        """The command line for the server at `place` of those that take turns from `origin` on.
+
+        `origin` is in seconds of the monotonic clock.
+        """
+        schedule = share.schedule
+        # The slices end it; sysbench's own limit is for the case that the script does not.
+        limit = math.ceil((CONNECT_SECONDS + schedule.seconds) * 2 + 10)
+        slices = [
+            f"--slices={schedule.kinds(place)}",
+            f"--slice_origin={origin:.6f}",
+            f"--slice_ms={schedule.slice_seconds * 1000:.0f}",
+            f"--slice_gap_ms={schedule.gap_seconds * 1000:.0f}",
+            f"--walk_from={self._walk_from(share)}",
+            f"--linger_ms={LINGER_MS}",
+        ]
+        limits = [f"--time={limit}", f"--events={share.transactions or 0}"]
+        return self._command(address, [*self._load(step, share.round), *limits, *slices, "run"])
+
     def _load(self, step: Step, round_: int) -> list[str]:
         # A seed of its own for each step: two that draw the same ids and values would find their work done.
         place = [each.name for each in self.suite.steps].index(step.name)
@@ -214,22 +235,10 @@ class Sysbench:
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
         """One sysbench per server; their script lets each work in its own slices only."""
-        schedule = share.schedule
-        limit = CONNECT_SECONDS + schedule.seconds
+        limit = CONNECT_SECONDS + share.schedule.seconds
         origin = time.monotonic() + CONNECT_SECONDS
         commands = [
-            self._command(
-                address,
-                [
-                    *self._load(step, share.round),
-                    *(f"--time={math.ceil(limit * 2 + 10)}", f"--events={share.transactions or 0}"),
-                    *(f"--slices={schedule.kinds(place)}", f"--slice_origin={origin:.6f}"),
-                    f"--walk_from={self._walk_from(share)}",
-                    f"--slice_ms={schedule.slice_seconds * 1000:.0f}",
-                    *(f"--slice_gap_ms={schedule.gap_seconds * 1000:.0f}", f"--linger_ms={LINGER_MS}"),
-                    "run",
-                ],
-            )
+            self.arguments_of_turns(address, step, share, place, origin)
             for place, address in enumerate(addresses)
         ]
         transcripts = [Transcript() for _ in commands]

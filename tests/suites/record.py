@@ -20,10 +20,11 @@ from build.make import provide
 from build.progress import Silent
 from build.version import parse_version
 from suites.definition import load_suite
-from suites.generators.load import Work
+from suites.generators.load import Share, Work
 from suites.generators.pgbench import Pgbench
 from suites.generators.sysbench import Sysbench
 from suites.postgres.server import PostgresServer
+from suites.slices import Schedule
 from tests.suites.servers import running, small
 
 GOLDEN = ROOT / "tests/golden/suites"
@@ -68,6 +69,17 @@ def record_sysbench() -> None:
         capture("sysbench-server-killed.txt", argv, kill)
 
 
+def record_slices() -> None:
+    """The first of two servers that take turns: it warms up, works for two slices, and waits between them."""
+    with server("postgres@18.6") as (started, _):
+        generator = Sysbench(load_suite("write-heavy"), small(rows=10_000, threads=2))
+        generator.load(started.address)
+        (step,) = generator.suite.select(("write-only",))
+        share = Share(Schedule(1.2, (0, 1, 0, 1, 1, 0), warming=2), round=1)
+        argv = generator.arguments_of_turns(started.address, step, share, 0, time.monotonic() + 0.6)
+        capture("sysbench-slices.txt", argv)
+
+
 def record_pgbench(version: str, major: int) -> None:
     with server(version) as (started, build):
         generator = Pgbench(load_suite("pgbench"), small(rows=100_000, threads=2), build)
@@ -93,5 +105,6 @@ def record_failures(generator: Pgbench, started: PostgresServer) -> None:
 if __name__ == "__main__":
     GOLDEN.mkdir(parents=True, exist_ok=True)
     record_sysbench()
+    record_slices()
     for major, wanted in ((18, "postgres@18.6"), (13, "postgres@13.23")):
         record_pgbench(wanted, major)

@@ -210,6 +210,46 @@ def test_the_last_end_counts(server: Tree, client: Tree) -> None:
     assert meter.per_query(1)["server_cpu_us_per_op"] == pytest.approx(0.4e6, abs=0.08e6)
 
 
+def test_the_pieces_of_a_load_add_up_and_what_lies_between_does_not_count(server: Tree, client: Tree) -> None:
+    meter = Meter(server.process.pid)
+    for _ in range(3):
+        meter.begin(client.process.pid)
+        server.does("burn(0.1)")
+        meter.end(client.process.pid)
+        server.does("burn(0.3)")
+    spent = meter.per_query(1)
+    assert spent["server_cpu_us_per_op"] == pytest.approx(0.3e6, abs=0.07e6)
+    assert spent["client_cpu_us_per_op"] < 0.05e6
+    assert len(spent) == 3 * 4 + 1
+
+
+def test_each_piece_may_have_a_load_generator_of_its_own(server: Tree, client: Tree) -> None:
+    meter = Meter(server.process.pid)
+    for _ in range(2):
+        with _tree() as another:
+            meter.begin(another.process.pid)
+            another.does("burn(0.2)")
+            meter.end(another.process.pid)
+    assert meter.per_query(1)["client_cpu_us_per_op"] == pytest.approx(0.4e6, abs=0.08e6)
+
+
+def test_a_piece_that_never_ended_does_not_count(server: Tree, client: Tree) -> None:
+    meter = Meter(server.process.pid)
+    meter.begin(client.process.pid)
+    server.does("burn(0.2)")
+    meter.end(client.process.pid)
+    meter.begin(client.process.pid)
+    server.does("burn(0.2)")
+    assert meter.per_query(1)["server_cpu_us_per_op"] == pytest.approx(0.2e6, abs=0.04e6)
+
+
+def test_costs_of_the_machine_are_nobodys_when_servers_share_it(server: Tree, client: Tree) -> None:
+    meter = Meter(server.process.pid, shared=True)
+    meter.begin(client.process.pid)
+    meter.end(client.process.pid)
+    assert {name.partition("_")[0] for name in meter.per_query(1)} == {"server", "client"}
+
+
 def test_a_load_that_nobody_watched_has_no_costs(server: Tree) -> None:
     meter = Meter(server.process.pid)
     assert meter.per_query(10) == {}

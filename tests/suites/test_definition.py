@@ -31,6 +31,7 @@ bytes_per_row = 100
 [profiles.smoke]
 title = "short"
 seconds = 1
+slice_seconds = 0.5
 repetitions = 1
 data_to_memory = 0.1
 rows = [10, 20]
@@ -145,6 +146,13 @@ MISTAKES = [
     ("seconds = 1", "seconds = 0", "profiles.smoke.seconds: Input should be greater than 0"),
     ("seconds = 1", "seconds = inf", "profiles.smoke.seconds: Input should be a finite number"),
     ("bytes_per_row = 100", "bytes_per_row = nan", "bytes_per_row: Input should be a finite number"),
+    ("slice_seconds = 0.5", "", "profiles.smoke.slice_seconds: Field required"),
+    ("slice_seconds = 0.5", "slice_seconds = 0", "profiles.smoke.slice_seconds: Input should be greater"),
+    ("slice_seconds = 0.5", "slice_seconds = 1.5", "smoke: slice_seconds: a slice is longer than the step"),
+    ("repetitions = 1", "repetitions = 1\nwarm_seconds = -1", "profiles.smoke.warm_seconds: Input should be"),
+    ("repetitions = 1", "repetitions = 1\nmost_rounds = 2", "profiles.smoke.most_rounds: Input should be"),
+    ("repetitions = 1", "repetitions = 1\nbudget_minutes = 0", "profiles.smoke.budget_minutes: Input should"),
+    ("repetitions = 1", 'repetitions = 1\nmode = "fast"', "profiles.smoke.mode: Input should be 'rounds' or"),
     ("repetitions = 1", "repetitions = 1.5", "profiles.smoke.repetitions: Input should be a valid integer"),
     ("buffer_to_memory = 0.1", "buffer_to_memory = 0.9", "profiles.smoke.buffer_to_memory: Input should be"),
     ("[10, 20]", "[20, 10]", "profiles.smoke: rows = [least, most]: least is larger than most"),
@@ -181,6 +189,11 @@ def test_a_mistake_is_refused_with_file_key_and_reason(tmp_path: Path, old: str,
             '{ workload = "first" }',
             '{ builtin = "select-only" }',
             "steps.second.options.file: there is no file x.sql beside suite.toml",
+        ),
+        (
+            '{ workload = "first" }',
+            '{ builtin = "select-only" }\nmost_work_to_rows = 0.5',
+            "steps.first.most_work_to_rows: pgbench works for a time, whatever it does",
         ),
     ],
 )

@@ -97,6 +97,34 @@ def test_tail_of_a_text() -> None:
 # --- stop
 
 
+AFFINITY = "grep Cpus_allowed_list /proc/self/status"
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="bound to one core already")
+def test_a_program_is_bound_with_its_children_from_its_beginning_on() -> None:
+    """Several times: a program that was bound after its start would win the race now and then."""
+    before = os.sched_getaffinity(0)
+    for core in [*sorted(before)] * 5:
+        process = start(shell(f"{AFFINITY} & {AFFINITY}; wait"), subprocess.PIPE, bound_to=(core,))
+        output, _ = process.communicate(timeout=20)
+        assert output.decode().split() == ["Cpus_allowed_list:", str(core)] * 2
+        assert os.sched_getaffinity(0) == before, "we ourselves stay free"
+
+
+def test_a_program_is_left_to_the_scheduler_unless_it_is_bound() -> None:
+    code = "import os; print(sorted(os.sched_getaffinity(0)))"
+    process = start([sys.executable, "-c", code], subprocess.PIPE)
+    output, _ = process.communicate(timeout=20)
+    assert output.decode().strip() == str(sorted(os.sched_getaffinity(0)))
+
+
+def test_we_stay_free_when_a_start_fails() -> None:
+    before = os.sched_getaffinity(0)
+    with pytest.raises(FileNotFoundError):
+        start(["/nowhere/program"], subprocess.PIPE, bound_to=(min(before),))
+    assert os.sched_getaffinity(0) == before
+
+
 def test_stop_kills_what_does_not_listen_and_its_group() -> None:
     process = start(shell("trap '' TERM; sleep 60 & echo $!; wait; sleep 60"), subprocess.PIPE)
     assert process.stdout is not None

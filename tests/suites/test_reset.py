@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -10,7 +10,7 @@ import pytest
 
 from build.build import Build
 from suites.definition import Step, load_suite
-from suites.generators.load import Load, Observer, Work
+from suites.generators.load import Load, Observer, Share, Work
 from suites.measurement import METRICS
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
@@ -113,6 +113,11 @@ class Updating:
         del address, step, work, observer
         ask(self.server, "UPDATE debt SET n = n + 1")
         return Load(1, 1.0, 1.0, 0, (), {}, 0.0, 0.0)
+
+    def alternate(
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
+    ) -> list[Load]:
+        raise AssertionError("one server takes no turns")
 
 
 def test_a_transaction_that_still_sees_dead_rows_is_named(

@@ -1,7 +1,7 @@
 """One step: the order of its parts, what it records, and who is to blame when it fails. No real server."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from build.build import Build
 from build.version import Engine
 from suites.definition import Profile, Step, load_suite
-from suites.generators.load import Load, LoadError, Observer, Work
+from suites.generators.load import Load, LoadError, Observer, Share, Work
 from suites.measurement import METRICS
 from suites.server import Address, ResetError, ServerError
-from suites.step import FIXED_WORK_PATIENCE, first_work, fixed_work, load_values, run_step, spread
+from suites.step import load_values, most_transactions, run_step, spread
 from tests.suites.servers import small
 from tests.suites.test_configuration import build_of
 
@@ -48,7 +48,7 @@ class Fakes:
     def create(self) -> None:
         self.calls.append("create")
 
-    start = stop = destroy = create
+    start = stop = abandon = keep = restore = destroy = create
 
     def settings(self) -> Mapping[str, str]:
         return {}
@@ -81,6 +81,11 @@ class Fakes:
         if self.load_fails:
             raise self.load_fails
         return LOAD
+
+    def alternate(
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
+    ) -> list[Load]:
+        raise AssertionError("one server takes no turns")
 
 
 @pytest.fixture
@@ -157,19 +162,14 @@ def test_a_load_generator_that_failed_is_blamed_while_the_server_lives(
 # --- work
 
 
-def test_the_first_run_is_bound_by_time_only() -> None:
-    assert first_work(STEP, 3.0, small(rows=1000, tables=4)) == Work(3.0, None)
+def test_most_steps_are_bound_by_time_only() -> None:
+    assert most_transactions(STEP, small(rows=1000, tables=4)) is None
 
 
 def test_a_step_that_uses_rows_up_ends_before_they_do() -> None:
     (delete,) = load_suite("write-heavy").select(("delete",))
-    assert first_work(delete, 3.0, small(rows=1000, tables=4)) == Work(3.0, 2000)
-    assert first_work(delete, 3.0, small(rows=1)) == Work(3.0, 1)
-
-
-def test_later_runs_do_the_work_of_the_first() -> None:
-    assert fixed_work(1234, 3.0) == Work(3.0 * FIXED_WORK_PATIENCE, 1234, whole=True)
-    assert FIXED_WORK_PATIENCE > 1
+    assert most_transactions(delete, small(rows=1000, tables=4)) == 2000
+    assert most_transactions(delete, small(rows=1)) == 1
 
 
 # --- values

@@ -1,0 +1,151 @@
+"""Reading what several programs print at once, and ending them all."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+import psutil
+import pytest
+
+from suites.generators import load
+from suites.generators.load import LoadError, blamed_on, lines_of, lines_of_all
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-u", "-c", code]
+
+
+def gone(pids: Sequence[int]) -> bool:
+    return not any(psutil.pid_exists(pid) for pid in pids)
+
+
+def failing(commands: Sequence[Sequence[str]], seconds: float) -> tuple[LoadError, list[int]]:
+    """How reading all lines fails, and the pids of those that had printed something."""
+    pids = set()
+    try:
+        for _, pid, _ in lines_of_all(commands, seconds):
+            pids.add(pid)
+    except LoadError as error:
+        return error, list(pids)
+    raise AssertionError("nothing failed")
+
+
+SLEEPER = python("import time; print('up'); time.sleep(60)")
+
+
+def test_lines_come_when_they_are_printed_and_say_from_whom() -> None:
+    """Each waits for the clock, so that the lines of the two alternate."""
+    origin = time.monotonic() + 0.5
+    code = (
+        "import time\n"
+        "for turn in range(3):\n"
+        "    time.sleep(max(0, {origin} + 0.4 * turn + {late} - time.monotonic()))\n"
+        "    print('line', turn)\n"
+    )
+    commands = [python(code.format(origin=origin, late=late)) for late in (0, 0.2)]
+    seen, pids = [], {}
+    for place, pid, line in lines_of_all(commands, 20):
+        seen.append((place, line))
+        pids[place] = pid
+    assert seen == [(place, f"line {turn}") for turn in range(3) for place in (0, 1)]
+    assert pids[0] != pids[1]
+    assert gone(list(pids.values()))
+
+
+def test_the_last_line_needs_no_newline() -> None:
+    argv = python("import sys; sys.stdout.write('one\\ntwo')")
+    assert [line for _, line in lines_of(argv, 20)] == ["one", "two"]
+    both = [(place, line) for place, _, line in lines_of_all([argv, argv], 20)]
+    assert sorted(both) == [(0, "one"), (0, "two"), (1, "one"), (1, "two")]
+
+
+def test_a_line_in_pieces_is_one_line() -> None:
+    """Also when a character of several bytes is cut."""
+    code = "import time, os\nfor part in (b'gr\\xc3', b'\\xbcn', b'\\n'): os.write(1, part); time.sleep(0.1)"
+    assert [line for _, line in lines_of(python(code), 20)] == ["grün"]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_one_that_fails_ends_the_other(place: int) -> None:
+    commands = [SLEEPER, SLEEPER]
+    commands[place] = python("import time; time.sleep(0.5); print('FATAL: no table'); raise SystemExit(3)")
+    began = time.monotonic()
+    error, pids = failing(commands, 30)
+    assert error.place == place
+    assert error.what.endswith(" failed with exit status 3")
+    assert error.hint == "FATAL: no table"
+    assert time.monotonic() - began < 10
+    assert len(pids) == 2
+    assert gone(pids)
+
+
+def test_one_that_is_killed() -> None:
+    commands = [SLEEPER, python("import os; print('up'); os.kill(os.getpid(), 9)")]
+    with pytest.raises(LoadError, match="was killed by signal 9") as caught:
+        list(lines_of_all(commands, 30))
+    assert caught.value.place == 1
+
+
+def test_all_are_late() -> None:
+    error, pids = failing([SLEEPER, SLEEPER], 1)
+    assert error.place is None
+    assert "is not done" in error.what
+    assert "the server hangs" in error.hint
+    assert len(pids) == 2
+    assert gone(pids)
+
+
+def test_the_only_one_that_is_late_is_named() -> None:
+    with pytest.raises(LoadError, match="is not done") as caught:
+        list(lines_of_all([python("print('done')"), SLEEPER], 1.5))
+    assert caught.value.place == 1
+
+
+def test_one_that_never_stops_printing_is_late_too() -> None:
+    with pytest.raises(LoadError, match="is not done"):
+        list(lines_of_all([python("while True: print('x')")], 1))
+
+
+def test_one_that_prints_no_more_but_lives_on_is_late() -> None:
+    code = "import os, time; os.close(1); os.close(2); time.sleep(60)"
+    began = time.monotonic()
+    with pytest.raises(LoadError, match="is not done") as caught:
+        list(lines_of_all([python("print('done')"), python(code)], 1))
+    assert caught.value.place == 1
+    assert time.monotonic() - began < 20
+
+
+def test_whoever_leaves_the_loop_leaves_nothing_behind() -> None:
+    lines = lines_of_all([SLEEPER, SLEEPER], 30)
+    pids = [next(lines)[1], next(lines)[1]]
+    lines.close()  # type: ignore[attr-defined]
+    assert gone(pids)
+
+
+def test_a_program_that_is_not_there_ends_those_that_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    real = load.start
+
+    def noting(*arguments: object, **options: object) -> object:
+        started.append(real(*arguments, **options))  # type: ignore[arg-type]
+        return started[-1]
+
+    monkeypatch.setattr(load, "start", noting)
+    with pytest.raises(FileNotFoundError):
+        list(lines_of_all([SLEEPER, ["/nowhere/sysbench"]], 30))
+    assert len(started) == 1
+    assert gone([started[0].pid])
+
+
+def test_a_load_that_fails_is_blamed_on_its_server() -> None:
+    with pytest.raises(LoadError) as caught, blamed_on(2):
+        raise LoadError("no", place=0)
+    assert caught.value.place == 2
+
+
+def test_all_run_on_the_cores_they_are_bound_to() -> None:
+    core = max(os.sched_getaffinity(0))
+    argv = python("import os; print(sorted(os.sched_getaffinity(0)))")
+    lines = [line for _, _, line in lines_of_all([argv, argv], 20, bound_to=(core,))]
+    assert lines == [f"[{core}]", f"[{core}]"]

@@ -1,0 +1,208 @@
+"""Servers that take turns in one step: what is recorded of each, and who is to blame. No real server."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from build.version import Engine
+from suites.definition import Step
+from suites.generators.load import Load, LoadError, Observer, Share, Work
+from suites.measurement import METRICS, Measurement
+from suites.server import Address, ResetError, ServerError
+from suites.slices import mirrored
+from suites.step import ServerDiedError, run_slices
+from tests.suites.test_configuration import build_of
+from tests.suites.test_step import LOAD, NOBODY, STEP
+
+SHARE = Share(mirrored(range(2), 4, 1, "seed"), round=3)
+GONE = "killed by SIGKILL; the end of its log:\nPANIC"
+
+
+class FakeServer:
+    """A server that notes in `calls` what is asked of it."""
+
+    def __init__(self, release: str, calls: list[str]) -> None:
+        self.build = build_of(release)
+        self.calls = calls
+        self.address = Address(Engine.POSTGRES, Path(f"/{release}/.s.PGSQL.5432"), "someone", "somewhere")
+        self.pid, self.cores = NOBODY, 1
+        self.totals = iter([1000.0, 51_000.0])
+        self.fails: dict[str, Exception] = {}
+        self.dies_after = 10**9
+        """After so many questions whether it lives it does not."""
+
+    def _note(self, what: str) -> None:
+        self.calls.append(f"{what} {self.build.release}")
+        if what in self.fails:
+            raise self.fails[what]
+
+    def create(self) -> None:
+        raise AssertionError("a step neither starts servers nor ends them")
+
+    start = stop = abandon = keep = restore = destroy = create
+
+    def settings(self) -> Mapping[str, str]:
+        return {}
+
+    def death(self) -> str | None:
+        self.dies_after -= 1
+        return GONE if self.dies_after < 0 else None
+
+    def counters(self) -> Mapping[str, float]:
+        self._note("counters")
+        return {"wal_bytes": next(self.totals)}
+
+    def reset(self) -> Mapping[str, float]:
+        self._note("reset")
+        return {"reset_seconds": 0.5}
+
+
+class FakeGenerator:
+    """Both servers get through the same number of queries; the second one in half the time."""
+
+    def __init__(self, calls: list[str]) -> None:
+        self.calls = calls
+        self.fails: Exception | None = None
+        self.loads = [LOAD, replace(LOAD, seconds=1.0, watched_queries=4000.0)]
+
+    def version(self) -> str:
+        return "fake 1.0"
+
+    def load(self, address: Address) -> None:
+        raise AssertionError("the data are there")
+
+    def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:
+        raise AssertionError("they take turns")
+
+    def alternate(
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
+    ) -> list[Load]:
+        assert (step, share) == (STEP, SHARE)
+        assert [address.socket.parent.name for address in addresses] == ["17.11", "18.6"]
+        self.calls.append("alternate")
+        for observer in observers:
+            observer.begin(NOBODY)
+            observer.end(NOBODY)
+        if self.fails:
+            raise self.fails
+        return self.loads
+
+
+class Fakes:
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.servers = [FakeServer("17.11", self.calls), FakeServer("18.6", self.calls)]
+        self.generator = FakeGenerator(self.calls)
+
+    def run(self, *, resets: bool = True) -> list[Measurement]:
+        return run_slices(self.servers, self.generator, STEP, SHARE, 7.0, resets=resets)
+
+    def blamed(self) -> ServerDiedError:
+        with pytest.raises(ServerDiedError) as caught:
+            self.run()
+        return caught.value
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
+    made = Fakes()
+    clock = iter(range(10**6))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock) / 10)
+    monkeypatch.setattr(time, "sleep", lambda seconds: made.calls.append(f"sleep {seconds:g}"))
+    return made
+
+
+def naps(fakes: Fakes) -> list[str]:
+    """Everything that was done, without the waiting for a server's end."""
+    return [call for call in fakes.calls if call != "sleep 0.05"]
+
+
+# --- what is done and recorded
+
+
+def test_the_order_of_a_step(fakes: Fakes) -> None:
+    fakes.run()
+    before = ["counters 17.11", "counters 18.6", "alternate"]
+    after = ["counters 17.11", "reset 17.11", "counters 18.6", "reset 18.6", "sleep 7"]
+    assert fakes.calls == before + after
+
+
+def test_each_server_has_its_own_numbers(fakes: Fakes) -> None:
+    one, other = (measured.values for measured in fakes.run())
+    assert (one["qps"], other["qps"]) == (500, 1000)
+    assert one.keys() == other.keys() <= METRICS.keys()
+    # Divided by the queries that the counters cover: 1000 were counted, 4000 with those that warmed up.
+    assert (one["wal_bytes_per_op"], other["wal_bytes_per_op"]) == (50, 12.5)
+    assert one["server_cpu_us_per_op"] == 0
+    assert one["reset_seconds"] == 0.5
+
+
+def test_the_machine_is_nobodys_while_several_work(fakes: Fakes) -> None:
+    one, _ = fakes.run()
+    assert not any(name.startswith("machine") for name in one.values)
+    fakes = Fakes()
+    fakes.servers.pop()
+    fakes.generator.alternate = lambda addresses, step, share, observers: [  # type: ignore[method-assign]
+        (observers[0].begin(NOBODY), observers[0].end(NOBODY)) and LOAD
+    ]
+    (alone,) = fakes.run()
+    assert "machine_cpu_us_per_op" in alone.values
+
+
+def test_without_a_reset(fakes: Fakes) -> None:
+    """In mode long the reset comes after the last block only."""
+    measured = fakes.run(resets=False)
+    assert not any(call.startswith("reset") for call in fakes.calls)
+    assert all("reset_seconds" not in each.values and not each.warnings for each in measured)
+
+
+def test_a_reset_that_could_not_be_finished_is_a_warning_of_its_server(fakes: Fakes) -> None:
+    fakes.servers[1].fails["reset"] = ResetError("77 dead tuples are left", metrics={"reset_seconds": 9.0})
+    one, other = fakes.run()
+    assert one.warnings == []
+    assert other.warnings == ["not reset: 77 dead tuples are left"]
+    assert other.values["reset_seconds"] == 9
+    assert fakes.calls[-1] == "sleep 7"
+
+
+# --- who is to blame
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("what", ["counters", "reset"])
+def test_a_server_that_does_not_answer(fakes: Fakes, place: int, what: str) -> None:
+    fakes.servers[place].fails[what] = ServerError("it does not answer")
+    error = fakes.blamed()
+    assert error.place == place
+    assert error.what == "it does not answer"
+    assert error.__cause__ is fakes.servers[place].fails[what]
+
+
+@pytest.mark.parametrize(("dead", "said"), [(1, 0), (1, 1), (0, None), (1, None)])
+def test_the_dead_server_is_blamed_whoever_complains(fakes: Fakes, dead: int, said: int | None) -> None:
+    fakes.generator.fails = LoadError("sysbench failed", place=said)
+    fakes.servers[dead].dies_after = 0
+    error = fakes.blamed()
+    assert error.place == dead
+    release = fakes.servers[dead].build.version
+    assert error.what == f"{release} died during insert: {GONE}"
+    assert error.__cause__ is fakes.generator.fails
+    assert naps(fakes)[-1] == "alternate"
+
+
+def test_a_server_that_is_gone_a_moment_later(fakes: Fakes) -> None:
+    """Clients notice before the postmaster is gone."""
+    fakes.generator.fails = LoadError("sysbench failed", place=1)
+    fakes.servers[1].dies_after = 3
+    error = fakes.blamed()
+    assert (error.place, error.what) == (1, f"postgres@18.6 died during insert: {GONE}")
+
+
+@pytest.mark.parametrize("place", [0, 1, None])
+def test_a_load_generator_that_failed_while_all_servers_live(fakes: Fakes, place: int | None) -> None:
+    fakes.generator.fails = LoadError("sysbench was killed by signal 9", place=place)
+    error = fakes.blamed()
+    assert (error.place, error.what) == (place, "sysbench was killed by signal 9")
