@@ -18,6 +18,9 @@ WAL_LIMIT_SHARE = 0.25
 WAL_LIMIT_LEAST = 2 * 1024**3
 WAL_LIMIT_MOST = 64 * 1024**3
 
+WAL_TO_DATA = 16
+"""max_wal_size as a multiple of the loaded data, at most."""
+
 
 class DiskSpaceError(TidemarkError):
     """Too little room for the data sets of a session."""
@@ -71,8 +74,8 @@ def sizes(suite: Suite, profile: Profile, machine: Machine) -> Sizes:
     rows_per_table = max(1, min(max(wanted, least), most) // tables)
     data = int(rows_per_table * tables * suite.bytes_per_row)
     wal_limit = int(min(max(machine.memory_bytes * WAL_LIMIT_SHARE, WAL_LIMIT_LEAST), WAL_LIMIT_MOST))
-    # A server keeps less log than the limit when there is little data: a checkpoint follows every step.
-    log = min(wal_limit, 64 * data)
+    # Little data needs little log, as a checkpoint follows every step; InnoDB takes the room beforehand.
+    wal_limit = min(wal_limit, max(WAL_TO_DATA * data, WAL_LIMIT_LEAST // 2))
     return Sizes(
         threads=threads,
         tables=tables,
@@ -80,7 +83,7 @@ def sizes(suite: Suite, profile: Profile, machine: Machine) -> Sizes:
         buffer_bytes=max(int(machine.memory_bytes * profile.buffer_to_memory), 128 * 1024**2),
         wal_limit_bytes=wal_limit,
         data_bytes=data,
-        disk_bytes=int(data * suite.growth) + log,
+        disk_bytes=int(data * suite.growth) + wal_limit,
         workers=max(1, machine.cores // 2),
         bound_to=_bound_to(machine, threads),
     )

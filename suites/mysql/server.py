@@ -121,6 +121,12 @@ class MysqlServer(LocalServer):
         self._end(((signal.SIGKILL, 30),))
         self._remove_socket()
 
+    def keep(self) -> None:
+        """As for every engine, without the spare files of the redo log: the server makes them at its start."""
+        super().keep()
+        for spare in (self.loaded / "#innodb_redo").glob("#ib_redo*_tmp"):
+            spare.unlink()
+
     def settings(self) -> Mapping[str, str]:
         """Every global variable as the server sees it."""
         with self.connect() as connection, connection.cursor() as cursor:
