@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +238,7 @@ def test_slices_do_not_overlap_and_each_server_works_in_its_own(pair: Pair) -> N
     assert [server for _, _, server, _ in worked] == list(schedule.order)
     for server in (0, 1):
         assert [place for *_, whose, place in worked if whose == server] == list(range(1, 10))
-    overlaps = [ended - began for (_, ended, *_), (began, *_) in zip(worked, worked[1:], strict=False)]
+    overlaps = [ended - began for (_, ended, *_), (began, *_) in pairwise(worked)]
     assert max(overlaps) < 0.005
     origin = worked[0][0]
     starts = [began - origin for began, *_ in worked]
