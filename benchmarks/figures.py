@@ -28,7 +28,7 @@ def report(figures: Sequence[Figure]) -> int:
     for figure in figures:
         bounds = [f">= {figure.at_least:g}"] if figure.at_least is not None else []
         bounds += [f"<= {figure.at_most:g}"] if figure.at_most is not None else []
-        verdict = "met" if figure.met else "MISSED"
+        verdict = ("met" if figure.met else "MISSED") if bounds else "shown"
         value = f"{figure.value:10.4f} {figure.unit}"
         print(
             f"{figure.name:<{width}}  {value:<22} target {' and '.join(bounds):<8} {verdict}  {figure.note}"

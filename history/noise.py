@@ -16,7 +16,7 @@ STALL_DEVIATIONS = 5.0
 STALL_SHARE = 0.25
 """Of a step's rounds may be set aside as stalled, and one in any case: more of them are how the step is."""
 
-UNCHECKED_INFLATION = 1.5
+UNCHECKED_INFLATION = 2.0
 """By how much a calibration alone, without other steps to show how noisy today is, is multiplied."""
 
 UNCHECKED_DF = 4.0
@@ -34,23 +34,31 @@ _MAD_FACTORS = (math.inf, math.inf, 1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.
 
 @dataclass(frozen=True)
 class Noise:
-    """The scatter of one round of a step, and how surely it is known."""
+    """The scatter of one round of a step, and how surely it is known.
+
+    Raises ValueError unless deviation and degrees of freedom are finite and above zero.
+    """
 
     sd: float
     """Standard deviation of the log ratio of one round of A/A, as a natural logarithm: 0.02 is about 2 %."""
 
     df: float
-    """Degrees of freedom: as if `sd` were the sample deviation of `df` + 1 normal rounds. May be infinite."""
+    """Degrees of freedom: as if `sd` were the sample deviation of `df` + 1 normal rounds."""
 
     correlation: float = 0.0
     """Of a round with the next one, from 0 to below 1."""
+
+    def __post_init__(self) -> None:
+        if not (0 < self.sd < math.inf and 0 < self.df < math.inf and 0 <= self.correlation < 1):
+            raise ValueError(f"there is no such noise: {self}")
 
     def inflation(self, rounds: int) -> float:
         """By how much the variance of the mean of `rounds` rounds exceeds what their sample variance says.
 
         For correlations that fall off as correlation^distance (an AR(1) process) the mean of n rounds has
         the variance V sigma^2 / n with V = 1 + 2 sum (1 - k/n) correlation^k over k = 1 to n - 1, and the
-        expected sample variance is sigma^2 (1 - (V - 1) / (n - 1)) (Bayley & Hammersley, JRSS Suppl. 8, 1946)
+        expected sample variance is sigma^2 (1 - (V - 1) / (n - 1)) (Bayley & Hammersley, Supplement to JRSS
+        8, 1946).
         """
         if rounds < 2 or self.correlation <= 0:
             return 1.0
@@ -128,8 +136,9 @@ def pooled_correlation(rounds: Sequence[Sequence[float]]) -> float:
 
     With e the deviations from a step's mean, the sum of e_i e_(i+1) over the sample variance is on average
     -(n - 1) / n for n independent rounds (the bias of Marriott & Pope, Biometrika 41, 1954) and grows with
-    the correlation r, to first order in r, by (n - 1) gain(n) r. Summed over the steps, so that each counts
-    by what it can tell, and solved for r.
+    the correlation r by about (n - 1) gain(n) r, with gain(n) from the expectations of both sums to first
+    order in r. Summed over the steps, so that each counts by what it can tell, and solved for r. It stays on
+    the low side with few rounds: of 0.3 it finds 0.16 from 3 rounds a step and 0.26 from 12.
     """
     excess = weight = 0.0
     for logs in rounds:

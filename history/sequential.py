@@ -109,7 +109,7 @@ def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | No
     spread, df = _moderated(own, n - 1, prior)
     spread *= prior.inflation(n) if prior else 1.0
     margin = design.margin(len(logs), df) * math.sqrt(spread / n)
-    return Interval(math.exp(mean), math.exp(mean - margin), math.exp(mean + margin), n)
+    return Interval(_exp(mean), _exp(mean - margin), _exp(mean + margin), n)
 
 
 def smallest_visible(design: Design, noise: Noise, rounds: int, threshold: float) -> float:
@@ -124,6 +124,11 @@ def smallest_visible(design: Design, noise: Noise, rounds: int, threshold: float
     error = noise.sd * math.sqrt(noise.inflation(rounds) / rounds)
     needed = max(design.margin(rounds, noise.df + rounds - 1) * error, -math.log1p(-threshold))
     return -math.expm1(-(needed + float(ndtri(VISIBLE_PROBABILITY)) * error))
+
+
+def _exp(x: float) -> float:
+    """exp of what a float can hold: three rounds and a stall leave an interval of e^±1000."""
+    return math.exp(max(-700.0, min(x, 700.0)))
 
 
 def _moderated(own: float, df: float, prior: Noise | None) -> tuple[float, float]:

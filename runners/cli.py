@@ -83,6 +83,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     decided = "give steps without a verdict more rounds, up to the profile's most and the budget"
     budget = "with --until-decided: begin no round after so many minutes, instead of the profile's"
     mode = "rounds: each begins from the same data; long: servers stay up, steps inherit their data"
+    disturbed = "take rounds that others disturbed, with a warning, instead of running them again"
     patch = "apply FILE to the source of engine@ref#NAME before compiling; can be repeated"
     durability = "what a commit promises: relaxed (default) may lose the last second in a crash"
     setting = "override a server setting; postgres.NAME or mysql.NAME for one engine; can be repeated"
@@ -94,6 +95,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     it.add_argument("--repetitions", type=_count, metavar="N", help=rounds)
     it.add_argument("--until-decided", action="store_true", help=decided)
     it.add_argument("--budget", type=_minutes, metavar="MINUTES", help=budget)
+    it.add_argument("--keep-disturbed", action="store_true", help=disturbed)
     it.add_argument("--mode", choices=["rounds", "long"], help=mode)
     it.add_argument("--seconds", type=_seconds, metavar="S", help=seconds)
     it.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)

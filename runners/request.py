@@ -25,6 +25,8 @@ class Request:
     """Whether steps without a verdict get more rounds, up to the profile's most and the budget."""
     budget_seconds: float | None = None
     """Instead of the profile's: when no further round begins; counts from the first round."""
+    keep_disturbed: bool = False
+    """Whether a disturbed round is taken, with a warning, instead of being run again."""
     mode: Mode | None = None
     """Instead of the profile's."""
     durability: Durability = Durability.RELAXED

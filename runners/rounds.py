@@ -97,7 +97,8 @@ class Rounds:
         """One round of a step, until the versions that can run it have run it undisturbed."""
         for entrant in entrants:
             self._record_if_out(entrant, step, number)
-        disturbed, failed = 0, set[str]()
+        disturbed = MOST_DISTURBED if self.request.keep_disturbed else 0
+        failed = set[str]()
         while active := _able(entrants, step, failed):
             started = _now()
             try:

@@ -56,8 +56,16 @@ class Outcome:
         return not self.not_built and not self.failures
 
 
-def run_session(request: Request, home: Home, store: Store, progress: Progress) -> Outcome:
+def run_session(
+    request: Request,
+    home: Home,
+    store: Store,
+    progress: Progress,
+    given: Mapping[Version, Build] | None = None,
+) -> Outcome:
     """Carry out `request`; every finished step is in the history before the next begins.
+
+    `given` are builds to take for some versions instead of those of the build cache.
 
     Raises TidemarkError when nothing could be measured at all, KeyboardInterrupt after cleaning up.
     """
@@ -65,7 +73,7 @@ def run_session(request: Request, home: Home, store: Store, progress: Progress) 
         room = _check(request, home)
         outcome = Outcome()
         serve = _serving(request, room)
-        builds = _builds(request, home, progress, outcome, serve)
+        builds = _builds(request, home, progress, outcome, serve, given or {})
         uid = secrets.token_hex(4)
         outcome.uid = uid
         generator = _generator(request, room, builds)
@@ -107,13 +115,21 @@ def _check(request: Request, home: Home) -> Sizes:
     return room
 
 
-def _builds(request: Request, home: Home, progress: Progress, outcome: Outcome, serve: Serve) -> list[Build]:
+def _builds(
+    request: Request,
+    home: Home,
+    progress: Progress,
+    outcome: Outcome,
+    serve: Serve,
+    given: Mapping[Version, Build],
+) -> list[Build]:
     """The versions that can be had. One that cannot is reported, and does not stop the others."""
     builds = []
     for version in request.versions:
         try:
             patches = request.patches.get(version.variant, ())
-            build = replace(provide(version.plain, home, progress, patches=patches), version=version)
+            found = given.get(version) or provide(version.plain, home, progress, patches=patches)
+            build = replace(found, version=version)
             require_engine(build, request.suite.engines, request.suite.name)
             serve(build, home.data)  # refuses what the version cannot do, and makes nothing yet
             builds.append(build)

@@ -25,10 +25,11 @@ from build.build import Build
 from build.home import ROOT, Home
 from build.releases import upstream
 from build.version import Engine, parse_version
-from history.comparison import CONFIDENCE
+from history.comparison import CONFIDENCE, THRESHOLD
 from history.explaining import Variation
 from history.judging import Change, Gap, Verdict
 from history.records import RunStatus, SessionStatus
+from history.sequential import Design, Noise, smallest_visible
 from history.statistics import ratio_interval, simultaneous_confidence
 from runners import cli
 from runners.commands.run import request_of
@@ -54,7 +55,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 DECIDING = """suites.sizing suites.step suites.generators.load suites.generators.pgbench
 suites.generators.sysbench suites.postgres.configuration suites.postgres.reset suites.postgres.server
-history.comparison history.statistics"""
+history.comparison history.noise history.sequential history.statistics"""
 """Modules whose numeric constants decide what a number comes to: each constant is tied somewhere."""
 
 UNINTERESTING = {"PORT", "LOAD_SECONDS_PER_MILLION_ROWS"}
@@ -100,6 +101,9 @@ COMPUTED: dict[str, Callable[..., float]] = {
     "steps": lambda: len(WRITE_HEAVY.steps),
     "confidence_of_one": lambda: 100 * simultaneous_confidence(CONFIDENCE / 100, len(WRITE_HEAVY.steps)),
     "margin": _margin,
+    "confidence_of_one_step": lambda: 100 * (1 - Design().step_error),
+    "critical": lambda rounds, df=math.inf: Design().margin(rounds, df),
+    "visible": lambda rounds: 100 * smallest_visible(Design(), Noise(0.02, 20), rounds, THRESHOLD / 100),
     "single_thread_cores": lambda: max(cores for cores in range(1, 200) if _room(cores).threads == 1),
     "threads_on_48": lambda: _room(48).threads,
     "tables_on_48": lambda: _room(48).tables,

@@ -59,6 +59,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         until_decided=arguments.until_decided,
         budget_seconds=None if arguments.budget is None else arguments.budget * 60,
         mode=None if arguments.mode is None else Mode(arguments.mode),
+        keep_disturbed=arguments.keep_disturbed,
         patches=patches,
         durability=Durability(arguments.durability),
         settings=settings,

@@ -83,6 +83,7 @@ def restore(kernel: Kernel, state: Path) -> Mended:
         now = kernel.choice(name)
         if now is None and not kernel.path(name).exists():
             mended.failures[name] = "is no longer there"
+        if now == before or name in mended.failures:
             continue
         failure = _put(kernel, name, before)
         if failure is None:

@@ -215,6 +215,8 @@ def test_an_interrupt_in_the_middle_leaves_the_way_back(stubborn: Stubborn, stat
     with pytest.raises(KeyboardInterrupt):
         fix(Interrupted(stubborn.root), state)
     assert stubborn.tree() != before
+    with pytest.raises(KeyboardInterrupt):  # once more, with less to do: what is known stays known
+        fix(Interrupted(stubborn.root), state)
     restore(stubborn, state)
     assert stubborn.tree() == before
 
@@ -247,3 +249,12 @@ def test_nothing_is_changed_that_cannot_be_put_back(stubborn: Stubborn, tmp_path
 
 def test_nothing_to_put_back(kernel: FakeKernel, state: Path) -> None:
     assert restore(kernel, state) == Mended()
+
+
+def test_what_is_as_it_was_needs_no_putting_back(kernel: FakeKernel, state: Path) -> None:
+    """As after a restart, which undoes what --fix has set."""
+    kernel.governors("powersave")
+    fix(kernel, state)
+    kernel.governors("powersave")
+    assert restore(kernel, state) == Mended()
+    assert not state.exists()

@@ -1,0 +1,236 @@
+"""Verdicts on real servers: identical builds, builds that are slower by a known amount, interval widths.
+
+Postgres is compiled twice in different folders, and once with benchmarks/planted.patch, which burns as many
+nanoseconds in each update as TIDEMARK_BURN_NS says. How many these have to be follows from the time that an
+update takes in the rounds of the identical builds on the same machine.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.figures import Figure
+from build.build import Build
+from build.home import Home
+from build.make import provide
+from build.progress import Progress
+from build.version import Version, parse_version
+from history.comparison import CONFIDENCE, CompareOptions, ContenderComparison, compare
+from history.judging import Verdict
+from history.statistics import Interval, ratio_interval, simultaneous_confidence
+from history.store import open_store
+from runners.entrants import Entrant
+from runners.machine import describe
+from runners.request import Request
+from runners.session import run_session
+from runners.sweep import data_folder, measuring_alone, stoppable
+from suites.definition import Suite, load_suite
+from suites.durability import Durability
+from suites.generators.load import Share
+from suites.generators.sysbench import Sysbench
+from suites.postgres.server import PostgresServer
+from suites.sizing import sizes, this_machine
+from suites.slices import mirrored
+from suites.step import most_transactions, run_slices
+
+BASE = parse_version("postgres@18.6")
+TWIN = replace(BASE, variant="twin")
+SLOWED = replace(BASE, variant="slowed")
+PATCH = Path(__file__).with_name("planted.patch")
+PROFILE = "smoke"
+
+UPDATES = ("update-index", "update-nonindex", "update-one", "update-zipf")
+"""Steps of which each query is one update: the patch slows each by about the same time."""
+
+UNTOUCHED = ("delete", "insert")
+ROUNDS = 8
+"""Of identical builds: for widths, and as a recording of noise."""
+
+LEAST_NARROWING = 3.0
+HALF_AN_HOUR = 30 * 60.0
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where everything of the benchmark lies."""
+
+    home: Home
+    progress: Progress
+    suite: Suite
+    folder: Path
+    """For the second compile and the history."""
+
+    def session(self, steps: Sequence[str], contender: Version, build: Build, **options: object) -> str:
+        """Run a session of BASE against a contender and return its uid."""
+        request = Request(
+            versions=(BASE, contender),
+            suite=self.suite,
+            profile_name=PROFILE,
+            steps=self.suite.select(tuple(steps)),
+            **{"repetitions": self.suite.profile(PROFILE).repetitions, **options},  # type: ignore[arg-type]
+        )
+        with open_store(self.folder / "history.db") as store:
+            outcome = run_session(request, self.home, store, self.progress, {contender: build})
+        return outcome.uid
+
+    def compared(self, uid: str, contender: Version) -> ContenderComparison:
+        """What `compare` says of a session."""
+        with open_store(self.folder / "history.db") as store:
+            return compare(store, BASE, (contender,), CompareOptions(session=uid)).contenders[0]
+
+
+def equal_figures(bench: Bench, record: Path | None) -> list[Figure]:
+    """Identical builds: nothing is flagged, and how wide the intervals are; a recording when asked for."""
+    twin = _compiled_elsewhere(bench)
+    steps = [step.name for step in bench.suite.steps]
+    compared = bench.compared(bench.session(steps, TWIN, twin, repetitions=ROUNDS), TWIN)
+    flagged = _names(compared, Verdict.REGRESSION)
+    figures = [
+        Figure(
+            "identical builds: regressions of ten steps", len(flagged), "", at_most=0, note=", ".join(flagged)
+        )
+    ]
+    if record is not None:
+        _write_recording(bench, compared, record)
+    ours = {step.step: step.judgement.interval for step in compared.steps}
+    return figures + _widths(ours, _one_after_the_other(bench, twin))
+
+
+def planted_figures(bench: Bench) -> list[Figure]:
+    """Builds that are slower by a known amount: seen where the patch is, and nowhere else."""
+    slowed = provide(BASE, bench.home, bench.progress, patches=(PATCH,))
+    steps = (*UPDATES, *UNTOUCHED)
+    figures = []
+    for percent, options in ((10, {}), (5, {"until_decided": True, "budget_seconds": HALF_AN_HOUR})):
+        burn = _burn_nanoseconds(bench, percent / 100)
+        with _burning(burn):
+            uid = bench.session(steps, SLOWED, slowed, **options)
+        compared = bench.compared(uid, SLOWED)
+        regressed = _names(compared, Verdict.REGRESSION)
+        seen = [step for step in regressed if step in UPDATES]
+        wrong = [step for step in regressed if step in UNTOUCHED]
+        ratios = ", ".join(
+            f"{step.step} {step.judgement.interval.estimate:.3f}"
+            for step in compared.steps
+            if step.judgement.interval is not None
+        )
+        what = f"{percent} % slower"
+        share = 100 * len(seen) / len(UPDATES)
+        figures += [
+            Figure(f"{what}: update steps flagged", share, "%", at_least=100, note=ratios),
+            Figure(f"{what}: other steps flagged", len(wrong), "", at_most=0, note=f"{burn} ns an update"),
+        ]
+    return figures
+
+
+def _names(compared: ContenderComparison, verdict: Verdict) -> list[str]:
+    return [step.step for step in compared.steps if step.judgement.verdict is verdict]
+
+
+def _compiled_elsewhere(bench: Bench) -> Build:
+    """The same source, recipe and compiler, in another folder."""
+    elsewhere = Home(bench.folder / "elsewhere")
+    elsewhere.path.mkdir()
+    elsewhere.sources.symlink_to(bench.home.sources)
+    return provide(BASE, elsewhere, bench.progress)
+
+
+def _burn_nanoseconds(bench: Bench, share: float) -> int:
+    """How long an update has to burn so that the slowest of the UPDATES loses `share` of its QPS."""
+    uid = bench.session(UPDATES, TWIN, provide(BASE, bench.home, bench.progress), repetitions=1)
+    compared = bench.compared(uid, TWIN)
+    slowest = min(step.judged.base or math.inf for step in compared.steps)
+    return round(1e9 / slowest * share / (1 - share))
+
+
+@contextmanager
+def _burning(nanoseconds: int) -> Iterator[None]:
+    os.environ["TIDEMARK_BURN_NS"] = str(nanoseconds)
+    try:
+        yield
+    finally:
+        del os.environ["TIDEMARK_BURN_NS"]
+
+
+def _write_recording(bench: Bench, compared: ContenderComparison, path: Path) -> None:
+    """The log ratios of every round of identical builds, for the simulation."""
+    machine = describe(bench.home.path)
+    steps = {}
+    with open_store(bench.folder / "history.db") as store:
+        runs = store.runs(compared.session.id)
+    for step in compared.steps:
+        by_round: dict[int, dict[str, float]] = {}
+        for run in runs:
+            if run.step == step.step and "qps" in run.values:
+                by_round.setdefault(run.repetition, {})[run.version] = run.values["qps"]
+        steps[step.step] = [
+            round(math.log(each[str(TWIN)] / each[str(BASE)]), 5)
+            for each in by_round.values()
+            if len(each) == 2
+        ]
+    content = {
+        "machine": f"{machine.cpu_model}, {machine.cores} cores",
+        "recorded": f"{datetime.now(UTC):%Y-%m-%d}",
+        "steps": steps,
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _one_after_the_other(bench: Bench, twin: Build) -> Mapping[str, Interval | None]:
+    """The same work, one version's suite after the other's, as often; intervals of paired passes."""
+    profile = bench.suite.profile(PROFILE)
+    room = sizes(bench.suite, profile, this_machine())
+    generator = Sysbench(bench.suite, room)
+    base = provide(BASE, bench.home, bench.progress)
+    found: dict[str, tuple[list[float], list[float]]] = {s.name: ([], []) for s in bench.suite.steps}
+    with stoppable(), measuring_alone(bench.home), data_folder(bench.home, f"b{os.getpid()}") as folder:
+        entrants = [
+            Entrant(build, PostgresServer(build, room, Durability.RELAXED, folder / str(place)))
+            for place, build in enumerate((base, twin))
+        ]
+        try:
+            for entrant in entrants:
+                entrant.load(generator)
+                entrant.server.keep()
+            for number in range(ROUNDS):
+                bench.progress.note(f"one version after the other, pass {number + 1} of {ROUNDS}")
+                for place in (0, 1) if number % 2 else (1, 0):
+                    server = entrants[place].server
+                    for step in bench.suite.steps:
+                        schedule = mirrored((0,), profile.seconds, profile.seconds / 2, number)
+                        share = Share(schedule, number + 1, most_transactions(step, room))
+                        server.restore()
+                        server.start()
+                        (measured,) = run_slices([server], generator, step, share, 0)
+                        server.abandon()
+                        found[step.name][place].append(measured.values["qps"])
+        finally:
+            for entrant in entrants:
+                entrant.server.destroy()
+    confidence = simultaneous_confidence(CONFIDENCE / 100, len(found))
+    return {step: ratio_interval(old, new, confidence) for step, (old, new) in found.items()}
+
+
+def _widths(ours: Mapping[str, Interval | None], theirs: Mapping[str, Interval | None]) -> list[Figure]:
+    """How much narrower, per step and as the geometric mean over the steps; widths on the logarithm."""
+    figures, logs = [], []
+    for step, mine in ours.items():
+        other = theirs[step]
+        if mine is None or other is None:
+            continue
+        narrow, wide = math.log(mine.high / mine.low), math.log(other.high / other.low)
+        logs.append(math.log(wide / narrow))
+        note = f"interleaved +-{narrow / 2:.1%}, one after the other +-{wide / 2:.1%}"
+        figures.append(Figure(f"width, {step}", wide / narrow, "times narrower", note=note))
+    mean = math.exp(math.fsum(logs) / len(logs))
+    return [*figures, Figure("width, mean of the steps", mean, "times narrower", at_least=LEAST_NARROWING)]
+
+
+def bench_of(home: Home, progress: Progress, folder: Path) -> Bench:
+    """A benchmark that keeps its second compile and its history in `folder`."""
+    return Bench(home, progress, load_suite("write-heavy"), folder)

@@ -1,0 +1,36 @@
+"""How often verdicts are wrong, how small a slow-down they see, and after how many rounds.
+
+Simulated with noise of 2 %, and on real servers; the real half takes about an hour. `$TIDEMARK_BENCH_PARTS`
+chooses parts: simulated, equal, planted. `record` beside `equal` keeps its rounds as benchmarks/noise.json,
+for the simulation.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+from benchmarks.figures import Figure, report
+from benchmarks.real_verdicts import bench_of, equal_figures, planted_figures
+from benchmarks.simulated_verdicts import RECORDING, simulated_figures
+from build.home import locate
+from runners.console import Lines
+
+PARTS = "simulated equal planted"
+
+
+def main() -> int:
+    """Print the figures beside their targets; 0 when all are met, else 1."""
+    parts = os.environ.get("TIDEMARK_BENCH_PARTS", PARTS).split()
+    figures: list[Figure] = []
+    home = locate()
+    home.path.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=home.path) as folder:
+        Path(folder).chmod(0o755)
+        bench = bench_of(home, Lines(), Path(folder))
+        if "equal" in parts:
+            figures += equal_figures(bench, RECORDING if "record" in parts else None)
+        if "planted" in parts:
+            figures += planted_figures(bench)
+    if "simulated" in parts:
+        figures += simulated_figures()
+    return report(figures)

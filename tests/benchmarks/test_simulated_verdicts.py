@@ -1,0 +1,43 @@
+"""The simulation behind `bench verdicts`: figures that can miss their target, and the fixed design."""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from benchmarks import simulated_verdicts, verdicts
+from benchmarks.figures import Figure
+from benchmarks.rounds import gaussian, stalling
+from benchmarks.simulated_verdicts import false_regressions, fixed_rounds, simulate
+from benchmarks.vectorised import REGRESSION, UNCHANGED
+from history import sequential
+
+
+def test_seeds_are_fixed_and_effects_are_seen() -> None:
+    one, same = simulate(gaussian, 50, (1, 2), 0.1), simulate(gaussian, 50, (1, 2), 0.1)
+    assert (one.verdict == same.verdict).all()
+    assert (one.verdict[:, 0] == REGRESSION).all()
+    assert (one.verdict[:, 1:] == UNCHANGED).mean() > 0.5
+
+
+def test_ignoring_the_looks_misses_the_target() -> None:
+    """The figure can fail: with a boundary that is none, false regressions are far more than 1 %."""
+    with patch.object(sequential, "power_boundary", lambda error, looks, shape: (1.96,) * len(looks)):
+        figure = false_regressions("careless", simulate(gaussian, 200, (1,)))
+    assert figure.value > 5
+    assert not figure.met
+    assert false_regressions("careful", simulate(gaussian, 200, (1,))).met
+
+
+def test_fixed_design_needs_more_rounds_to_be_right_more_often() -> None:
+    with patch.object(simulated_verdicts, "FIXED_SUITES", 500):
+        few, many = fixed_rounds(gaussian, 0.8), fixed_rounds(gaussian, 0.95)
+        assert 10 < few < many < 30
+        assert fixed_rounds(stalling, 0.9) > many
+
+
+def test_a_missed_figure_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    missed = Figure("wrong", float(np.float64(2)), "%", at_most=1)
+    with patch.object(verdicts, "simulated_figures", lambda: [missed]):
+        assert verdicts.main() == 1
+    assert "MISSED" in capsys.readouterr().out

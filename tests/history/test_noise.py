@@ -1,0 +1,193 @@
+"""What is known of a step's noise: Smyth's moments by hand, stalls, correlation, calibrations."""
+
+import math
+from statistics import fmean, variance
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import digamma as exact_digamma
+from scipy.special import polygamma
+
+from history.noise import (
+    MOST_CORRELATION,
+    MOST_PRIOR_DF,
+    STALL_DEVIATIONS,
+    UNCHECKED_DF,
+    UNCHECKED_INFLATION,
+    Noise,
+    digamma,
+    inverse_trigamma,
+    pooled_correlation,
+    pooled_noise,
+    robust_deviation,
+    trigamma,
+    without_stalls,
+)
+
+logs = st.floats(-0.1, 0.1).map(lambda value: round(value, 6))
+suites = st.lists(st.lists(logs, min_size=0, max_size=8), min_size=2, max_size=6)
+
+
+def normal_rounds(seed: int, sds: list[float], rounds: int) -> list[list[float]]:
+    rng = np.random.default_rng(seed)
+    return [list(map(float, rng.normal(0, sd, rounds))) for sd in sds]
+
+
+@given(st.floats(0.3, 1e6))
+def test_gamma_functions(x: float) -> None:
+    assert digamma(x) == pytest.approx(exact_digamma(x), rel=1e-8, abs=1e-9)
+    assert trigamma(x) == pytest.approx(polygamma(1, x), rel=1e-8)
+    assert inverse_trigamma(trigamma(x)) == pytest.approx(x, rel=1e-6)
+
+
+def test_ends_of_the_gamma_functions() -> None:
+    assert inverse_trigamma(0.0) == math.inf
+    assert trigamma(math.inf) == 0.0
+
+
+def test_smyth_by_hand() -> None:
+    """Three other steps of three rounds, so d = 2: digamma(1) - log(1) = -0.5772157, trigamma(1) = pi^2/6.
+
+    Variances 1, e^4 and e^8 (in 1e-4) have e = log s^2 + 0.5772157 with mean 4 + 0.5772157 and variance 16.
+    """
+    spreads = [1.0, math.exp(2), math.exp(4)]
+    others = [[0.01 * s * each for each in (-1.0, 0.0, 1.0)] for s in spreads]
+    prior = pooled_noise([[0.0, 0.1], *others])[0]
+    assert prior is not None
+    sampling = math.pi**2 / 6
+    scatter = 16 - sampling
+    uncertainty = scatter + (scatter + sampling) / 3
+    assert trigamma(prior.df / 2) == pytest.approx(uncertainty, rel=1e-6)
+    location = math.log(1e-4) + 4 + 0.57721566
+    half = prior.df / 2
+    assert math.log(prior.sd**2) == pytest.approx(location + digamma(half) - math.log(half), abs=1e-6)
+
+
+def test_equal_steps_are_pooled_to_the_truth() -> None:
+    """Nine others of 10 rounds: the deviation is known to a few percent, with many degrees of freedom."""
+    priors = [pooled_noise(normal_rounds(seed, [0.02] * 10, 10))[0] for seed in range(200)]
+    assert fmean(prior.sd for prior in priors if prior) == pytest.approx(0.02, rel=0.03)
+    assert fmean(prior.df for prior in priors if prior) > MOST_PRIOR_DF / 2
+
+
+def test_unlike_steps_are_worth_few_degrees_of_freedom() -> None:
+    unlike = [0.005, 0.01, 0.02, 0.04, 0.08] * 2
+    prior = pooled_noise(normal_rounds(1, unlike, 20))[0]
+    assert prior is not None
+    assert prior.df < 6
+
+
+@given(suites)
+def test_a_prior_uses_nothing_of_its_own_step_but_the_correlation(rounds: list[list[float]]) -> None:
+    """With one round a step tells nothing; the others' priors are then what the first one's is."""
+    changed = [[each * 3 + 0.01 for each in rounds[0]], *rounds[1:]]
+    one, other = pooled_noise(rounds)[0], pooled_noise(changed)[0]
+    assert (one is None) == (other is None)
+    if one is not None and other is not None and _has_no_outliers(rounds) and _has_no_outliers(changed):
+        assert one.sd == pytest.approx(other.sd)
+        assert one.df == pytest.approx(other.df)
+
+
+def _has_no_outliers(rounds: list[list[float]]) -> bool:
+    return all(without_stalls(each, 0.0) == each for each in rounds if each)
+
+
+@given(suites, st.randoms(use_true_random=False))
+def test_order_of_steps_is_irrelevant(rounds: list[list[float]], random: object) -> None:
+    order = list(range(len(rounds)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    straight, shuffled = pooled_noise(rounds), pooled_noise([rounds[i] for i in order])
+    for place, i in enumerate(order):
+        one, other = straight[i], shuffled[place]
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert one.sd == pytest.approx(other.sd)
+            assert one.df == pytest.approx(other.df)
+
+
+def test_calibration_says_how_steps_differ_and_the_session_how_noisy_today_is() -> None:
+    sds = [0.005, 0.01, 0.02, 0.04, 0.08] * 2
+    calibrated = [Noise(sd, 30) for sd in sds]
+    priors = pooled_noise(normal_rounds(2, [2 * sd for sd in sds], 30), calibrated)
+    for prior, sd in zip(priors, sds, strict=True):
+        assert prior is not None
+        assert prior.sd == pytest.approx(2 * sd, rel=0.1)
+        assert prior.df > 15
+
+
+def test_a_calibration_alone_is_not_trusted() -> None:
+    wobbling = [0.1, 0.3, 0.1, 0.3]
+    assert pooled_correlation([wobbling]) == 0
+    (prior,) = pooled_noise([wobbling], [Noise(0.01, 30, 0.1)])
+    assert prior == Noise(0.01 * UNCHECKED_INFLATION, UNCHECKED_DF, 0.1)
+    assert pooled_noise([wobbling], [Noise(0.01, 2)])[0] == Noise(0.01 * UNCHECKED_INFLATION, 2)
+
+
+def test_nothing_known_is_none() -> None:
+    assert pooled_noise([]) == ()
+    assert pooled_noise([[0.1, 0.2, 0.3]]) == (None,)
+    assert pooled_noise([[0.1, 0.2], [0.0, 0.0], [0.1]])[0] is None
+    with pytest.raises(ValueError, match="2 steps, but 1"):
+        pooled_noise([[], []], [None])
+    for sd, df, correlation in ((0.0, 1.0, 0.0), (1.0, math.inf, 0.0), (1.0, 1.0, 1.0)):
+        with pytest.raises(ValueError, match="no such noise"):
+            Noise(sd, df, correlation)
+
+
+def test_a_stalled_round_is_set_aside_but_a_habit_is_not() -> None:
+    usual = [0.01, -0.01, 0.02, -0.02, 0.0, 0.01, -0.01]
+    assert without_stalls([*usual, -0.5], 0.02) == usual
+    assert without_stalls([0.01, -0.4, 0.0], 0.02) == [0.01, 0.0]
+    often = [*usual[:3], -0.5, -0.4, -0.3]
+    assert without_stalls(often, 0.02) == often
+    edge = 0.02 * STALL_DEVIATIONS
+    assert without_stalls([0.0] * 7 + [edge, 0.01], 0.02) == [0.0] * 7 + [edge, 0.01]
+    assert without_stalls([0.0] * 7 + [edge * 1.001, 0.01], 0.02) == [0.0] * 7 + [0.01]
+
+
+def test_stalls_do_not_move_the_prior() -> None:
+    rounds = normal_rounds(3, [0.02] * 10, 8)
+    stalled = [list(each) for each in rounds]
+    stalled[1][2] = stalled[4][5] = -0.6
+    before, after = pooled_noise(rounds)[0], pooled_noise(stalled)[0]
+    assert before is not None
+    assert after is not None
+    assert after.sd == pytest.approx(before.sd, rel=0.1)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 8, 12])
+def test_robust_deviation_is_unbiased(n: int) -> None:
+    """Croux & Rousseeuw's factors hold to about 1 %."""
+    samples = np.random.default_rng(n).normal(size=(20_000, n))
+    assert fmean(robust_deviation(list(row)) for row in samples) == pytest.approx(1, abs=0.02)
+
+
+def _correlated(seed: int, correlation: float, steps: int, rounds: int) -> list[list[float]]:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(steps, rounds))
+    for i in range(1, rounds):
+        values[:, i] = correlation * values[:, i - 1] + math.sqrt(1 - correlation**2) * values[:, i]
+    return [list(map(float, row)) for row in values]
+
+
+@pytest.mark.parametrize(("rounds", "least"), [(3, 0.14), (6, 0.19), (12, 0.23)])
+def test_correlation_is_found(rounds: int, least: float) -> None:
+    """Of 0.3 the more, the more rounds there are; of independent rounds none, but for 2,000 steps' error."""
+    assert least < pooled_correlation(_correlated(5, 0.3, 2000, rounds)) < 0.3
+    assert pooled_correlation(_correlated(5, 0.0, 2000, rounds)) < 0.06
+
+
+def test_correlation_has_bounds() -> None:
+    assert pooled_correlation([[0.0, 1.0] * 5] * 5) == 0
+    assert pooled_correlation([[float(i) for i in range(10)]] * 5) <= MOST_CORRELATION
+    assert pooled_correlation([[1.0, 1.0, 1.0], [1.0], []]) == 0
+
+
+@pytest.mark.parametrize("n", [3, 8, 20])
+def test_inflation_is_the_ratio_of_true_to_apparent_variance(n: int) -> None:
+    samples = np.array(_correlated(6, 0.4, 60_000, n))
+    apparent = float(np.mean([variance(row) for row in samples[:20_000]])) / n
+    assert Noise(1, 1, 0.4).inflation(n) == pytest.approx(samples.mean(axis=1).var() / apparent, rel=0.03)
+    assert Noise(1, 1).inflation(n) == 1

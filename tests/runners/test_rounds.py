@@ -1,0 +1,397 @@
+"""What a session does, in which order, and what when something breaks: with servers that only remember."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.build import Build
+from build.progress import Silent
+from build.version import Engine, parse_version
+from history.records import DroppedRound, RunRecord, RunStatus
+from history.sequential import Design
+from runners.deciding import Deciding
+from runners.request import Request
+from runners.rounds import MOST_DISTURBED, MOST_FAILURES, Rounds
+from suites.definition import Mode, Step, load_suite
+from suites.disturbance import Limits
+from suites.generators.load import Load, LoadError, Observer, Share
+from suites.server import Address, ServerError
+from suites.sizing import Machine, Sizes, sizes
+
+SUITE = load_suite("write-heavy")
+STEPS = SUITE.select(("update-index", "delete"))
+LARGE = Machine(2, 24 * 1024**3)
+
+
+def a_build(release: str) -> Build:
+    return Build(parse_version(f"postgres@{release}"), release, f"key {release}", Path("/nowhere"), {})
+
+
+OLD, NEW, OLDEST = a_build("17.11"), a_build("18.6"), a_build("15.18")
+
+
+class Journal:
+    """Remembers what servers, generator and store were asked to do, in order; and what is to go wrong."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.records: list[RunRecord] = []
+        self.dropped: list[DroppedRound] = []
+        self.shares: list[Share] = []
+        self.dies_in: dict[str, int] = {}
+        """`release step` to how often the server dies in it."""
+        self.never_starts_again: set[str] = set()
+        self.unloadable: set[str] = set()
+        self.speed: dict[str, float] = {}
+        """Release to its throughput, of 1000; alternates by 1 % from round to round."""
+        self.disturbed = 0
+        """How many rounds from now on are disturbed."""
+
+    def record_run(self, session: int, record: RunRecord) -> int:
+        self.records.append(record)
+        self.lines.append(f"record {record.build.release} {record.step} {record.status}")
+        return len(self.records)
+
+    def record_dropped(self, session: int, dropped: DroppedRound) -> None:
+        self.dropped.append(dropped)
+
+    def rounds_of(self, release: str, step: str) -> list[tuple[int, RunStatus]]:
+        return [
+            (each.repetition, each.status)
+            for each in self.records
+            if (each.build.release, each.step) == (release, step)
+        ]
+
+
+class FakeServer:
+    def __init__(self, build: Build, journal: Journal) -> None:
+        self.build, self.journal = build, journal
+        self.address = Address(Engine.POSTGRES, Path("/nowhere/.s.PGSQL.5432"), "tidemark", build.release)
+        self.pid, self.cores, self.starts, self.dead = 1, 1, 0, False
+
+    def _say(self, what: str) -> None:
+        self.journal.lines.append(f"{what} {self.build.release}")
+
+    def create(self) -> None:
+        self._say("create")
+
+    def start(self) -> None:
+        self.starts += 1
+        if self.starts > 1 and self.build.release in self.journal.never_starts_again:
+            raise ServerError("it does not start")
+        self.dead = False
+        self._say("start")
+
+    def stop(self) -> None:
+        self._say("stop")
+
+    def keep(self) -> None:
+        self._say("keep")
+
+    def restore(self) -> None:
+        self._say("restore")
+
+    def abandon(self) -> None:
+        self._say("abandon")
+
+    def destroy(self) -> None:
+        self._say("destroy")
+
+    def death(self) -> str | None:
+        return "killed by SIGKILL" if self.dead else None
+
+    def settings(self) -> Mapping[str, str]:
+        return {"shared_buffers": "1GB"}
+
+    def counters(self) -> Mapping[str, float]:
+        return {"wal_bytes": 0.0}
+
+    def reset(self) -> Mapping[str, float]:
+        self._say("reset")
+        return {"reset_seconds": 0.1}
+
+
+class FakeGenerator:
+    def __init__(self, journal: Journal, servers: Mapping[str, FakeServer]) -> None:
+        self.journal, self.servers = journal, servers
+
+    def version(self) -> str:
+        return "fake 1.0"
+
+    def load(self, address: Address) -> None:
+        if address.database in self.journal.unloadable:
+            raise LoadError("no data")
+        self.journal.lines.append(f"load {address.database}")
+
+    def alternate(
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
+    ) -> list[Load]:
+        journal = self.journal
+        names = [address.database for address in addresses]
+        journal.lines.append(f"run {' '.join(names)} {step.name}")
+        journal.shares.append(share)
+        for place, name in enumerate(names):
+            if journal.dies_in.get(f"{name} {step.name}", 0):
+                journal.dies_in[f"{name} {step.name}"] -= 1
+                self.servers[name].dead = True
+                raise LoadError("connection lost", place=place)
+        wobble = 1.01 if share.round % 2 else 1.0
+        return [
+            Load(3000, 3000 * journal.speed.get(name, 1.0) * wobble, 3.0, 0, (1000.0,), {"mean": 1.0}, 1, 3.0)
+            for name in names
+        ]
+
+    def run(self, *arguments: object) -> Load:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def journal(monkeypatch: pytest.MonkeyPatch) -> Journal:
+    """A journal, whose `disturbed` decides what is seen of other processes."""
+    journal = Journal()
+
+    class FakeWatch:
+        def __init__(self, ours: object) -> None: ...
+
+        def begin(self) -> None: ...
+
+        def end(self) -> "FakeWatch":
+            return self
+
+        def reasons(self, limits: Limits) -> tuple[str, ...]:
+            journal.disturbed -= 1
+            return ("a neighbour",) if journal.disturbed >= 0 else ()
+
+    monkeypatch.setattr("runners.rounds.Watch", FakeWatch)
+    return journal
+
+
+def carry_out(
+    journal: Journal,
+    builds: tuple[Build, ...],
+    repetitions: int,
+    room: Sizes | None = None,
+    **options: Any,
+) -> Rounds:
+    names = tuple(each.version for each in builds)
+    request = Request(names, SUITE, "smoke", STEPS, repetitions, **options)
+    servers: dict[str, FakeServer] = {}
+
+    def serve(build: Build, folder: Path) -> FakeServer:
+        servers[build.release] = FakeServer(build, journal)
+        return servers[build.release]
+
+    room = room or sizes(SUITE, SUITE.profile("smoke"), LARGE)
+    store: Any = journal
+    design = Design(steps=2, least=3, cap=20)
+    deciding = Deciding(str(names[0]), [str(each) for each in names[1:]], design, 0.02, {})
+    generator: Any = FakeGenerator(journal, servers)
+    rounds = Rounds(request, room, serve, generator, store, 1, Silent(), deciding)
+    rounds.run(builds, Path("/nowhere"))
+    return rounds
+
+
+def loading(release: str) -> list[str]:
+    return [f"{what} {release}" for what in ("create", "start", "load", "reset", "keep")]
+
+
+def one_round(step: str) -> list[str]:
+    both = ("17.11", "18.6")
+    begin = [f"{what} {release}" for release in both for what in ("restore", "start")]
+    end = [f"{what} {release}" for what in ("reset", "abandon") for release in both]
+    return [*begin, f"run 17.11 18.6 {step}", *end, *(f"record {each} {step} finished" for each in both)]
+
+
+def test_the_order_of_everything(journal: Journal) -> None:
+    carry_out(journal, (OLD, NEW), 2)
+    rounds = [line for _ in range(2) for step in STEPS for line in one_round(step.name)]
+    assert journal.lines == [
+        *loading("17.11"),
+        *loading("18.6"),
+        *rounds,
+        "destroy 17.11",
+        "destroy 18.6",
+    ]
+    assert [record.position for record in journal.records] == list(range(1, 9))
+    assert {record.step_position for record in journal.records} == {2, 9}
+    assert all(record.configuration == {"shared_buffers": "1GB"} for record in journal.records)
+
+
+def test_another_round_draws_other_ids_and_another_order(journal: Journal) -> None:
+    carry_out(journal, (OLD, NEW), 20)
+    rounds = [share for share in journal.shares if share.transactions is None]
+    assert [share.round for share in rounds] == list(range(1, 21))
+    assert len({share.schedule.order for share in rounds}) > 5
+
+
+def test_a_step_that_uses_rows_up_is_limited(journal: Journal) -> None:
+    carry_out(journal, (OLD, NEW), 1)
+    assert [share.transactions for share in journal.shares] == [None, 49557]  # half of the rows
+
+
+def test_servers_that_do_not_fit_together_work_one_after_the_other_in_a_drawn_order(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runners.rounds.fit_together", lambda *_: False)
+    carry_out(journal, (OLD, NEW), 20)
+    runs = [line for line in journal.lines if line.startswith("run") and line.endswith("update-index")]
+    assert set(runs) == {"run 17.11 update-index", "run 18.6 update-index"}
+    first = runs[::2]
+    assert len(runs) == 40
+    assert 3 < first.count("run 18.6 update-index") < 17
+    for run in range(len(journal.lines)):
+        if journal.lines[run] == "run 18.6 delete":
+            assert journal.lines[run + 1 : run + 3] == ["reset 18.6", "abandon 18.6"]
+    assert [each.build.release for each in journal.records[:2]] == ["17.11", "18.6"]
+
+
+def test_a_server_that_dies_once_fails_one_round_only(journal: Journal) -> None:
+    journal.dies_in = {"18.6 update-index": 1}
+    rounds = carry_out(journal, (OLD, NEW), 3)
+    assert journal.rounds_of("18.6", "update-index") == [
+        (1, RunStatus.FAILED),
+        (2, RunStatus.FINISHED),
+        (3, RunStatus.FINISHED),
+    ]
+    # The other version's round is not lost, it begins again from the same data.
+    assert journal.rounds_of("17.11", "update-index") == [(each, RunStatus.FINISHED) for each in (1, 2, 3)]
+    assert "run 17.11 update-index" in journal.lines
+    (failure,) = rounds.failures
+    assert "18.6 update-index (round 1)" in failure
+    assert "died during update-index: killed by SIGKILL" in failure
+
+
+def test_a_server_that_dies_again_and_again_is_left_out_of_that_step(journal: Journal) -> None:
+    journal.dies_in = {"18.6 update-index": 99}
+    rounds = carry_out(journal, (OLD, NEW), 4)
+    assert 99 - journal.dies_in["18.6 update-index"] == MOST_FAILURES
+    assert journal.rounds_of("18.6", "update-index") == [(each, RunStatus.FAILED) for each in (1, 2, 3, 4)]
+    assert journal.rounds_of("18.6", "delete") == [(each, RunStatus.FINISHED) for each in (1, 2, 3, 4)]
+    assert journal.rounds_of("17.11", "update-index") == [(each, RunStatus.FINISHED) for each in (1, 2, 3, 4)]
+    assert len(rounds.failures) == MOST_FAILURES
+
+
+def test_a_server_that_never_starts_again_fails_its_rounds(journal: Journal) -> None:
+    journal.never_starts_again = {"18.6"}
+    carry_out(journal, (OLD, NEW), 1)
+    assert journal.rounds_of("18.6", "update-index") == [(1, RunStatus.FAILED)]
+    assert journal.rounds_of("17.11", "update-index") == [(1, RunStatus.FINISHED)]
+
+
+def test_data_that_does_not_load_fails_all_rounds_with_the_reason(journal: Journal) -> None:
+    journal.unloadable = {"18.6"}
+    rounds = carry_out(journal, (OLD, NEW), 2)
+    failed = [each for each in journal.records if each.status is RunStatus.FAILED]
+    assert [(each.build.release, each.failure) for each in failed] == [("18.6", "no data")] * 4
+    assert len(rounds.failures) == 1
+    assert journal.lines[-1] == "destroy 18.6"
+
+
+def test_a_disturbed_round_is_dropped_with_its_reason_and_run_again(journal: Journal) -> None:
+    journal.disturbed = 1
+    carry_out(journal, (OLD, NEW), 1)
+    (dropped,) = journal.dropped
+    assert (dropped.step, dropped.repetition, dropped.reason) == ("update-index", 1, "a neighbour")
+    assert dropped.measured == pytest.approx({"postgres@17.11": 1010.0, "postgres@18.6": 1010.0})
+    assert journal.lines.count("run 17.11 18.6 update-index") == 2
+    assert journal.rounds_of("18.6", "update-index") == [(1, RunStatus.FINISHED)]
+    assert not any(each.measurement and each.measurement.warnings for each in journal.records)
+
+
+def test_a_machine_that_is_always_disturbed_is_measured_with_a_warning(journal: Journal) -> None:
+    journal.disturbed = 1000
+    carry_out(journal, (OLD, NEW), 1)
+    assert len(journal.dropped) == MOST_DISTURBED * len(STEPS)
+    warnings = [each.measurement.warnings for each in journal.records if each.measurement]
+    assert warnings == [["disturbed: a neighbour"]] * 4
+
+
+def test_disturbed_rounds_can_be_kept(journal: Journal) -> None:
+    journal.disturbed = 1
+    carry_out(journal, (OLD, NEW), 1, keep_disturbed=True)
+    assert not journal.dropped
+    warnings = [each.measurement.warnings for each in journal.records if each.measurement]
+    assert warnings == [["disturbed: a neighbour"]] * 2 + [[]] * 2
+
+
+def test_decided_steps_stop_and_open_ones_go_on(journal: Journal) -> None:
+    journal.speed = {"18.6": 0.7}
+    carry_out(journal, (OLD, NEW), 3, until_decided=True)
+    # 30 % with no scatter at all is a regression at the first look.
+    assert journal.rounds_of("18.6", "update-index") == [(each, RunStatus.FINISHED) for each in (1, 2, 3)]
+
+
+def test_an_open_step_gets_rounds_up_to_the_cap(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Deciding, "open_steps", lambda self, steps: ["delete"])
+    carry_out(journal, (OLD, NEW), 3, until_decided=True)
+    assert len(journal.rounds_of("18.6", "update-index")) == 3
+    assert len(journal.rounds_of("18.6", "delete")) == SUITE.profile("smoke").most_rounds
+
+
+def test_the_budget_ends_open_steps_but_never_the_least_rounds(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Deciding, "open_steps", lambda self, steps: list(steps))
+    carry_out(journal, (OLD, NEW), 3, until_decided=True, budget_seconds=0.0)
+    assert [len(journal.rounds_of("18.6", step.name)) for step in STEPS] == [3, 3]
+
+
+def test_a_version_that_cannot_run_a_step_keeps_it_not_open(journal: Journal) -> None:
+    journal.dies_in = {"18.6 update-index": 99}
+    carry_out(journal, (OLD, NEW), 3, until_decided=True)
+    assert len(journal.rounds_of("17.11", "update-index")) == 3
+
+
+def test_long_mode_keeps_the_servers_up_and_measures_the_base_first_and_last(journal: Journal) -> None:
+    carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=4.0)
+    blocks = round(4.0 / SUITE.profile("smoke").slice_seconds / 2)
+    assert all(share.schedule.order == (0, 1, 1, 0) for share in journal.shares)
+    assert journal.rounds_of("18.6", "delete") == [
+        (each, RunStatus.FINISHED) for each in range(1, blocks + 1)
+    ]
+    assert not [line for line in journal.lines if line.startswith(("restore", "keep"))]
+    # After the loading there is one reset of each version after each step, not after each block.
+    assert journal.lines.count("reset 18.6") == 1 + len(STEPS)
+    deletes = journal.shares[blocks:]
+    assert [share.done_before for share in deletes] == [
+        place * (share.transactions or 0) for place, share in enumerate(deletes)
+    ]
+
+
+def test_a_server_that_dies_in_long_mode_is_out_of_the_session(journal: Journal) -> None:
+    journal.dies_in = {"18.6 update-index": 1}
+    carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=4.0)
+    assert {status for _, status in journal.rounds_of("18.6", "delete")} == {RunStatus.FAILED}
+    assert {status for _, status in journal.rounds_of("17.11", "delete")} == {RunStatus.FINISHED}
+
+
+@pytest.mark.parametrize(
+    "interrupted_at", ["create", "load", "keep", "restore", "run", "reset", "record", "abandon"]
+)
+def test_an_interrupt_destroys_the_servers(interrupted_at: str, journal: Journal) -> None:
+    class Interrupting(list[str]):
+        def append(self, line: str) -> None:
+            super().append(line)
+            if line.startswith(interrupted_at):
+                raise KeyboardInterrupt
+
+    journal.lines = Interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(journal, (OLD, NEW), 1)
+    assert journal.lines[-2:] == ["destroy 17.11", "destroy 18.6"]
+
+
+def test_three_versions_work_in_one_round(journal: Journal) -> None:
+    carry_out(journal, (OLDEST, OLD, NEW), 1)
+    assert "run 15.18 17.11 18.6 delete" in journal.lines
+    order = journal.shares[0].schedule.order
+    assert sorted(order) == sorted([0, 1, 2] * (len(order) // 3))
+
+
+def test_a_setting_can_be_for_one_engine() -> None:
+    chosen = {"postgres.io_method": "worker", "mysql.sync_binlog": "1", "pg_stat_statements.max": "100"}
+    request = Request((OLD.version,), SUITE, "smoke", STEPS, 1, settings=chosen)
+    assert request.settings_of(Engine.POSTGRES) == {"io_method": "worker", "pg_stat_statements.max": "100"}
+    assert request.settings_of(Engine.MYSQL) == {"sync_binlog": "1", "pg_stat_statements.max": "100"}
