@@ -258,7 +258,7 @@ def test_what_is_counted_is_what_the_servers_have_committed(pair: Pair) -> None:
 
 
 def test_waiting_is_no_latency(pair: Pair) -> None:
-    """Of four slices of half a second a server waits for two at a time: that would be seen in the mean."""
+    """Of four slices of half a second each server waits for two: that would be seen in the mean."""
     loads = pair.run("update-index", Share(Schedule(0.5, (0, 1, 1, 0)), 1))
     for load in loads:
         assert load.latency_ms["p99"] < 50
