@@ -15,8 +15,7 @@ from build.version import Engine
 from suites.costs import Meter
 from suites.definition import load_suite
 from suites.durability import Durability
-from suites.generators import sysbench
-from suites.generators.load import Load, Share
+from suites.generators.load import Load, Share, lines_of_all
 from suites.generators.sysbench import Slice, Sysbench, Transcript
 from suites.mysql.server import MysqlServer
 from suites.postgres import shared_memory
@@ -67,7 +66,7 @@ def query(server: AnyServer, statement: str) -> list[tuple[Any, ...]]:
     prefix = "" if isinstance(server, PostgresServer) else "tidemark."
     text = statement.format(*(f"{prefix}sbtest{table}" for table in range(1, TABLES + 1)))
     with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(text)  # type: ignore[arg-type]
+        cursor.execute(text)
         return list(cursor.fetchall()) if cursor.description else []
 
 
@@ -214,14 +213,13 @@ def servers(
 @pytest.fixture
 def pair(servers: list[AnyServer], monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
     made = Pair(servers, [[] for _ in servers])
-    real = sysbench.lines_of_all
 
     def noting(*arguments: Any, **options: Any) -> Iterator[tuple[int, int, str]]:
-        for place, pid, line in real(*arguments, **options):
+        for place, pid, line in lines_of_all(*arguments, **options):
             made.lines[place].append(line)
             yield place, pid, line
 
-    monkeypatch.setattr(sysbench, "lines_of_all", noting)
+    monkeypatch.setattr("suites.generators.sysbench.lines_of_all", noting)
     for server in servers:
         fresh(server)
     yield made
