@@ -4,12 +4,13 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import psutil
 import pytest
 
-from suites.generators import load
 from suites.generators.load import LoadError, blamed_on, lines_of, lines_of_all
+from suites.processes import start
 
 
 def python(code: str) -> list[str]:
@@ -125,13 +126,12 @@ def test_whoever_leaves_the_loop_leaves_nothing_behind() -> None:
 
 def test_a_program_that_is_not_there_ends_those_that_started(monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
-    real = load.start
 
-    def noting(*arguments: object, **options: object) -> object:
-        started.append(real(*arguments, **options))  # type: ignore[arg-type]
+    def noting(*arguments: Any, **options: Any) -> object:
+        started.append(start(*arguments, **options))
         return started[-1]
 
-    monkeypatch.setattr(load, "start", noting)
+    monkeypatch.setattr("suites.generators.load.start", noting)
     with pytest.raises(FileNotFoundError):
         list(lines_of_all([SLEEPER, ["/nowhere/sysbench"]], 30))
     assert len(started) == 1

@@ -81,7 +81,7 @@ class FakeGenerator:
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
         assert (step, share) == (STEP, SHARE)
-        assert [address.socket.parent.name for address in addresses] == ["17.11", "18.6"]
+        assert [address.socket.parent.name for address in addresses] == ["17.11", "18.6"][: len(observers)]
         self.calls.append("alternate")
         for observer in observers:
             observer.begin(NOBODY)
@@ -141,13 +141,13 @@ def test_each_server_has_its_own_numbers(fakes: Fakes) -> None:
 
 
 def test_the_machine_is_nobodys_while_several_work(fakes: Fakes) -> None:
-    one, _ = fakes.run()
-    assert not any(name.startswith("machine") for name in one.values)
-    fakes = Fakes()
+    one, other = fakes.run()
+    assert not any(name.startswith("machine") for name in [*one.values, *other.values])
+
+
+def test_the_machine_is_that_of_a_server_alone(fakes: Fakes) -> None:
     fakes.servers.pop()
-    fakes.generator.alternate = lambda addresses, step, share, observers: [  # type: ignore[method-assign]
-        (observers[0].begin(NOBODY), observers[0].end(NOBODY)) and LOAD
-    ]
+    fakes.generator.loads.pop()
     (alone,) = fakes.run()
     assert "machine_cpu_us_per_op" in alone.values
 

@@ -46,6 +46,8 @@ def test_the_numbers_of_a_real_report_agree_with_each_other() -> None:
     assert len(load.per_second) == 3
     assert sum(load.per_second) / 3 == pytest.approx(load.queries / load.seconds, rel=0.01)
     latency = load.latency_ms
+    assert round(latency["mean"], 2) == read.summary["avg"]
+    assert latency["mean"] != read.summary["avg"], "sysbench rounds it to a hundredth"
     assert latency.keys() == {"mean", "max", "p50", "p95", "p99", "p999"}
     assert latency["p50"] <= latency["p95"] <= latency["p99"] <= latency["p999"] <= latency["max"]
     reported = next(float(line.split()[-1]) for line in lines(CAPTURE) if "99th percentile:" in line)
