@@ -1,6 +1,7 @@
 """Sizes from the machine: bounds and directions for any machine, and the machines of the studies by name."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.definition import Profile, Suite, load_suite
-from suites.sizing import DiskSpaceError, Machine, require_disk, sizes, this_machine
+from suites.sizing import (
+    WAL_TO_DATA,
+    DiskSpaceError,
+    Machine,
+    fit_together,
+    require_disk,
+    sizes,
+    this_machine,
+)
 
 GIB = 1024**3
 SUITES = [load_suite(name) for name in ("write-heavy", "pgbench")]
@@ -30,7 +39,9 @@ def test_sizes_of_any_machine(case: tuple[Suite, Profile], machine: Machine) -> 
     assert room.data_bytes == int(rows * suite.bytes_per_row)
     assert room.disk_bytes >= room.data_bytes * suite.growth - 1
     assert room.buffer_bytes <= max(machine.memory_bytes * profile.buffer_to_memory, 128 * 1024**2)
-    assert 2 * GIB <= room.wal_limit_bytes <= 64 * GIB
+    assert GIB <= room.wal_limit_bytes <= 64 * GIB
+    assert room.wal_limit_bytes <= max(WAL_TO_DATA * room.data_bytes, GIB), "little data needs little log"
+    assert room.disk_bytes >= room.data_bytes * suite.growth + room.wal_limit_bytes - 1
 
 
 @given(cases, machines)
@@ -76,7 +87,35 @@ def test_smoke_on_a_laptop() -> None:
     assert (room.threads, room.tables, room.workers) == (1, 1, 1)
     assert room.rows_per_table == int(24 * GIB * 0.001 / 260) == 99_114
     assert room.buffer_bytes == int(24 * GIB * 0.02)
-    assert room.wal_limit_bytes == 6 * GIB
+    assert room.wal_limit_bytes == GIB
+
+
+@pytest.mark.parametrize(
+    ("usable", "bound_to"),
+    [((0,), (0,)), ((0, 1), (1,)), ((2, 5, 7), (7,)), ((0, 1, 2, 3), (3,)), ((0, 1, 2, 3, 4), None)],
+)
+def test_one_client_thread_is_bound_to_the_last_core(
+    usable: tuple[int, ...], bound_to: tuple[int, ...] | None
+) -> None:
+    suite = load_suite("write-heavy")
+    room = sizes(suite, suite.profile("short"), Machine(len(usable), 8 * GIB, usable))
+    assert room.bound_to == bound_to
+    assert (room.threads == 1) == (bound_to is not None)
+
+
+def test_nothing_is_bound_where_the_cores_are_not_known() -> None:
+    suite = load_suite("write-heavy")
+    assert sizes(suite, suite.profile("short"), Machine(2, 8 * GIB)).bound_to is None
+
+
+def test_servers_fit_together_while_memory_is_left_for_files() -> None:
+    """Two of 4 GiB and a bit take 8.5 of 10.7 GiB, which is just less than 80 %."""
+    suite = load_suite("write-heavy")
+    room = replace(sizes(suite, suite.profile("short"), Machine(2, 8 * GIB)), buffer_bytes=4 * GIB)
+    assert fit_together(2, room, Machine(2, int(10.7 * GIB)))
+    assert not fit_together(2, room, Machine(2, int(10.6 * GIB)))
+    assert fit_together(1, room, Machine(2, int(5.4 * GIB)))
+    assert not fit_together(3, room, Machine(2, int(10.7 * GIB)))
 
 
 def test_the_long_profile_on_the_machine_of_the_study() -> None:
@@ -90,7 +129,7 @@ def test_the_long_profile_on_the_machine_of_the_study() -> None:
 
 def test_this_machine_is_described() -> None:
     machine = this_machine()
-    assert machine.cores >= 1
+    assert machine.cores == len(machine.usable) >= 1
     assert machine.memory_bytes > GIB // 4
 
 
