@@ -32,6 +32,7 @@ from history.records import RunStatus, SessionStatus
 from history.sequential import Design, Noise, smallest_visible
 from history.statistics import ratio_interval, simultaneous_confidence
 from runners import cli
+from runners.commands import calibrate
 from runners.commands.run import request_of
 from runners.request import Request
 from suites.capabilities import CapabilityError, knows_setting
@@ -337,6 +338,8 @@ def test_commands_parse(words: list[str], tmp_path: Path, monkeypatch: pytest.Mo
     assert not further or arguments.command == "test", f"not understood: {further}"
     if arguments.command == "run":
         request_of(arguments)
+    elif arguments.command == "calibrate":
+        calibrate.request_of(arguments)
     elif arguments.command == "build":
         kind = arguments.what[0]
         versions = arguments.what[2:] if kind == "export" else arguments.what
@@ -345,7 +348,10 @@ def test_commands_parse(words: list[str], tmp_path: Path, monkeypatch: pytest.Mo
         assert (ROOT / "benchmarks" / arguments.name).with_suffix(".py").is_file()
 
 
-HELPS = ["./tidemark --help", "./tidemark check --help", "./tidemark run --help", "./compare.py --help"]
+HELPS = [
+    *("./tidemark --help", "./tidemark check --help", "./tidemark run --help"),
+    *("./tidemark calibrate --help", "./compare.py --help"),
+]
 
 
 @pytest.mark.parametrize("command", HELPS)
