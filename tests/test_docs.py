@@ -32,7 +32,7 @@ from history.records import RunStatus, SessionStatus
 from history.sequential import Design, Noise, smallest_visible
 from history.statistics import ratio_interval, simultaneous_confidence
 from runners import cli
-from runners.commands.run import request_of
+from runners.commands import calibrate, run
 from runners.request import Request
 from suites.capabilities import CapabilityError, knows_setting
 from suites.definition import Profile as ProfileKeys
@@ -283,9 +283,9 @@ def commands() -> list[list[str]]:
         blocks = "\n".join(block for _, block in FENCE.findall(text)).replace("\\\n", " ")
         for line in re.findall(r"^(?:[A-Z_]+=\S* )*(\./(?:tidemark|compare\.py)\b.*)", blocks, re.MULTILINE):
             lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-            lexer.whitespace_split = True
+            lexer.whitespace_split, lexer.commenters = True, ""  # postgres@18.6#mine is one word
             words = list(lexer)
-            end = next((i for i, word in enumerate(words) if set(word) <= set("&|;<>")), len(words))
+            end = next((i for i, word in enumerate(words) if set(word) <= set("&|;<>#")), len(words))
             found.append(words[:end])
     return found
 
@@ -301,17 +301,17 @@ def test_commands_parse(words: list[str], tmp_path: Path, monkeypatch: pytest.Mo
         return
     arguments, further = cli.parser().parse_known_args(rest)
     assert not further or arguments.command == "test", f"not understood: {further}"
-    if arguments.command == "run":
-        request_of(arguments)
+    requests = {"run": run.request_of, "calibrate": calibrate.request_of}
+    if arguments.command in requests:
+        requests[arguments.command](arguments)
     elif arguments.command == "build":
-        kind = arguments.what[0]
-        versions = arguments.what[2:] if kind == "export" else arguments.what
-        assert kind == "import" or all(map(parse_version, versions))
+        kind, *others = arguments.what
+        assert kind == "import" or all(map(parse_version, others[1:] if kind == "export" else arguments.what))
     elif arguments.command == "bench":
         assert (ROOT / "benchmarks" / arguments.name).with_suffix(".py").is_file()
 
 
-HELPS = ["./tidemark --help", "./tidemark check --help", "./tidemark run --help", "./compare.py --help"]
+HELPS = ["./compare.py --help", *(f"./tidemark {it}--help" for it in ("", "check ", "run ", "calibrate "))]
 
 
 @pytest.mark.parametrize("command", HELPS)

@@ -21,6 +21,7 @@ class RequestError(TidemarkError):
 def main(arguments: argparse.Namespace) -> int:
     """Carry out a session; 0 when everything asked for was measured, else 2."""
     request = request_of(arguments)
+    _require_patches(request)
     home = locate()
     history = history_of(arguments.history, home)
     with open_store(history) as store, progress() as shown:
@@ -71,6 +72,13 @@ def request_of(arguments: argparse.Namespace) -> Request:
         settings=settings,
         seconds=arguments.seconds,
     )
+
+
+def _require_patches(request: Request) -> None:
+    """Before anything is compiled. Raises RequestError."""
+    for file in (file for files in request.patches.values() for file in files):
+        if not file.is_file():
+            raise RequestError(f"there is no file {file}", where="--patch")
 
 
 def _named(text: str, option: str) -> tuple[str, str]:

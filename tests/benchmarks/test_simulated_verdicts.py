@@ -36,7 +36,10 @@ def test_fixed_design_needs_more_rounds_to_be_right_more_often() -> None:
         assert fixed_rounds(stalling, 0.9) > many
 
 
-def test_a_missed_figure_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missed_figure_is_exit_code_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_BENCH_PARTS", "simulated")
     missed = Figure("wrong", float(np.float64(2)), "%", at_most=1)
     with patch.object(verdicts, "simulated_figures", lambda: [missed]):
         assert verdicts.main() == 1

@@ -33,6 +33,23 @@ def test_a_git_ref_survives_writing_and_reading(engine: Engine, words: list[str]
     assert version.git_ref == ref
 
 
+@given(ENGINES, NUMBERS, st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}", fullmatch=True))
+def test_a_variant_survives_writing_and_reading(engine: Engine, numbers: list[int], variant: str) -> None:
+    release = ".".join(map(str, numbers))
+    version = parse_version(f"{engine}@{release}#{variant}")
+    assert version == Version(engine, release, variant)
+    assert parse_version(str(version)) == version
+    assert version.plain == parse_version(f"{engine}@{release}")
+    assert version.plain.plain == version.plain
+    assert (version.git_ref, version.is_release) == (version.plain.git_ref, True)
+
+
+@pytest.mark.parametrize("variant", ["", "-x", "a b", "a#b", "a/b", "../x", "$(touch x)", "ä", "a\n", "_"])
+def test_a_nasty_variant_is_refused(variant: str) -> None:
+    with pytest.raises(VersionError, match="names no variant"):
+        parse_version(f"postgres@18.6#{variant}")
+
+
 @given(st.text() | st.builds("{}@{}".format, ENGINES, st.text(string.printable)))
 def test_whatever_is_typed_is_a_version_or_refused(text: str) -> None:
     with suppress(VersionError):

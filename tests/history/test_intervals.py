@@ -132,7 +132,7 @@ def test_what_a_step_can_show_is_by_its_rounds_or_by_the_most() -> None:
     quiet = Noise(0.01, 20)
     fixed = Intervals([ONE], 0.98, FIXED).smallest_visible(ONE, QPS, 0.02, quiet)
     most = Intervals([ONE], 0.98, UNTIL_DECIDED).smallest_visible(ONE, QPS, 0.02, quiet)
-    assert fixed == pytest.approx(0.0999, abs=1e-4)
+    assert fixed == pytest.approx(0.0241, abs=1e-4)
     assert most == pytest.approx(0.0218, abs=1e-4)
 
 

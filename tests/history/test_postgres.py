@@ -10,7 +10,7 @@ from sqlalchemy import create_engine
 import compare as program
 from build.build import Build
 from history.database import HistoryError, RecordError
-from history.records import SessionStatus
+from history.records import DroppedRound, SessionStatus, StepNoise
 from history.store import Store, open_store
 from suites.durability import Durability
 from suites.postgres.server import NAME, PORT, PostgresServer
@@ -57,6 +57,26 @@ def test_recorded_and_compared(store: Store, url: str, capsys: pytest.CaptureFix
     with store._database.reading() as connection:
         ratios = connection.exec_driver_sql("SELECT relative_qps FROM relative_qps").scalars().all()
     assert sorted(ratios) == pytest.approx([0.9] * 3 + [1 / 0.9] * 3)
+
+
+def test_dropped_rounds_and_calibrations(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    calibration = store.start_session(session_start("calibration"))
+    store.record_noise(calibration, [StepNoise("insert", "qps", 0.01, 9.0, 10)])
+    store.finish_session(calibration, SessionStatus.FINISHED)
+    rates = {"insert": {OLD: [1000.0, 1010.0, 990.0], NEW: [1001.0, 1011.0, 991.0]}}
+    session = record_steps(store, session_start(), rates)
+    dropped = [DroppedRound("insert", number, "the host withheld 5%", {OLD: 1.5}) for number in (2, 2, 1)]
+    for each in dropped:
+        store.record_dropped(session, each)
+    assert store.dropped(session) == tuple(dropped)
+    (noise,) = store.noise(session_start("tomorrow"), "qps").values()
+    assert (noise.step, noise.sd, noise.rounds, noise.session) == ("insert", 0.01, 10, "calibration")
+    with pytest.raises(RecordError):
+        store.record_noise(calibration, [StepNoise("insert", "qps", 0.02, 9.0, 10)])
+    program.main([OLD, NEW, "--history", url])
+    said = capsys.readouterr().out
+    assert "sees" in said
+    assert "3 rounds were disturbed and measured again" in said
 
 
 def test_a_record_that_fails_leaves_nothing(store: Store) -> None:
