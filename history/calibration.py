@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from statistics import stdev
 
 from sqlalchemy import Connection, insert, select
 
 from history.pairing import pair_steps
-from history.records import Run, StepNoise
+from history.records import CalibratedNoise, Run, SessionStart, StepNoise
 from history.schema import calibrations, machines, sessions
 from history.statistics import MINIMUM_REPETITIONS
+from history.times import from_text, to_text
 from suites.measurement import METRICS
 
 
@@ -21,24 +23,36 @@ def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNo
 
 
 def latest_noise(
-    connection: Connection, fingerprint: str, suite: str, profile: str, metric: str
-) -> Mapping[str, StepNoise]:
-    """The noise of each step by the latest calibration of this machine, suite and profile that has it."""
+    connection: Connection, session: SessionStart, metric: str, until: datetime | None
+) -> Mapping[str, CalibratedNoise]:
+    """The noise of each step by the latest calibration of the machine, suite and profile of `session`.
+
+    A session is never its own calibration. `until` leaves out calibrations that began later.
+    """
     query = (
-        select(calibrations)
+        select(calibrations, sessions.c.uid, sessions.c.started_at)
         .join_from(calibrations, sessions, calibrations.c.session_id == sessions.c.id)
         .join(machines, sessions.c.machine_id == machines.c.id)
         .where(
-            machines.c.fingerprint == fingerprint,
-            sessions.c.suite == suite,
-            sessions.c.profile == profile,
+            machines.c.fingerprint == session.machine.fingerprint,
+            sessions.c.suite == session.suite,
+            sessions.c.profile == session.profile,
+            sessions.c.uid != session.uid,
             calibrations.c.metric == metric,
         )
         .order_by(sessions.c.started_at, sessions.c.id)
     )
+    if until is not None:
+        query = query.where(sessions.c.started_at <= to_text(until))
     return {
-        row["step"]: StepNoise(
-            row["step"], row["metric"], row["sd"], row["degrees_of_freedom"], row["rounds"]
+        row["step"]: CalibratedNoise(
+            row["step"],
+            row["metric"],
+            row["sd"],
+            row["degrees_of_freedom"],
+            row["rounds"],
+            session=row["uid"],
+            started_at=from_text(row["started_at"]),
         )
         for row in connection.execute(query).mappings()
     }
@@ -47,7 +61,8 @@ def latest_noise(
 def noise_of(runs: Sequence[Run], base: str, twin: str) -> list[StepNoise]:
     """The noise of every step and metric that has a ratio, from the rounds of two identical builds.
 
-    The sample standard deviation of the log ratios around their own mean; at least three rounds.
+    The sample standard deviation of the log ratios around their own mean. Left out is what has fewer than
+    MINIMUM_REPETITIONS rounds, and what is the same in all of them: a constant says nothing of later rounds.
     """
     found = []
     for step in pair_steps(runs, base, twin):

@@ -6,12 +6,13 @@ from functools import partial
 
 from build.errors import TidemarkError
 from build.version import Version
+from history.doubts import doubts
 from history.explaining import BESIDE, Variation, explained_by, variation
 from history.intervals import Intervals, looks_of
 from history.judging import Gap, Judgement, Ratio, Verdict, judge_step, ratio
 from history.pairing import Failure, StepPairs, pair_steps
-from history.records import Run, Session, SessionStatus
-from history.sequential import Noise
+from history.records import CalibratedNoise, DroppedRound, Session, SessionStatus
+from history.sequential import FAMILY_CONFIDENCE, Noise
 from history.statistics import geometric_mean
 from history.store import Store
 from suites.measurement import METRICS, Metric
@@ -19,8 +20,8 @@ from suites.measurement import METRICS, Metric
 THRESHOLD = 2.0
 """Percent: changes of this size or less are not worth a person's time."""
 
-CONFIDENCE = 95.0
-"""Percent, for all steps of a contender together."""
+CONFIDENCE = 100 * FAMILY_CONFIDENCE
+"""Percent, for all steps of a contender together, and all looks."""
 
 
 class ComparisonError(TidemarkError):
@@ -51,6 +52,14 @@ class StepComparison:
     judgement: Judgement
     beside: tuple[Ratio, ...]
     """Of history.explaining.BESIDE those that are not the judged one."""
+
+    smallest_visible: float | None = None
+    """The smallest worsening of the judged metric, as a fraction, that the step's rounds are likely to flag.
+
+    By the latest calibration of the machine; None where there is none."""
+
+    base_drift: float | None = None
+    """QPS of the base in the last paired round over that in the first; None below two rounds."""
 
     @property
     def metrics(self) -> tuple[Ratio, ...]:
@@ -86,6 +95,15 @@ class ContenderComparison:
     warnings: tuple[str, ...]
     """What a person should know before believing the verdicts."""
 
+    looks: tuple[int, int] | None = None
+    """Rounds at the first and the last look at the verdicts; None when the number of rounds was fixed."""
+
+    dropped: tuple[DroppedRound, ...] = ()
+    """Rounds of these steps that were disturbed and measured again."""
+
+    calibrations: tuple[CalibratedNoise, ...] = ()
+    """What the smallest visible worsenings rest on: one for each of these steps that was calibrated."""
+
     @property
     def judged_steps(self) -> int:
         """Steps with an interval: those that share the confidence."""
@@ -93,7 +111,7 @@ class ContenderComparison:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every planned repetition of every step finished in both versions and could be judged."""
+        """Whether every planned round of every step finished in both versions and could be judged."""
         return (
             self.session.status is SessionStatus.FINISHED
             and bool(self.steps)
@@ -170,24 +188,30 @@ def _compare_one(
     runs = store.runs(session.id, (base, contender))
     paired = pair_steps(runs, str(base), str(contender))
     chosen = _chosen(paired, options.steps, session)
-    steps = _judge_all(chosen, options, _intervals(store, session, paired, chosen, options))
-    failures = tuple(failure for step in chosen for failure in step.failures)
-    warnings = (
-        *_session_warnings(session),
-        *_engine_warnings(base, contender, session),
-        *_build_warnings(runs),
-        *(
-            f"{run.version}, {run.step}, repetition {run.repetition}: {text}"
-            for run in runs
-            for text in run.warnings
+    names = {step.step for step in chosen}
+    known = {step: noise for step, noise in store.noise(session, options.metric).items() if step in names}
+    intervals = _intervals(store, session, paired, chosen, options)
+    steps = _judge_all(chosen, options, intervals, known)
+    return ContenderComparison(
+        contender,
+        session,
+        steps,
+        failures=tuple(failure for step in chosen for failure in step.failures),
+        warnings=(
+            *doubts(session, base, contender, [run for run in runs if run.step in names]),
+            *(text for step in steps for text in _step_warnings(step, session)),
         ),
-        *(text for step in steps for text in _step_warnings(step, session)),
+        looks=intervals.looks,
+        dropped=tuple(each for each in store.dropped(session.id) if each.step in names),
+        calibrations=tuple(known.values()),
     )
-    return ContenderComparison(contender, session, steps, failures, warnings)
 
 
 def _judge_all(
-    chosen: Sequence[StepPairs], options: CompareOptions, intervals: Intervals
+    chosen: Sequence[StepPairs],
+    options: CompareOptions,
+    intervals: Intervals,
+    known: Mapping[str, CalibratedNoise],
 ) -> tuple[StepComparison, ...]:
     metric = METRICS[options.metric]
     threshold = options.threshold_percent / 100
@@ -198,6 +222,8 @@ def _judge_all(
             ratio(step, metric.name, threshold, intervals),
             judge_step(step, metric, threshold, intervals),
             tuple(ratio(step, name, threshold, intervals) for name in beside),
+            intervals.smallest_visible(step, metric, threshold, _noise(known.get(step.step))),
+            _base_drift(step),
         )
         for step in chosen
     )
@@ -210,15 +236,27 @@ def _intervals(
     chosen: Sequence[StepPairs],
     options: CompareOptions,
 ) -> Intervals:
-    """Steps that were not chosen still share the error of a session that stopped by its verdicts."""
+    """Steps that were not chosen still share the error of a session that stopped by its verdicts.
+
+    What decided then decides now: a calibration that came later changes no verdict.
+    """
     looks = looks_of(session)
 
     def calibrated(metric: str) -> Mapping[str, Noise]:
-        noise = store.noise(session, metric)
-        return {step: Noise(each.sd, each.degrees_of_freedom) for step, each in noise.items()}
+        found = store.noise(session, metric, until=session.started_at)
+        return {step: noise for step, each in found.items() if (noise := _noise(each))}
 
     steps = chosen if looks is None else paired
     return Intervals(steps, options.confidence_percent / 100, looks, calibrated)
+
+
+def _noise(known: CalibratedNoise | None) -> Noise | None:
+    return Noise(known.sd, known.degrees_of_freedom) if known else None
+
+
+def _base_drift(step: StepPairs) -> float | None:
+    rates, _ = step.values("qps")
+    return rates[-1] / rates[0] if len(rates) > 1 and rates[0] > 0 else None
 
 
 def _chosen(paired: Sequence[StepPairs], steps: Sequence[str], session: Session) -> Sequence[StepPairs]:
@@ -231,44 +269,10 @@ def _chosen(paired: Sequence[StepPairs], steps: Sequence[str], session: Session)
     return [each for each in paired if not steps or each.step in steps]
 
 
-def _session_warnings(session: Session) -> list[str]:
-    warnings = []
-    if session.status is not SessionStatus.FINISHED:
-        warnings.append(
-            f"session {session.uid} is {session.status}, not finished: steps and repetitions may be missing"
-        )
-    changed = session.options.get("machine_changed")
-    if isinstance(changed, list) and changed:
-        said = "; ".join(map(str, changed))
-        warnings.append(f"the machine has changed since its last session: {said}; do not join older sessions")
-    return warnings
-
-
-def _engine_warnings(base: Version, contender: Version, session: Session) -> list[str]:
-    if base.engine is contender.engine:
-        return []
-    return [
-        f"{base.engine} and {contender.engine} are different engines: configuration and durability "
-        f"({session.durability}) are part of the comparison"
-    ]
-
-
-def _build_warnings(runs: Sequence[Run]) -> list[str]:
-    keys: dict[str, set[str]] = {}
-    for run in runs:
-        keys.setdefault(run.version, set()).add(run.build_key)
-    changed = [
-        f"{version} was more than one build within the session" for version in keys if len(keys[version]) > 1
-    ]
-    if len(keys) > 1 and len(set.union(*keys.values())) == 1:
-        return [*changed, "base and contender are the same build: every difference is noise"]
-    return changed
-
-
 def _step_warnings(step: StepComparison, session: Session) -> list[str]:
     pairs = step.judgement.pairs
     if step.judgement.verdict and pairs < session.repetitions:
-        return [f"{step.step}: judged from {pairs} of {session.repetitions} repetitions"]
+        return [f"{step.step}: judged from {pairs} of {session.repetitions} rounds"]
     return []
 
 

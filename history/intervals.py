@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from history.pairing import StepPairs
 from history.records import Session
-from history.sequential import Design, Noise, pooled_noise, sequential_interval
+from history.sequential import Design, Noise, pooled_noise, sequential_interval, smallest_visible
 from history.statistics import MINIMUM_REPETITIONS, Interval
+from suites.measurement import Better, Metric
 
 Calibrated = Callable[[str], Mapping[str, Noise]]
 """The noise of each step by the machine's calibration, for a metric."""
@@ -29,10 +30,15 @@ class Intervals:
     calibrated: Calibrated = field(default=lambda metric: {})
     _priors: dict[str, Mapping[str, Noise | None]] = field(default_factory=dict)
 
+    @property
+    def needed(self) -> int:
+        """Pairs below which there is no interval: the first look, or MINIMUM_REPETITIONS."""
+        return MINIMUM_REPETITIONS if self.looks is None else self.looks[0]
+
     def of(self, step: StepPairs, metric: str) -> Interval | None:
-        """The interval of a metric of a step; None below MINIMUM_REPETITIONS pairs, and without a ratio."""
+        """The interval of a metric of a step; None with fewer pairs than needed, and without a ratio."""
         logs = log_ratios(step, metric)
-        if logs is None or len(logs) < MINIMUM_REPETITIONS:
+        if logs is None or len(logs) < self.needed:
             return None
         return sequential_interval(logs, self.design(metric, len(logs)), self._prior(step.step, metric))
 
@@ -45,6 +51,20 @@ class Intervals:
             # Whoever decides when to stop counts every step of the session, judged yet or not.
             first, last, sharing = self.looks[0], max(self.looks[1], rounds), len(self.steps)
         return Design(steps=max(1, sharing), least=first, cap=last, confidence=self.confidence)
+
+    def smallest_visible(
+        self, step: StepPairs, metric: Metric, threshold: float, noise: Noise | None
+    ) -> float | None:
+        """The smallest worsening of a metric, as a fraction, that all rounds of a step are likely to flag.
+
+        All rounds are the last look's, or those that there are. `noise` is of the step on this machine;
+        without it, without a better direction and with too few pairs nothing is known.
+        """
+        rounds = len(step.values(metric.name)[0]) if self.looks is None else self.looks[1]
+        if noise is None or metric.better is Better.NEITHER or rounds < self.needed:
+            return None
+        less = smallest_visible(self.design(metric.name, rounds), noise, rounds, threshold)
+        return less if metric.better is Better.HIGHER else less / (1 - less)
 
     def _prior(self, step: str, metric: str) -> Noise | None:
         if metric not in self._priors:

@@ -1,4 +1,4 @@
-"""From the repetitions of one step to a verdict."""
+"""From the rounds of one step to a verdict."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ from suites.measurement import Better, Metric
 
 
 class Verdict(StrEnum):
-    """What the repetitions say about one step, at a threshold and a confidence."""
+    """What the rounds say about one step, at a threshold and a confidence."""
 
     REGRESSION = "regression"
     """The whole interval is on the bad side of 1 and the estimate is beyond the threshold."""
@@ -23,7 +23,7 @@ class Verdict(StrEnum):
     """The whole interval is within the threshold around 1: not merely no difference found."""
 
     INCONCLUSIVE = "inconclusive"
-    """The interval allows more than one of the above: more repetitions are needed."""
+    """The interval allows more than one of the above: more rounds are needed."""
 
 
 class Change(StrEnum):
@@ -47,7 +47,7 @@ class Gap(StrEnum):
     """Why a step has no verdict."""
 
     TOO_FEW = "too few"
-    """Fewer than MINIMUM_REPETITIONS paired repetitions."""
+    """Fewer paired rounds than an interval needs."""
 
     FAILED = "failed"
     """No pair at all, and at least one run failed or was interrupted."""
@@ -64,7 +64,7 @@ class Gap(StrEnum):
 
 @dataclass(frozen=True)
 class Ratio:
-    """One metric of one step in base and contender, over the same paired repetitions."""
+    """One metric of one step in base and contender, over the same paired rounds."""
 
     metric: str
     base: float | None
@@ -78,7 +78,7 @@ class Ratio:
     interval: Interval | None
     change: Change
     pairs: int
-    """Paired repetitions that have the metric."""
+    """Paired rounds that have the metric."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Judgement:
 
     interval: Interval | None
     pairs: int
-    """Paired repetitions that have the metric."""
+    """Paired rounds that have the metric."""
 
 
 def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) -> Ratio:
@@ -119,7 +119,7 @@ def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Int
     pairs = len(step.values(metric.name)[0])
     interval = intervals.of(step, metric.name)
     if interval is None:
-        gap, reason = _why_no_interval(step, metric.name, pairs)
+        gap, reason = _why_no_interval(step, metric.name, pairs, intervals.needed)
         return Judgement(None, gap, reason, None, pairs)
     if metric.better is Better.NEITHER:
         return Judgement(None, Gap.NO_DIRECTION, f"{metric.name} has no better direction", interval, pairs)
@@ -154,15 +154,14 @@ def verdict_of(change: Change, better: Better) -> Verdict:
     return Verdict.IMPROVEMENT if change is good else Verdict.REGRESSION
 
 
-def _why_no_interval(step: StepPairs, metric: str, pairs: int) -> tuple[Gap, str]:
-    if pairs >= MINIMUM_REPETITIONS:
-        return Gap.NO_RATIO, f"{metric} is not above zero in every repetition"
+def _why_no_interval(step: StepPairs, metric: str, pairs: int, needed: int) -> tuple[Gap, str]:
+    if pairs >= needed:
+        return Gap.NO_RATIO, f"{metric} is not above zero in every round"
     if pairs:
-        more = MINIMUM_REPETITIONS - pairs
-        counted = "1 paired repetition" if pairs == 1 else f"{pairs} paired repetitions"
-        return Gap.TOO_FEW, f"{counted}: a verdict needs {MINIMUM_REPETITIONS}, run {more} more"
+        counted = "1 paired round" if pairs == 1 else f"{pairs} paired rounds"
+        return Gap.TOO_FEW, f"{counted}: a verdict needs {needed}, run {needed - pairs} more"
     if step.pairs:
         return Gap.MISSING, f"{metric} was not recorded"
     if step.failures:
-        return Gap.FAILED, "no repetition finished in both versions"
-    return Gap.MISSING, "no repetition was run with both versions"
+        return Gap.FAILED, "no round finished in both versions"
+    return Gap.MISSING, "no round was run with both versions"

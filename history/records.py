@@ -142,6 +142,17 @@ class StepNoise:
     rounds: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class CalibratedNoise(StepNoise):
+    """A step's noise as the history holds it, with the calibration that found it."""
+
+    session: str
+    """The uid of the calibration's session."""
+
+    started_at: datetime
+    """When that session began."""
+
+
 @dataclass(frozen=True)
 class Run:
     """A run as the history holds it, without its per-second samples."""

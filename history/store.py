@@ -18,6 +18,7 @@ from history.database import Database, RecordError, connect, connect_readonly, s
 from history.liveness import ProcessIdentity, is_alive, this_process
 from history.migrate import load, migrate, schema_number
 from history.records import (
+    CalibratedNoise,
     DroppedRound,
     Machine,
     Run,
@@ -152,11 +153,15 @@ class Store:
         with self._database.writing() as connection:
             calibration.insert_noise(connection, session_id, noise)
 
-    def noise(self, session: SessionStart, metric: str) -> Mapping[str, StepNoise]:
-        """The latest calibration's noise by step, on the machine, suite and profile of a session."""
-        fingerprint = session.machine.fingerprint
+    def noise(
+        self, session: SessionStart, metric: str, until: datetime | None = None
+    ) -> Mapping[str, CalibratedNoise]:
+        """The latest calibration's noise by step, on the machine, suite and profile of a session.
+
+        `until` leaves out calibrations that began later.
+        """
         with self._database.reading() as connection:
-            return calibration.latest_noise(connection, fingerprint, session.suite, session.profile, metric)
+            return calibration.latest_noise(connection, session, metric, until)
 
     def latest_session(
         self,

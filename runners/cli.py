@@ -106,10 +106,14 @@ def _run(it: argparse.ArgumentParser) -> None:
 
 def _calibrate(it: argparse.ArgumentParser) -> None:
     suite = "name of a suite, or the path of a folder with a suite.toml"
+    it.description = "Measure a version against itself, and store how much each step scatters."
+    it.epilog = "exit codes: 0 every step is known; 1 the two, which are one, were told apart; 2 trouble"
     it.add_argument("version", type=version, metavar="VERSION", help="engine@ref, measured against itself")
     it.add_argument("--suite", default="write-heavy", help=suite)
     it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
-    it.add_argument("--step", action="append", default=[], metavar="NAME", help="only this step")
+    it.add_argument(
+        "--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated"
+    )
     it.add_argument(
         "--rounds", type=_count, default=10, metavar="N", help="rounds of each step (default: 10)"
     )

@@ -15,7 +15,7 @@ from build.make import provide
 from build.progress import Progress
 from build.version import Engine, Version
 from history.comparison import CONFIDENCE, THRESHOLD
-from history.records import Machine, SessionStart, SessionStatus, StepNoise
+from history.records import CalibratedNoise, Machine, SessionStart, SessionStatus
 from history.sequential import Design, Noise
 from history.statistics import MINIMUM_REPETITIONS
 from history.store import Store
@@ -151,7 +151,7 @@ def _generator(request: Request, room: Sizes, builds: Sequence[Build]) -> Genera
     return Sysbench(request.suite, room)
 
 
-def _deciding(request: Request, builds: Sequence[Build], noise: Mapping[str, StepNoise]) -> Deciding:
+def _deciding(request: Request, builds: Sequence[Build], noise: Mapping[str, CalibratedNoise]) -> Deciding:
     names = [str(build.version) for build in builds]
     least, cap = request.least_rounds, request.most_rounds
     design = Design(

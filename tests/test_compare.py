@@ -25,6 +25,7 @@ from history.comparison import ComparisonError
 from history.explaining import BESIDE
 from history.judging import Gap
 from history.records import RunStatus, SessionStatus
+from history.statistics import ratio_interval
 from history.store import open_store
 from suites.measurement import METRICS, Measurement
 from tests.history.handmade import NIGHT, record_steps, run_record, session_start
@@ -69,7 +70,7 @@ def test_one_step_for_each_outcome(night: Path) -> None:
     }
     assert contender.judged_steps == 5
     by_name = {step.step: step.judgement for step in contender.steps}
-    assert by_name["update-zipf"].reason == "2 paired repetitions: a verdict needs 3, run 1 more"
+    assert by_name["update-zipf"].reason == "2 paired rounds: a verdict needs 3, run 1 more"
     assert [step.step for step in contender.steps if step.is_unexplained] == ["delete"]
     assert [each.repetitions for each in contender.failures] == [(2,), (1, 2, 3)]
 
@@ -145,6 +146,7 @@ def test_json_and_csv_hold_absolute_values_with_units(
 # --- exit codes
 
 CALM, SLOWER, NOISY = [1000.0, 1001.0, 999.0], [900.0, 901.0, 899.0], [1000.0, 1200.0, 850.0]
+RESTLESS = [1000.0, 1030.0, 975.0]
 Steps = dict[str, tuple[list[float], list[float]]]
 
 
@@ -154,7 +156,7 @@ Steps = dict[str, tuple[list[float], list[float]]]
         ({"insert": (CALM, CALM)}, SessionStatus.FINISHED, 0),
         ({"insert": (SLOWER, CALM)}, SessionStatus.FINISHED, 0),
         ({"insert": (CALM, SLOWER)}, SessionStatus.FINISHED, 1),
-        ({"insert": (CALM, SLOWER), "delete": (CALM, NOISY)}, SessionStatus.FINISHED, 1),
+        ({"insert": (CALM, SLOWER), "delete": (CALM, RESTLESS)}, SessionStatus.FINISHED, 1),
         ({"insert": (CALM, SLOWER), "delete": (CALM, [])}, SessionStatus.INTERRUPTED, 1),
         ({"insert": (CALM, NOISY)}, SessionStatus.FINISHED, 2),
         ({"insert": (CALM, CALM[:2])}, SessionStatus.FINISHED, 2),
@@ -181,7 +183,7 @@ def test_a_missing_repetition_is_not_clean(tmp_path: Path) -> None:
         record_steps(store, session_start(repetitions=4), {"insert": {BASE: CALM, CONTENDER: CALM}})
     comparison = compared(path)
     assert comparison.verdicts() == (UNCHANGED,)
-    assert comparison.contenders[0].warnings == ("insert: judged from 3 of 4 repetitions",)
+    assert comparison.contenders[0].warnings == ("insert: judged from 3 of 4 rounds",)
     assert exit_code(comparison) == 2
 
 
@@ -228,7 +230,7 @@ def test_repetitions_are_paired_by_number(tmp_path: Path) -> None:
     assert compared(path).verdicts() == (REGRESSION,)
 
 
-def test_intervals_widen_with_the_number_of_steps(tmp_path: Path) -> None:
+def test_steps_that_are_left_out_neither_share_the_error_nor_lend_their_noise(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     with open_store(path) as store:
         one = {BASE: CALM, CONTENDER: NOISY}
@@ -236,11 +238,15 @@ def test_intervals_widen_with_the_number_of_steps(tmp_path: Path) -> None:
     (both,) = compared(path).contenders
     (single,) = compared(path, steps=("delete",)).contenders
     assert [step.step for step in single.steps] == ["delete"]
-    wide, narrow = both.steps[1].judgement.interval, single.steps[0].judgement.interval
-    assert wide is not None
-    assert narrow is not None
-    assert wide.estimate == narrow.estimate
-    assert wide.low < narrow.low < narrow.high < wide.high
+    shared, alone = both.steps[1].judgement.interval, single.steps[0].judgement.interval
+    assert shared is not None
+    plain = ratio_interval(CALM, NOISY, 0.98)
+    assert alone is not None
+    assert plain is not None
+    assert (alone.low, alone.high) == pytest.approx((plain.low, plain.high))
+    assert shared.estimate == alone.estimate
+    # Two steps that are as noisy as each other know their noise better than one.
+    assert alone.low < shared.low < shared.high < alone.high
 
 
 def test_same_binaries_are_pointed_out(tmp_path: Path) -> None:

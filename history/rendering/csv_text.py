@@ -12,7 +12,7 @@ from suites.measurement import METRICS
 _HEADS = (
     *("session", "suite", "profile", "base", "contender", "step", "metric", "unit", "better"),
     *("base_value", "contender_value", "ratio", "low", "high", "pairs", "verdict", "gap", "reason"),
-    *("change", "explained_by", "variation"),
+    *("change", "explained_by", "variation", "smallest_visible", "base_drift"),
 )
 
 NOT_EXPLAINED = "not explained by cost"
@@ -41,9 +41,13 @@ def _rows(comparison: Comparison, contender: ContenderComparison) -> Iterator[li
             values = map(rounded, (ratio.base, ratio.contender, ratio.value))
             bounds = (rounded(interval.low), rounded(interval.high)) if interval else (None, None)
             said = (judgement.verdict, judgement.gap, judgement.reason) if judged else (None,) * 3
-            explained = (_explained(step), step.variation) if judged else (None, None)
+            explained = _of_step(step) if judged else (None,) * 4
             described = (step.step, ratio.metric, metric.unit, metric.better)
             yield [*origin, *described, *values, *bounds, ratio.pairs, *said, ratio.change, *explained]
+
+
+def _of_step(step: StepComparison) -> tuple[str | float | None, ...]:
+    return _explained(step), step.variation, rounded(step.smallest_visible), rounded(step.base_drift)
 
 
 def _explained(step: StepComparison) -> str | None:

@@ -38,6 +38,7 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
             "started_at": session.started_at.isoformat(),
             "ended_at": session.ended_at and session.ended_at.isoformat(),
             "repetitions": session.repetitions,
+            "looks": contender.looks and {"first": contender.looks[0], "last": contender.looks[1]},
             "durability": session.durability,
             "machine": session.machine.hostname,
             "cpu_model": session.machine.cpu_model,
@@ -45,6 +46,8 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
         },
         "steps": [_step(step) for step in contender.steps],
         "geometric_mean": {"ratio": rounded(next(iter(means.values()))), "steps": count},
+        "calibrations": sorted({each.session for each in contender.calibrations}),
+        "dropped_rounds": [vars(each) for each in contender.dropped],
         "failures": [vars(failure) for failure in contender.failures],
         "warnings": contender.warnings,
     }
@@ -61,6 +64,8 @@ def _step(step: StepComparison) -> dict[str, Any]:
         "interval": _interval(judgement.interval),
         "explained_by": step.explained_by,
         "variation": step.variation,
+        "smallest_visible": rounded(step.smallest_visible),
+        "base_drift": rounded(step.base_drift),
         "metrics": {each.metric: _metric(each) for each in step.metrics},
     }
 

@@ -1,37 +1,104 @@
 """The lines below a table: where the numbers come from, how they were judged, and what to doubt in them."""
 
+import math
 from collections.abc import Iterator
 
+from history import disturbed
 from history.comparison import Comparison, ContenderComparison, StepComparison
-from history.explaining import COSTS, VARIATION
+from history.explaining import COSTS, THROUGHPUT, VARIATION
 from history.judging import Change, Ratio, Verdict, verdict_of
 from history.pairing import Failure
-from history.rendering.numbers import amount, bounds
-from history.rendering.table import NAMES
-from suites.measurement import METRICS
+from history.rendering.numbers import amount, bounds, signed_percent
+from history.rendering.table import NAMES, shows_visible
+from history.sequential import VISIBLE_PROBABILITY
+from suites.measurement import METRICS, Better
 
 
 def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     """All of them, one text each."""
-    session, options, machine = contender.session, comparison.options, contender.session.machine
+    session, machine = contender.session, contender.session.machine
     gaps: dict[str, list[str]] = {}
     for step in contender.steps:
         if step.judgement.gap:
             gaps.setdefault(step.judgement.reason, []).append(step.step)
     return [
         f"Session {session.uid} ({session.status}), {session.started_at:%Y-%m-%d %H:%M} UTC: suite "
-        f"{session.suite}, profile {session.profile}, {session.repetitions} repetitions; "
+        f"{session.suite}, profile {session.profile}, {_planned(contender)}; "
         f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores.",
-        f"Intervals of {contender.judged_steps} of {len(contender.steps)} steps, which all hold together "
-        f"with {options.confidence_percent:g} % confidence, each metric for itself; "
-        f"threshold {options.threshold_percent:g} %.",
+        _intervals(comparison, contender),
+        *_visible(comparison, contender),
         f"History: {comparison.history}",
+        *_base_drift(comparison, contender),
+        *_measured_again(contender),
         *(_unexplained(step) for step in contender.steps if step.is_unexplained),
         *(text for step in contender.steps for text in _varies_more(step)),
         *(f"no verdict: {', '.join(steps)}: {reason}" for reason, steps in gaps.items()),
         *map(_failure, contender.failures),
         *(f"warning: {text}" for text in contender.warnings),
     ]
+
+
+def _planned(contender: ContenderComparison) -> str:
+    if contender.looks is None:
+        return _counted(contender.session.repetitions, "round")
+    return f"{contender.looks[0]} to {contender.looks[1]} rounds until decided"
+
+
+def _intervals(comparison: Comparison, contender: ContenderComparison) -> str:
+    """What the intervals promise: for how many steps, and at how many looks."""
+    options, looks = comparison.options, contender.looks
+    rounds = sorted({step.judgement.pairs for step in contender.steps if step.judgement.interval})
+    counted = f", of {rounds[0]} to {rounds[-1]} rounds each" if len(rounds) > 1 else ""
+    if len(rounds) == 1:
+        counted = f", of {rounds[0]} rounds each"
+    looked = "" if looks is None else f", at all looks from round {looks[0]} to {looks[1]},"
+    return (
+        f"Intervals of {contender.judged_steps} of {len(contender.steps)} steps{counted}: they all hold "
+        f"together{looked} with {options.confidence_percent:g} % confidence, each metric for itself; "
+        f"threshold {options.threshold_percent:g} %."
+    )
+
+
+def _visible(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
+    """What the column `sees` says and by which calibration, or how to come by it."""
+    session, better = contender.session, comparison.metric.better
+    if shows_visible(contender):
+        worse = "slow-down" if comparison.metric.name in THROUGHPUT else "worsening"
+        by = {each.session: f"{each.started_at:%Y-%m-%d}" for each in contender.calibrations}
+        named = ", ".join(f"{uid} ({day})" for uid, day in by.items())
+        rounds = "its rounds" if contender.looks is None else f"{contender.looks[1]} rounds"
+        yield (
+            f"sees: the smallest {worse} that a step flags in {rounds} with {VISIBLE_PROBABILITY:.0%} "
+            f"probability, as noisy as in calibration {named}.".replace("%", " %")
+        )
+    elif better is not Better.NEITHER:
+        yield (
+            "What each step can show is not known: ./tidemark calibrate "
+            f"--suite {session.suite} --profile {session.profile} {comparison.base.plain}"
+        )
+
+
+def _base_drift(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
+    """The largest, when it is beyond the threshold: pairs cancel most of it, but the night was uneven."""
+    drifts = {step.step: step.base_drift for step in contender.steps if step.base_drift}
+    if not drifts:
+        return
+    step = max(drifts, key=lambda step: abs(math.log(drifts[step])))
+    if abs(drifts[step] - 1) > comparison.options.threshold_percent / 100:
+        drift = signed_percent(drifts[step] - 1)
+        yield f"the base drifted by {drift} from the first to the last round of {step}"
+
+
+def _measured_again(contender: ContenderComparison) -> Iterator[str]:
+    if contender.dropped:
+        reasons = disturbed.by_kind(disturbed.measured_again(contender.dropped))
+        times = _counted(len(contender.dropped), "round")
+        was = "was" if len(contender.dropped) == 1 else "were"
+        yield f"{times} {was} disturbed and measured again: {'; '.join(reasons)}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _unexplained(step: StepComparison) -> str:
@@ -41,7 +108,7 @@ def _unexplained(step: StepComparison) -> str:
     other_way = [NAMES[each.metric] for each in costs if each.change in (Change.MORE, Change.LESS)]
     unknown = [_with_amounts(each) for each in costs if each.change is Change.UNKNOWN]
     said = {"the same per query": same, "moved the other way": other_way, "unknown": unknown}
-    change = f"{(step.judged.value or 1) - 1:+.0%}".replace("%", " %")
+    change = signed_percent((step.judged.value or 1) - 1)
     parts = [
         f"{step.step}, {change}",
         *(f"{what}: {', '.join(names)}" for what, names in said.items() if names),
@@ -67,6 +134,6 @@ def _varies_more(step: StepComparison) -> Iterator[str]:
 
 
 def _failure(failure: Failure) -> str:
-    repetitions = ", ".join(map(str, failure.repetitions))
+    rounds = disturbed.numbers(failure.repetitions)
     reason = " ".join(failure.reason.split())
-    return f"{failure.status}: {failure.step}, {failure.version}, repetition {repetitions}: {reason}"
+    return f"{failure.status}: {failure.step}, {failure.version}, round {rounds}: {reason}"

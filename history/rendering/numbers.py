@@ -27,6 +27,18 @@ def bounds(interval: Interval | None) -> str:
     return "very wide" if interval.high > 100 * interval.low else f"{interval.low:.2f}–{interval.high:.2f}"
 
 
+def percent(value: float | None) -> str:
+    """A fraction in four characters at most, as long as it is below one."""
+    if value is None:
+        return DASH
+    return f"{value:.1%}" if value < 0.0995 else f"{value:.0%}"
+
+
+def signed_percent(value: float) -> str:
+    """A fraction as a change: `-12 %`."""
+    return f"{value:+.0%}".replace("%", " %")
+
+
 def rounded(value: float | None) -> float | None:
     """To nine digits: more would differ between mathematical libraries."""
     return None if value is None else float(f"{value:.9g}")

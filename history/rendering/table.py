@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from history.comparison import Comparison, ContenderComparison, StepComparison
 from history.judging import Change, Ratio, Verdict, verdict_of
-from history.rendering.numbers import amount, bounds, two_decimals
+from history.rendering.numbers import amount, bounds, percent, two_decimals
 from suites.measurement import METRICS, Better
 
 MEAN_ROW = "geomean of"
@@ -39,14 +39,15 @@ NAMES = {
 """What people call the metrics of history.explaining.BESIDE."""
 
 LEGEND = (
-    "Ratios are contender/base. Per query: CPU time of the server, its context switches (cs), KiB written "
-    "(wrt), WAL or redo bytes; p99 latency; cv, how much QPS varies from second to second: less is better. "
+    "Ratios are contender (new) over base. Per query: CPU time of the server, its context switches (cs), KiB "
+    "written (wrt), WAL or redo bytes; p99 latency; cv, how much QPS varies from second to second: less is "
+    "better. "
     "+ more, - less, by the rules of a verdict; ? at a verdict: no cost explains it."
 )
 
 COSTS_HEADS = ("step", "metric", "unit", "base", "contender", "ratio", "interval", "change")
 COSTS_LEGEND = (
-    "Second table: means of the paired repetitions, geometric where there is a ratio; there is none when a "
+    "Second table: means of the paired rounds, geometric where there is a ratio; there is none when a "
     "value is zero. p1/median: 1st percentile over median of QPS from second to second, more is better."
 )
 
@@ -98,11 +99,18 @@ def title(comparison: Comparison, contender: ContenderComparison) -> str:
 def heads(contender: ContenderComparison) -> list[str]:
     """Of the table of verdicts."""
     beside = [_HEADS[each.metric] for each in _shown(contender.steps[0])]
-    return ["step", "base", "contender", "rel", "interval", *beside, "verdict"]
+    sees = ["sees"] if shows_visible(contender) else []
+    return ["step", "base", "new", "rel", "interval", *sees, *beside, "verdict"]
+
+
+def shows_visible(contender: ContenderComparison) -> bool:
+    """Whether there is a column for the smallest worsening that each step is likely to flag."""
+    return any(step.smallest_visible is not None for step in contender.steps)
 
 
 def rows(contender: ContenderComparison) -> Iterator[Row]:
     """Of the table of verdicts: one for each step, and the means."""
+    visible = shows_visible(contender)
     for step in contender.steps:
         yield [
             Cell(step.step),
@@ -110,6 +118,7 @@ def rows(contender: ContenderComparison) -> Iterator[Row]:
             Cell(amount(step.judged.contender)),
             Cell(two_decimals(step.judged.value)),
             Cell(bounds(step.judgement.interval)),
+            *([Cell(percent(step.smallest_visible))] if visible else []),
             *map(_marked, _shown(step)),
             _verdict(step),
         ]
@@ -118,7 +127,8 @@ def rows(contender: ContenderComparison) -> Iterator[Row]:
     beside = [Cell(two_decimals(means[each.metric])) for each in _shown(first)]
     empty = Cell("")
     relative = Cell(two_decimals(means[first.judged.metric]))
-    yield [Cell(f"{MEAN_ROW} {count}"), empty, empty, relative, empty, *beside, empty]
+    sees = [empty] if visible else []
+    yield [Cell(f"{MEAN_ROW} {count}"), empty, empty, relative, empty, *sees, *beside, empty]
 
 
 def costs_rows(step: StepComparison) -> Iterator[Row]:

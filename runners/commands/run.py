@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from build.errors import TidemarkError
-from build.home import locate
+from build.home import Home, locate
 from history.store import open_store
 from runners.console import progress
 from runners.request import Request
@@ -22,15 +22,21 @@ def main(arguments: argparse.Namespace) -> int:
     """Carry out a session; 0 when everything asked for was measured, else 2."""
     request = request_of(arguments)
     home = locate()
-    history: Path | str = arguments.history or home.history
-    if "://" not in str(history):
-        history = Path(history)
-        history.parent.mkdir(parents=True, exist_ok=True)
+    history = history_of(arguments.history, home)
     with open_store(history) as store, progress() as shown:
         outcome = run_session(request, home, store, shown)
     print(summary(request, outcome, arguments.history))
     print(f"history: {history}")
     return 0 if outcome.whole else 2
+
+
+def history_of(chosen: str | None, home: Home) -> Path | str:
+    """The path or URL of the history to store into; the folder of a path is made."""
+    if chosen and "://" in chosen:
+        return chosen
+    path = Path(chosen) if chosen else home.history
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def request_of(arguments: argparse.Namespace) -> Request:

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.explaining import COSTS, VARIATION, Variation, explained_by, variation
+from history.intervals import Intervals
 from history.judging import (
     Change,
     Ratio,
     Verdict,
     change_of,
-    interval_of,
     judge,
     judge_step,
     ratio,
@@ -25,6 +25,9 @@ MORE, LESS, SAME, UNKNOWN = Change.MORE, Change.LESS, Change.SAME, Change.UNKNOW
 REGRESSION, IMPROVEMENT = Verdict.REGRESSION, Verdict.IMPROVEMENT
 CPU, READ, WAL = "server_cpu_us_per_op", "server_read_kb_per_op", "wal_bytes_per_op"
 CV, P1 = VARIATION
+
+ALONE = Intervals([], 0.95, None)
+"""What a step gets that no other one lends its noise to."""
 
 changes = st.sampled_from(Change)
 
@@ -64,32 +67,33 @@ def absent(metric: str) -> Ratio:
     ],
 )
 def test_change(contender: list[float], change: Change) -> None:
-    found = ratio(step_of(CPU, [10.0] * len(contender), contender), CPU, 0.02, 0.95)
+    found = ratio(step_of(CPU, [10.0] * len(contender), contender), CPU, 0.02, ALONE)
     assert found.change is change
     assert found.pairs == len(contender)
 
 
-def test_costs_and_verdicts_have_their_intervals_from_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    step = step_of(CPU, [10.0, 10.0, 10.0], [11.0, 11.1, 10.9])
-    assert ratio(step, CPU, 0.02, 0.9).interval == interval_of(step, CPU, 0.9)
-    other = Interval(1.5, 1.4, 1.6, 3)
-    monkeypatch.setattr("history.judging.interval_of", lambda *_: other)
-    assert ratio(step, CPU, 0.02, 0.9).interval is other
-    assert judge_step(step, METRICS[CPU], 0.02, 0.9).interval is other
+def test_costs_and_verdicts_have_their_intervals_from_one_place() -> None:
+    class Elsewhere(Intervals):
+        def of(self, step: StepPairs, metric: str) -> Interval | None:
+            return Interval(1.5, 1.4, 1.6, 3)
+
+    step, elsewhere = step_of(CPU, [10.0] * 3, [11.0] * 3), Elsewhere([], 0.9, None)
+    assert ratio(step, CPU, 0.02, elsewhere).interval == Interval(1.5, 1.4, 1.6, 3)
+    assert judge_step(step, METRICS[CPU], 0.02, elsewhere).interval == Interval(1.5, 1.4, 1.6, 3)
 
 
 def test_zeros_have_no_ratio_but_absolute_values() -> None:
-    appeared = ratio(step_of(READ, [0.0, 0.0, 0.0], [3.0, 6.0, 0.0]), READ, 0.02, 0.95)
+    appeared = ratio(step_of(READ, [0.0, 0.0, 0.0], [3.0, 6.0, 0.0]), READ, 0.02, ALONE)
     assert (appeared.base, appeared.contender, appeared.value, appeared.interval) == (0.0, 3.0, None, None)
     assert appeared.change is UNKNOWN
-    cached = ratio(step_of(READ, [0.0] * 3, [0.0] * 3), READ, 0.02, 0.95)
+    cached = ratio(step_of(READ, [0.0] * 3, [0.0] * 3), READ, 0.02, ALONE)
     assert (cached.base, cached.contender, cached.value, cached.change) == (0.0, 0.0, None, SAME)
-    twice = ratio(step_of(READ, [0.0] * 2, [0.0] * 2), READ, 0.02, 0.95)
+    twice = ratio(step_of(READ, [0.0] * 2, [0.0] * 2), READ, 0.02, ALONE)
     assert twice.change is UNKNOWN, "two pairs are too few to settle anything"
 
 
 def test_what_was_not_recorded_is_unknown() -> None:
-    assert ratio(step_of(CPU, [1.0] * 3, [1.0] * 3), WAL, 0.02, 0.95) == absent(WAL)
+    assert ratio(step_of(CPU, [1.0] * 3, [1.0] * 3), WAL, 0.02, ALONE) == absent(WAL)
 
 
 @given(st.floats(0.2, 5), st.floats(1, 2), st.floats(1, 2), st.floats(0.001, 0.5))

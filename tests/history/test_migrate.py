@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,14 @@ from history.database import HistoryError, connect
 from history.migrate import MIGRATIONS, PLACEHOLDERS, load, migrate, schema_number, split_statements
 from history.store import open_store
 
+NEWEST = len(load("sqlite"))
+
 
 def execute(path: Path, *statements: str) -> None:
-    connection = sqlite3.connect(path)
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
 
 
 def tables(path: Path) -> set[str]:
@@ -27,11 +29,12 @@ def tables(path: Path) -> set[str]:
 
 
 def numbered(folder: Path, *scripts: str) -> Path:
-    """A folder with the real first migration and these after it."""
+    """A folder with the real migrations and these after them."""
     folder.mkdir(exist_ok=True)
-    first = MIGRATIONS / "0001_history.sql"
-    (folder / first.name).write_text(first.read_text(encoding="utf-8"))
-    for number, script in enumerate(scripts, start=2):
+    real = sorted(MIGRATIONS.glob("*.sql"))
+    for each in real:
+        (folder / each.name).write_text(each.read_text(encoding="utf-8"))
+    for number, script in enumerate(scripts, start=1 + len(real)):
         (folder / f"{number:04}_more.sql").write_text(script)
     return folder
 
@@ -70,7 +73,7 @@ def test_a_migration_that_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> 
     assert tables(path) == before
     execute(path, "SELECT * FROM relative_qps")
     database = connect(path)
-    assert schema_number(database, known=2) == 1
+    assert schema_number(database, known=NEWEST + 1) == NEWEST
     database.close()
 
 
@@ -186,3 +189,56 @@ def test_statements_end_where_sql_says() -> None:
     )
     with pytest.raises(ValueError, match="not ended"):
         split_statements("DROP TABLE x")
+
+
+# --- 0002: dropped rounds and calibrations
+
+INSERT_CALIBRATION = "INSERT INTO calibrations VALUES ({session}, 'insert', '{metric}', {sd}, {df}, 10)"
+INSERT_DROPPED = """INSERT INTO dropped_rounds (session_id, step, repetition, dropped_at, reason, measured)
+                    VALUES ({session}, 'insert', {repetition}, '2026', 'steal', '{{}}')"""
+
+
+def history_of_the_first_schema(path: Path) -> int:
+    """As it was before there were rounds, with one session; returns its id."""
+    only = path.with_name("only-the-first")
+    only.mkdir()
+    (only / "0001_history.sql").write_bytes((MIGRATIONS / "0001_history.sql").read_bytes())
+    migrate_path(path, only)
+    assert not {"dropped_rounds", "calibrations"} & tables(path)
+    execute(
+        path,
+        "INSERT INTO machines VALUES (1, 'f00d', 'db1', 'cpu', 2, 1, 'linux', 'debian', '{}')",
+        """INSERT INTO sessions VALUES (7, 'night-1', 1, 'write-heavy', 'short', 'ab', 1, 'relaxed', 3,
+           '2026-03-01T02:00:00.000Z', '2026-03-01T03:00:00.000Z', 'finished', '', '{}', '{}', 1, 1, 'b')""",
+    )
+    return 7
+
+
+def test_a_history_from_before_rounds_keeps_its_sessions(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    history_of_the_first_schema(path)
+    with open_store(path) as store:
+        session = store.latest_session([])
+        assert session is not None
+        assert (session.uid, store.dropped(session.id), store.noise(session, "qps")) == ("night-1", (), {})
+
+
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [
+        (INSERT_CALIBRATION, {"sd": -0.1}),
+        (INSERT_CALIBRATION, {"df": 0}),
+        (INSERT_CALIBRATION, {"session": 8}),
+        (INSERT_CALIBRATION, {"metric": "furlongs"}),
+        (INSERT_DROPPED, {"repetition": 0}),
+        (INSERT_DROPPED, {"session": 8}),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, statement: str, values: dict[str, object]) -> None:
+    path = tmp_path / "history.db"
+    session = history_of_the_first_schema(path)
+    open_store(path).close()
+    good = {"session": session, "metric": "qps", "sd": 0.01, "df": 9, "repetition": 1}
+    with pytest.raises(sqlite3.IntegrityError):
+        execute(path, "PRAGMA foreign_keys = ON", statement.format(**{**good, **values}))
+    execute(path, "PRAGMA foreign_keys = ON", statement.format(**good))
