@@ -269,7 +269,11 @@ def test_several_threads_take_their_turns_together(pair: Pair) -> None:
     before = [count(server) for server in pair.servers]
     loads = pair.run("insert", Share(Schedule(0.4, (0, 1, 1, 0)), 1), sizes)
     for place, server in enumerate(pair.servers):
-        assert len(pair.slices(place)) == 3 * 2
+        slices = pair.slices(place)
+        for number in (1, 2):
+            began = [each.began for each in slices if each.place == number]
+            assert len(began) == 3
+            assert max(began) - min(began) < 0.05
         assert count(server) - before[place] == loads[place].transactions
         assert loads[place].seconds == pytest.approx(2 * 0.38, abs=0.08)
 
