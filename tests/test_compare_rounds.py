@@ -78,11 +78,7 @@ def around(level: float, spread: float, rounds: int) -> list[float]:
 
 
 def record_night(store: Store) -> None:
-<<<<<<< HEAD
-    """Calibrated; one step was decided in 3 rounds, one not in 20; most were disturbed, some dropped."""
-=======
     """Calibrated; a step was decided in 3 rounds, one not in 20; most were disturbed, some measured again."""
->>>>>>> engine-tests
     calibrate(
         store,
         "20260228-1100-db1",

@@ -122,11 +122,7 @@ class MysqlServer(LocalServer):
         self._remove_socket()
 
     def keep(self) -> None:
-<<<<<<< HEAD
-        """As for every engine, without the spare files of the redo log: a start makes them anew."""
-=======
         """As for every engine, without spare files of the redo log, which the server makes at its start."""
->>>>>>> engine-tests
         super().keep()
         for spare in (self.loaded / "#innodb_redo").glob("#ib_redo*_tmp"):
             spare.unlink()
