@@ -212,7 +212,7 @@ def test_amounts_have_no_exponent(value: float | None, text: str) -> None:
 def made(judged: Ratio, beside: list[Ratio], verdict: Verdict) -> Comparison:
     """A comparison of a step with a name as long as the longest of our suites."""
     judgement = Judgement(verdict, None, "", judged.interval, 20)
-    step = StepComparison("update-nonindex", judged, judgement, tuple(beside))
+    step = StepComparison("update-nonindex", judged, judgement, tuple(beside), smallest_visible=0.0987)
     session = Session(
         **vars(session_start()), id=1, status=SessionStatus.FINISHED, started_at=NIGHT, ended_at=NIGHT
     )
