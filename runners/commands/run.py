@@ -57,7 +57,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
             where="--patch",
             hint="name the variant: ./tidemark run --patch mine=FILE postgres@18.6 postgres@18.6#mine",
         )
-    return Request(
+    request = Request(
         versions=versions,
         suite=suite,
         profile_name=arguments.profile,
@@ -72,6 +72,13 @@ def request_of(arguments: argparse.Namespace) -> Request:
         settings=settings,
         seconds=arguments.seconds,
     )
+    if request.until_decided and request.profile.mode is Mode.LONG:
+        raise RequestError(
+            "in long mode the length of a step decides how many blocks it has, not its verdict",
+            where="--until-decided",
+            hint="leave it out, or take --mode rounds",
+        )
+    return request
 
 
 def _require_patches(request: Request) -> None:

@@ -23,6 +23,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "--profile", "tiny", KNOWN], "its profiles are: smoke, short, long"),
         (["run", "--step", "read-only", KNOWN], "its steps are: update-inlist, update-index"),
         (["run", "--set", "io_method", KNOWN], "'io_method' is not NAME=VALUE"),
+        (["run", "--until-decided", "--profile", "long", KNOWN], "in long mode the length of a step decides"),
         (["run", "--patch", "fix.patch", KNOWN], "'fix.patch' is not NAME=VALUE"),
         (["run", "--patch", "mine=fix.patch", KNOWN], "no version is called postgres@18.6#mine"),
         (["run", "--patch", "mine=fix.patch", KNOWN], "--patch mine=FILE postgres@18.6 postgres@18.6#mine"),
