@@ -133,10 +133,7 @@ class Rounds:
                 measured = self._slices(number, step, [active[place] for place in group], seed)
                 reasons += watch.end().reasons(self.limits)
             except ServerDiedError as error:
-                place = (
-                    None if error.place is None else group[error.place] if len(groups) > 1 else error.place
-                )
-                raise ServerDiedError(str(error), place) from error
+                raise ServerDiedError(str(error), _place_of(error, group)) from error
             finally:
                 for place in group:
                     active[place].server.abandon()

@@ -26,13 +26,14 @@ from runners.request import Request
 from runners.rounds import Rounds
 from runners.sweep import data_folder, measuring_alone, stoppable
 from suites.capabilities import require_engine
+from suites.definition import Mode
 from suites.engines import make_server, require_short_sockets
 from suites.generators.load import Generator
 from suites.generators.pgbench import Pgbench
 from suites.generators.sysbench import Sysbench
 from suites.processes import require_reachable, tool
 from suites.server import Server, ServerError
-from suites.sizing import Sizes, require_disk, sizes, this_machine
+from suites.sizing import Sizes, fit_together, require_disk, sizes, this_machine
 
 BUILD_BYTES = 1_500_000_000
 """Room for the sources, scratch folder and result of one compile."""
@@ -109,6 +110,12 @@ def _check(request: Request, home: Home) -> Sizes:
     home.path.mkdir(parents=True, exist_ok=True)
     require_reachable(home.path)
     room = sizes(request.suite, request.profile, this_machine())
+    if request.profile.mode is Mode.LONG and not fit_together(len(request.versions), room, this_machine()):
+        raise ServerError(
+            f"{len(request.versions)} servers do not fit into memory together, and in long mode all are up",
+            where=f"profile {request.profile_name}: buffer_to_memory",
+            hint="measure fewer versions at once, or take a profile with a smaller buffer cache",
+        )
     # Each version has its loaded data and a copy that it works on.
     needed = len(request.versions) * (room.disk_bytes + room.data_bytes)
     require_disk(home.path, needed + BUILD_BYTES)

@@ -1,6 +1,6 @@
 """What a session does, in which order, and what when something breaks: with servers that only remember."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +9,17 @@ import pytest
 from build.build import Build
 from build.progress import Silent
 from build.version import Engine, parse_version
-from history.records import DroppedRound, RunRecord, RunStatus
+from history.records import RunStatus
 from history.sequential import Design
 from runners.deciding import Deciding
 from runners.request import Request
 from runners.rounds import MOST_DISTURBED, MOST_FAILURES, Rounds
-from suites.definition import Mode, Step, load_suite
+from suites.definition import Mode, load_suite
 from suites.disturbance import Limits
-from suites.generators.load import Load, LoadError, Observer, Share
-from suites.server import Address, ServerError
+from suites.measurement import Measurement
 from suites.sizing import Machine, Sizes, sizes
+from suites.step import ServerDiedError
+from tests.runners.journal import FakeGenerator, FakeServer, Journal
 
 SUITE = load_suite("write-heavy")
 STEPS = SUITE.select(("update-index", "delete"))
@@ -30,121 +31,6 @@ def a_build(release: str) -> Build:
 
 
 OLD, NEW, OLDEST = a_build("17.11"), a_build("18.6"), a_build("15.18")
-
-
-class Journal:
-    """Remembers what servers, generator and store were asked to do, in order; and what is to go wrong."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.records: list[RunRecord] = []
-        self.dropped: list[DroppedRound] = []
-        self.shares: list[Share] = []
-        self.dies_in: dict[str, int] = {}
-        """`release step` to how often the server dies in it."""
-        self.never_starts_again: set[str] = set()
-        self.unloadable: set[str] = set()
-        self.speed: dict[str, float] = {}
-        """Release to its throughput, of 1000; alternates by 1 % from round to round."""
-        self.disturbed = 0
-        """How many rounds from now on are disturbed."""
-
-    def record_run(self, session: int, record: RunRecord) -> int:
-        self.records.append(record)
-        self.lines.append(f"record {record.build.release} {record.step} {record.status}")
-        return len(self.records)
-
-    def record_dropped(self, session: int, dropped: DroppedRound) -> None:
-        self.dropped.append(dropped)
-
-    def rounds_of(self, release: str, step: str) -> list[tuple[int, RunStatus]]:
-        return [
-            (each.repetition, each.status)
-            for each in self.records
-            if (each.build.release, each.step) == (release, step)
-        ]
-
-
-class FakeServer:
-    def __init__(self, build: Build, journal: Journal) -> None:
-        self.build, self.journal = build, journal
-        self.address = Address(Engine.POSTGRES, Path("/nowhere/.s.PGSQL.5432"), "tidemark", build.release)
-        self.pid, self.cores, self.starts, self.dead = 1, 1, 0, False
-
-    def _say(self, what: str) -> None:
-        self.journal.lines.append(f"{what} {self.build.release}")
-
-    def create(self) -> None:
-        self._say("create")
-
-    def start(self) -> None:
-        self.starts += 1
-        if self.starts > 1 and self.build.release in self.journal.never_starts_again:
-            raise ServerError("it does not start")
-        self.dead = False
-        self._say("start")
-
-    def stop(self) -> None:
-        self._say("stop")
-
-    def keep(self) -> None:
-        self._say("keep")
-
-    def restore(self) -> None:
-        self._say("restore")
-
-    def abandon(self) -> None:
-        self._say("abandon")
-
-    def destroy(self) -> None:
-        self._say("destroy")
-
-    def death(self) -> str | None:
-        return "killed by SIGKILL" if self.dead else None
-
-    def settings(self) -> Mapping[str, str]:
-        return {"shared_buffers": "1GB"}
-
-    def counters(self) -> Mapping[str, float]:
-        return {"wal_bytes": 0.0}
-
-    def reset(self) -> Mapping[str, float]:
-        self._say("reset")
-        return {"reset_seconds": 0.1}
-
-
-class FakeGenerator:
-    def __init__(self, journal: Journal, servers: Mapping[str, FakeServer]) -> None:
-        self.journal, self.servers = journal, servers
-
-    def version(self) -> str:
-        return "fake 1.0"
-
-    def load(self, address: Address) -> None:
-        if address.database in self.journal.unloadable:
-            raise LoadError("no data")
-        self.journal.lines.append(f"load {address.database}")
-
-    def alternate(
-        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
-    ) -> list[Load]:
-        journal = self.journal
-        names = [address.database for address in addresses]
-        journal.lines.append(f"run {' '.join(names)} {step.name}")
-        journal.shares.append(share)
-        for place, name in enumerate(names):
-            if journal.dies_in.get(f"{name} {step.name}", 0):
-                journal.dies_in[f"{name} {step.name}"] -= 1
-                self.servers[name].dead = True
-                raise LoadError("connection lost", place=place)
-        wobble = 1.01 if share.round % 2 else 1.0
-        return [
-            Load(3000, 3000 * journal.speed.get(name, 1.0) * wobble, 3.0, 0, (1000.0,), {"mean": 1.0}, 1, 3.0)
-            for name in names
-        ]
-
-    def run(self, *arguments: object) -> Load:
-        raise NotImplementedError
 
 
 @pytest.fixture
@@ -245,6 +131,21 @@ def test_servers_that_do_not_fit_together_work_one_after_the_other_in_a_drawn_or
         if journal.lines[run] == "run 18.6 delete":
             assert journal.lines[run + 1 : run + 3] == ["reset 18.6", "abandon 18.6"]
     assert [each.build.release for each in journal.records[:2]] == ["17.11", "18.6"]
+
+
+def test_a_failure_that_names_nobody_is_of_the_one_who_worked_alone(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails_on_new(servers: Sequence[FakeServer], *_: object, **__: object) -> list[Measurement]:
+        if servers[0].build is NEW:
+            raise ServerDiedError("the load generator is late", None)
+        return [Measurement({"qps": 1000.0}, [])]
+
+    monkeypatch.setattr("runners.rounds.fit_together", lambda *_: False)
+    monkeypatch.setattr("runners.rounds.run_slices", fails_on_new)
+    carry_out(journal, (OLD, NEW), 1)
+    assert journal.rounds_of("18.6", "delete") == [(1, RunStatus.FAILED)]
+    assert journal.rounds_of("17.11", "delete") == [(1, RunStatus.FINISHED)]
 
 
 def test_a_server_that_dies_once_fails_one_round_only(journal: Journal) -> None:

@@ -1,0 +1,126 @@
+"""Servers, a load generator and a store that only remember what they were asked to do."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from build.build import Build
+from build.version import Engine
+from history.records import DroppedRound, RunRecord, RunStatus
+from suites.definition import Step
+from suites.generators.load import Load, LoadError, Observer, Share
+from suites.server import Address, ServerError
+
+
+class Journal:
+    """Remembers what servers, generator and store were asked to do, in order; and what is to go wrong."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.records: list[RunRecord] = []
+        self.dropped: list[DroppedRound] = []
+        self.shares: list[Share] = []
+        self.dies_in: dict[str, int] = {}
+        """`release step` to how often the server dies in it."""
+        self.never_starts_again: set[str] = set()
+        self.unloadable: set[str] = set()
+        self.speed: dict[str, float] = {}
+        """Release to its throughput, of 1000; alternates by 1 % from round to round."""
+        self.disturbed = 0
+        """How many rounds from now on are disturbed."""
+
+    def record_run(self, session: int, record: RunRecord) -> int:
+        self.records.append(record)
+        self.lines.append(f"record {record.build.release} {record.step} {record.status}")
+        return len(self.records)
+
+    def record_dropped(self, session: int, dropped: DroppedRound) -> None:
+        self.dropped.append(dropped)
+
+    def rounds_of(self, release: str, step: str) -> list[tuple[int, RunStatus]]:
+        return [
+            (each.repetition, each.status)
+            for each in self.records
+            if (each.build.release, each.step) == (release, step)
+        ]
+
+
+class FakeServer:
+    def __init__(self, build: Build, journal: Journal) -> None:
+        self.build, self.journal = build, journal
+        self.address = Address(Engine.POSTGRES, Path("/nowhere/.s.PGSQL.5432"), "tidemark", build.release)
+        self.pid, self.cores, self.starts, self.dead = 1, 1, 0, False
+
+    def _say(self, what: str) -> None:
+        self.journal.lines.append(f"{what} {self.build.release}")
+
+    def create(self) -> None:
+        self._say("create")
+
+    def start(self) -> None:
+        self.starts += 1
+        if self.starts > 1 and self.build.release in self.journal.never_starts_again:
+            raise ServerError("it does not start")
+        self.dead = False
+        self._say("start")
+
+    def stop(self) -> None:
+        self._say("stop")
+
+    def keep(self) -> None:
+        self._say("keep")
+
+    def restore(self) -> None:
+        self._say("restore")
+
+    def abandon(self) -> None:
+        self._say("abandon")
+
+    def destroy(self) -> None:
+        self._say("destroy")
+
+    def death(self) -> str | None:
+        return "killed by SIGKILL" if self.dead else None
+
+    def settings(self) -> Mapping[str, str]:
+        return {"shared_buffers": "1GB"}
+
+    def counters(self) -> Mapping[str, float]:
+        return {"wal_bytes": 0.0}
+
+    def reset(self) -> Mapping[str, float]:
+        self._say("reset")
+        return {"reset_seconds": 0.1}
+
+
+class FakeGenerator:
+    def __init__(self, journal: Journal, servers: Mapping[str, FakeServer]) -> None:
+        self.journal, self.servers = journal, servers
+
+    def version(self) -> str:
+        return "fake 1.0"
+
+    def load(self, address: Address) -> None:
+        if address.database in self.journal.unloadable:
+            raise LoadError("no data")
+        self.journal.lines.append(f"load {address.database}")
+
+    def alternate(
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
+    ) -> list[Load]:
+        journal = self.journal
+        names = [address.database for address in addresses]
+        journal.lines.append(f"run {' '.join(names)} {step.name}")
+        journal.shares.append(share)
+        for place, name in enumerate(names):
+            if journal.dies_in.get(f"{name} {step.name}", 0):
+                journal.dies_in[f"{name} {step.name}"] -= 1
+                self.servers[name].dead = True
+                raise LoadError("connection lost", place=place)
+        wobble = 1.01 if share.round % 2 else 1.0
+        return [
+            Load(3000, 3000 * journal.speed.get(name, 1.0) * wobble, 3.0, 0, (1000.0,), {"mean": 1.0}, 1, 3.0)
+            for name in names
+        ]
+
+    def run(self, *arguments: object) -> Load:
+        raise NotImplementedError
