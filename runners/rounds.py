@@ -3,8 +3,8 @@
 import os
 import random
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -131,7 +131,9 @@ class Rounds:
                     _begin(entrant, within)
                 watch.begin()
                 measured = self._slices(number, step, [active[place] for place in group], seed)
-                reasons += watch.end().reasons(self.limits)
+                disturbance = watch.end()
+                reasons += disturbance.reasons(self.limits)
+                measured = [_with(each, disturbance.metrics()) for each in measured]
             except ServerDiedError as error:
                 raise ServerDiedError(str(error), _place_of(error, group)) from error
             finally:
@@ -189,7 +191,9 @@ class Rounds:
                 failed |= names
                 continue
             # Hours cannot be measured again: what disturbed them is said instead.
-            reasons = watch.end().reasons(self.limits)
+            disturbance = watch.end()
+            reasons = disturbance.reasons(self.limits)
+            measured = [_with(each, disturbance.metrics()) for each in measured]
             self._record_all(block, step, active, measured, reasons, started)
             return
 
@@ -300,6 +304,10 @@ class Rounds:
 def _able(entrants: Sequence[Entrant], step: Step, failed: set[str]) -> list[Entrant]:
     """Those that can run the step and have not failed it in this round."""
     return [each for each in entrants if each.why_not(step.name) is None and each.name not in failed]
+
+
+def _with(measured: Measurement, metrics: Mapping[str, float]) -> Measurement:
+    return replace(measured, values={**measured.values, **metrics})
 
 
 def _place_of(error: ServerDiedError, group: Sequence[int]) -> int | None:

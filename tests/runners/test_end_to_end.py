@@ -59,24 +59,45 @@ def test_ten_steps_on_two_releases(home: Home, postgres_17: Build, postgres_18: 
 
 
 def _check_run(connection: sqlite3.Connection, version: str, step: str) -> None:
-    query = """SELECT metric, value FROM runs JOIN measurements ON run_id = runs.id
-               WHERE version = ? AND step = ? AND status = 'finished'"""
-    values = dict(connection.execute(query, [version, step]))
+    values = _values(connection, version, step)
     assert values.keys() >= ALWAYS, f"{version} {step} lacks {ALWAYS - values.keys()}"
     assert values["errors"] == 0
     assert values["reset_dead_tuples_after"] <= 10
     assert 0 < values["server_cpu_us_per_op"] < 1e5
     assert 0 < values["client_cpu_us_per_op"] < values["server_cpu_us_per_op"] * 5
     assert values["latency_p50_ms"] <= values["latency_p99_ms"] <= values["latency_max_ms"] * 1.03
-    # Bound to one core, server and client cannot use more than it has, whatever the kernel's ticks say.
-    if this_machine().cores <= 4:
-        both = values["server_cpu_us_per_op"] + values["client_cpu_us_per_op"]
-        assert 0.2e6 < both * values["qps"] < 1.15e6
     # Of two servers that take turns the machine's totals would belong to nobody.
-    assert not [name for name in values if name.startswith("machine_")]
+    assert not [name for name in values if name.startswith("machine_") and name.endswith("_per_op")]
+    assert 0 <= values["machine_steal_share"] <= 1
+    assert values["others_cpu_share"] >= 0
     if step != "insert":
         assert values["reset_dead_tuples_before"] >= 0
     assert values["wal_bytes_per_op"] > 20
+
+
+@pytest.mark.skipif(this_machine().cores > 4, reason="several threads are not bound to one core")
+def test_what_one_core_did_adds_up(home: Home, postgres_18: Build) -> None:
+    """The processes' exact CPU time against the kernel's ticks, and both against the clock.
+
+    Where client and server wake each other up across idle cores, ticks miss up to half of their time, as most
+    of it lies between two ticks. On one busy core the two ways of counting have to agree.
+    """
+    steps = ("--step", "update-one", "--step", "insert")
+    ran = tidemark(home, "run", "--seconds", "2", "--repetitions", "1", "--keep-disturbed", *steps, NEW)
+    assert ran.returncode == 0, ran.stderr
+    connection = sqlite3.connect(home.history)
+    for step in ("update-one", "insert"):
+        values = _values(connection, NEW, step)
+        both = values["server_cpu_us_per_op"] + values["client_cpu_us_per_op"]
+        assert both <= 1.1 * values["machine_cpu_us_per_op"]
+        assert 0.5e6 < both * values["qps"] < 1.1e6
+    connection.close()
+
+
+def _values(connection: sqlite3.Connection, version: str, step: str) -> dict[str, float]:
+    query = """SELECT metric, value FROM runs JOIN measurements ON run_id = runs.id
+               WHERE version = ? AND step = ? AND status = 'finished'"""
+    return dict(connection.execute(query, [version, step]))
 
 
 def _check_settings(connection: sqlite3.Connection) -> None:

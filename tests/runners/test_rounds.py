@@ -46,6 +46,9 @@ def journal(monkeypatch: pytest.MonkeyPatch) -> Journal:
         def end(self) -> "FakeWatch":
             return self
 
+        def metrics(self) -> dict[str, float]:
+            return {"others_cpu_share": 0.25}
+
         def reasons(self, limits: Limits) -> tuple[str, ...]:
             journal.disturbed -= 1
             return ("a neighbour",) if journal.disturbed >= 0 else ()
@@ -103,6 +106,8 @@ def test_the_order_of_everything(journal: Journal) -> None:
     assert [record.position for record in journal.records] == list(range(1, 9))
     assert {record.step_position for record in journal.records} == {2, 9}
     assert all(record.configuration == {"shared_buffers": "1GB"} for record in journal.records)
+    measured = [record.measurement for record in journal.records if record.measurement]
+    assert [each.values["others_cpu_share"] for each in measured] == [0.25] * 8
 
 
 def test_another_round_draws_other_ids_and_another_order(journal: Journal) -> None:
