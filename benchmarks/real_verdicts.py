@@ -48,7 +48,7 @@ UPDATES = ("update-index", "update-nonindex", "update-one", "update-zipf")
 """Steps of which each query is one update: the patch slows each by about the same time."""
 
 UNTOUCHED = ("delete", "insert")
-ROUNDS = 8
+ROUNDS = 6
 """Of identical builds: for widths, and as a recording of noise."""
 
 LEAST_NARROWING = 3.0
@@ -136,7 +136,8 @@ def _compiled_elsewhere(bench: Bench) -> Build:
     """The same source, recipe and compiler, in another folder."""
     elsewhere = Home(bench.folder / "elsewhere")
     elsewhere.path.mkdir()
-    elsewhere.sources.symlink_to(bench.home.sources)
+    for real in (bench.home.sources, bench.home.ccache):
+        (elsewhere.path / real.name).symlink_to(real)
     return provide(BASE, elsewhere, bench.progress)
 
 

@@ -1,0 +1,38 @@
+"""What is refused before anything is compiled."""
+
+from pathlib import Path
+
+import pytest
+
+from build.home import Home
+from build.version import parse_version
+from runners import session
+from runners.request import Request
+from suites.definition import Mode, load_suite
+from suites.server import ServerError
+
+SUITE = load_suite("write-heavy")
+VERSIONS = (parse_version("postgres@17.11"), parse_version("postgres@18.6"))
+
+
+def test_long_mode_needs_memory_for_all_servers_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def fits(servers: int, *_: object) -> bool:
+        asked.append(servers)
+        return False
+
+    monkeypatch.setattr(session, "tool", str)
+    monkeypatch.setattr(session, "require_reachable", lambda _: None)
+    monkeypatch.setattr(session, "require_short_sockets", lambda _: None)
+    monkeypatch.setattr(session, "require_disk", lambda *_: None)
+    monkeypatch.setattr(session, "fit_together", fits)
+    home = Home(tmp_path)
+    rounds = Request(VERSIONS, SUITE, "smoke", SUITE.steps, 3)
+    session._check(rounds, home)
+    assert not asked, "rounds measure servers one after the other when they do not fit"
+    with pytest.raises(ServerError, match="2 servers do not fit into memory together"):
+        session._check(Request(VERSIONS, SUITE, "smoke", SUITE.steps, 3, mode=Mode.LONG), home)
+    assert asked == [2]
