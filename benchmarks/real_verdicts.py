@@ -84,8 +84,8 @@ class Bench:
             return compare(store, BASE, (contender,), CompareOptions(session=uid)).contenders[0]
 
 
-def equal_figures(bench: Bench, record: Path | None) -> list[Figure]:
-    """Identical builds: nothing is flagged, and how wide the intervals are; a recording when asked for."""
+def equal_figures(bench: Bench, record: Path | None, *, widths: bool) -> list[Figure]:
+    """Identical builds: nothing is flagged. Their rounds as a recording, and interval widths, when asked for."""
     twin = _compiled_elsewhere(bench)
     steps = [step.name for step in bench.suite.steps]
     compared = bench.compared(bench.session(steps, TWIN, twin, repetitions=ROUNDS), TWIN)
@@ -97,6 +97,8 @@ def equal_figures(bench: Bench, record: Path | None) -> list[Figure]:
     ]
     if record is not None:
         _write_recording(bench, compared, record)
+    if not widths:
+        return figures
     ours = {step.step: step.judgement.interval for step in compared.steps}
     return figures + _widths(ours, _one_after_the_other(bench, twin))
 

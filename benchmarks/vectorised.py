@@ -214,7 +214,7 @@ def _without_stalls(logs: Array, counts: Array, deviation: Array) -> Array:
     cut = noise.STALL_DEVIATIONS * np.maximum(deviation, _deviation_of(distances, counts))
     there = _first(logs, counts)
     kept = there & (distances <= cut[:, :, None])
-    allowed = np.maximum(1, (counts * noise.STALL_SHARE).astype(int))
+    allowed = np.minimum(np.maximum(1, (counts * noise.STALL_SHARE).astype(int)), counts - noise.LEAST_KEPT)
     many = counts - kept.sum(axis=2) > allowed
     return np.where(many[:, :, None], there, kept)
 

@@ -1,8 +1,8 @@
 """How often verdicts are wrong, how small a slow-down they see, and after how many rounds.
 
 Simulated with noise of 2 %, and on real servers; the real half takes about an hour. `$TIDEMARK_BENCH_PARTS`
-chooses parts: simulated, equal, planted. `record` beside `equal` keeps its rounds as benchmarks/noise.json,
-for the simulation.
+chooses parts: simulated, equal, widths (with equal), planted. `record` beside `equal` keeps its rounds as
+benchmarks/noise.json, for the simulation.
 """
 
 import os
@@ -16,7 +16,7 @@ from benchmarks.simulated_verdicts import RECORDING, simulated_figures
 from build.home import locate
 from runners.console import Lines
 
-PARTS = "simulated equal planted"
+PARTS = "simulated equal widths planted"
 
 
 def main() -> int:
@@ -38,7 +38,8 @@ def _real_figures(parts: Sequence[str]) -> list[Figure]:
         Path(folder).chmod(0o755)  # servers of another user have to reach the build in it
         bench = bench_of(home, Lines(), Path(folder))
         if "equal" in parts:
-            figures += equal_figures(bench, RECORDING if "record" in parts else None)
+            record = RECORDING if "record" in parts else None
+            figures += equal_figures(bench, record, widths="widths" in parts)
         if "planted" in parts:
             figures += planted_figures(bench)
     return figures

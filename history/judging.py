@@ -106,7 +106,9 @@ def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) 
     if old is not None and new is not None:
         interval = intervals.of(step, metric)
         change = Change.UNKNOWN if interval is None else change_of(interval, threshold)
-        return Ratio(metric, old, new, new / old, interval, change, pairs)
+        # The interval leaves stalled rounds out, so that its estimate need not be the quotient of the means.
+        value = new / old if interval is None else interval.estimate
+        return Ratio(metric, old, new, value, interval, change, pairs)
     if not pairs:
         return Ratio(metric, None, None, None, None, Change.UNKNOWN, 0)
     nothing = pairs >= MINIMUM_REPETITIONS and not any((*base, *contender))

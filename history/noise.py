@@ -16,6 +16,9 @@ STALL_DEVIATIONS = 5.0
 STALL_SHARE = 0.25
 """Of a step's rounds may be set aside as stalled, and one in any case: more of them are how the step is."""
 
+LEAST_KEPT = 3
+"""Rounds that are never set aside: what is left has to be enough for a verdict."""
+
 UNCHECKED_INFLATION = 2.0
 """By how much a calibration alone, without other steps to show how noisy today is, is multiplied."""
 
@@ -86,13 +89,14 @@ def without_stalls(logs: Sequence[float], deviation: float) -> list[float]:
     A round is set aside when it lies more than STALL_DEVIATIONS from the step's median, in units of
     `deviation` or of the step's own robust deviation, whichever is larger. When this would hit more than
     STALL_SHARE of the rounds (and more than one), none is set aside: what happens that often is no stall.
+    At least LEAST_KEPT rounds stay: of three that disagree nobody can say which one is the odd one.
     A rule of rejection by median and MAD (Hampel, Technometrics 27, 1985); STALL_DEVIATIONS is so large that
     of normal rounds practically none is hit, and the t interval of the rest needs no correction.
     """
     middle = median(logs)
     cut = STALL_DEVIATIONS * max(deviation, robust_deviation(logs))
     kept = [each for each in logs if abs(each - middle) <= cut]
-    allowed = max(1, int(len(logs) * STALL_SHARE))
+    allowed = min(max(1, int(len(logs) * STALL_SHARE)), len(logs) - LEAST_KEPT)
     return kept if len(logs) - len(kept) <= allowed else list(logs)
 
 

@@ -245,3 +245,14 @@ def test_a_hundred_disturbed_runs_are_one_line(tmp_path: Path) -> None:
     assert line == (
         "disturbed, 50 rounds: the host withheld 2.1 to 7.0% of the CPU time that was wanted: insert 1-50"
     )
+
+
+def test_a_stalled_round_is_left_out_of_the_ratio_too_and_named(tmp_path: Path) -> None:
+    calm = around(1000, 0.002, 8)
+    stalled = [*calm[:7], 400.0]
+    with open_store(tmp_path / "history.db") as store:
+        record(store, session_start(repetitions=8), {"insert": (calm, stalled), "delete": (calm, calm[::-1])})
+        comparison = compared(store)
+    (insert,) = [step for step in comparison.contenders[0].steps if step.step == "insert"]
+    assert insert.judged.value == pytest.approx(1.0, abs=0.001)
+    assert "rounds far from all others, left out as stalled: insert 1 of 8" in notes(comparison)

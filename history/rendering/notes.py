@@ -30,6 +30,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         f"History: {comparison.history}",
         *_base_drift(comparison, contender),
         *_measured_again(contender),
+        *_set_aside(contender),
         *(_unexplained(step) for step in contender.steps if step.is_unexplained),
         *(text for step in contender.steps for text in _varies_more(step)),
         *(f"no verdict: {', '.join(steps)}: {reason}" for reason, steps in gaps.items()),
@@ -95,6 +96,17 @@ def _measured_again(contender: ContenderComparison) -> Iterator[str]:
         times = _counted(len(contender.dropped), "round")
         was = "was" if len(contender.dropped) == 1 else "were"
         yield f"{times} {was} disturbed and measured again: {'; '.join(reasons)}"
+
+
+def _set_aside(contender: ContenderComparison) -> Iterator[str]:
+    """Steps of which the interval leaves rounds out."""
+    stalled = [
+        f"{each.step} {each.judgement.pairs - each.judgement.interval.n} of {each.judgement.pairs}"
+        for each in contender.steps
+        if each.judgement.interval is not None and each.judgement.interval.n < each.judgement.pairs
+    ]
+    if stalled:
+        yield f"rounds far from all others, left out as stalled: {', '.join(stalled)}"
 
 
 def _counted(number: int, what: str) -> str:

@@ -35,7 +35,6 @@ sysbench.cmdline.options = {
 local CLOCK_MONOTONIC = 1
 local INLIST = 10
 local POINT_SELECTS = 10
-local WARM_SHARE = 0.25 -- of a limited number of transactions may be spent on warming up
 local C_FORMAT = "###########-###########-###########-###########-###########-"
    .. "###########-###########-###########-###########-###########"
 local PAD_FORMAT = "###########-###########-###########-###########-###########"
@@ -265,25 +264,25 @@ local function finish_event(thread_id)
    end
 end
 
--- How many events this thread may spend on warming up.
-local function most_warming()
+-- The most events of this thread in one of its slices. A step that uses rows up spends them evenly: in the first
+-- slices alone they would not be balanced against those of the other servers.
+local function most_in_slice(slices)
    if sysbench.opt.events == 0 then return math.huge end
-   return math.floor(sysbench.opt.events / sysbench.opt.threads * WARM_SHARE)
+   return math.max(1, math.floor(sysbench.opt.events / sysbench.opt.threads / slices))
 end
 
-local warmed = 0
-
--- Work until `deadline` or until there is no more to do. Returns the end, the number of events in each second
--- since `began`, and whether there is more to do. What warms up is counted, but is no event of sysbench's.
-local function work_until(deadline, began, thread_id, warming)
-   local ended, more, seconds = began, true, {}
-   while ended < deadline and not (warming and warmed >= most_warming()) do
+-- Work until `deadline`, `most` events, or until there is no more to do. Returns the end, the number of events in
+-- each second since `began`, and whether there is more to do. What warms up is counted, but is no event of
+-- sysbench's.
+local function work_until(deadline, most, began, thread_id, warming)
+   local ended, more, done, seconds = began, true, 0, {}
+   while ended < deadline and done < most do
       more = ffi.C.sb_more_events(thread_id)
       if not more then break end
       if not warming then ffi.C.sb_event_start(thread_id) end
       finish_event(thread_id)
-      if warming then warmed = warmed + 1 else ffi.C.sb_event_stop(thread_id) end
-      ended = now()
+      if not warming then ffi.C.sb_event_stop(thread_id) end
+      ended, done = now(), done + 1
       local second = math.floor(ended - began) + 1
       seconds[second] = (seconds[second] or 0) + 1
    end
@@ -294,11 +293,11 @@ end
 -- Work within our slices only. The waiting is outside of the events, so that it is no latency.
 local function run_slices(thread_id)
    local slices, last = own_slices()
-   local lines = {}
+   local lines, most = {}, most_in_slice(#slices)
    for place, slice in ipairs(slices) do
       sleep_until(slice[1])
       local began = now()
-      local ended, seconds, more = work_until(slice[2], began, thread_id, slice[3])
+      local ended, seconds, more = work_until(slice[2], most, began, thread_id, slice[3])
       lines[place] = string.format("tidemark: %s %d of thread %d from %.6f to %.6f: %s\n",
          slice[3] and "warm-up" or "slice", place, sysbench.tid, began, ended, table.concat(seconds, " "))
       if not more then break end

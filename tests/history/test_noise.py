@@ -145,7 +145,8 @@ def test_nothing_known_is_none() -> None:
 def test_a_stalled_round_is_set_aside_but_a_habit_is_not() -> None:
     usual = [0.01, -0.01, 0.02, -0.02, 0.0, 0.01, -0.01]
     assert without_stalls([*usual, -0.5], 0.02) == usual
-    assert without_stalls([0.01, -0.4, 0.0], 0.02) == [0.01, 0.0]
+    assert without_stalls([0.01, -0.4, 0.0, 0.0], 0.02) == [0.01, 0.0, 0.0]
+    assert without_stalls([0.196, -0.198, -0.193], 0.02) == [0.196, -0.198, -0.193], "which one is odd?"
     often = [*usual[:3], -0.5, -0.4, -0.3]
     assert without_stalls(often, 0.02) == often
     edge = 0.02 * STALL_DEVIATIONS

@@ -281,14 +281,18 @@ def test_several_threads_take_their_turns_together(pair: Pair) -> None:
 # --- delete
 
 
-def test_a_delete_stops_at_its_limit_and_warms_up_with_a_part_of_it(pair: Pair) -> None:
-    """The limit holds for what warms up too: those rows are gone as well."""
-    limit = 2000
+def test_a_delete_spends_its_limit_evenly_over_its_slices(pair: Pair) -> None:
+    """The limit holds for what warms up too: those rows are gone as well.
+
+    Spent in the first slices alone, an A B B A would be cut off after A B, and favour whoever came first.
+    """
+    limit, slices = 2100, 7
     loads = pair.run("delete", Share(Schedule(0.3, (0, 1, *(0, 1, 1, 0) * 3), warming=2), 1, limit))
     for place, server in enumerate(pair.servers):
         assert ROWS * TABLES - count(server) == limit, "every delete found its row"
-        assert loads[place].transactions + pair.warmed(place) == limit
-        assert 0 < pair.warmed(place) <= limit / 4
+        assert [sum(each.per_second) for each in pair.slices(place)] == [limit // slices] * slices
+        assert pair.warmed(place) == limit // slices
+        assert loads[place].transactions == limit - limit // slices
 
 
 @pytest.mark.parametrize("threads", [1, 2])
