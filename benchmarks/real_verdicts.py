@@ -85,7 +85,7 @@ class Bench:
 
 
 def equal_figures(bench: Bench, record: Path | None, *, widths: bool) -> list[Figure]:
-    """Identical builds: nothing is flagged. Their rounds as a recording, and interval widths, when asked for."""
+    """Identical builds: nothing is flagged; a recording of their rounds, and widths, when asked for."""
     twin = _compiled_elsewhere(bench)
     steps = [step.name for step in bench.suite.steps]
     compared = bench.compared(bench.session(steps, TWIN, twin, repetitions=ROUNDS), TWIN)
