@@ -21,18 +21,21 @@ from build.version import parse_version
 from history.statistics import Interval, ratio_interval
 from runners.console import Bars, Lines
 from runners.sweep import data_folder, measuring_alone, stoppable
-from suites.definition import Step, Suite, load_suite
+from suites.definition import Step, load_suite
 from suites.durability import Durability
-from suites.generators.load import Work
+from suites.generators.load import Share, Work
 from suites.generators.sysbench import Sysbench, Transcript
 from suites.postgres.server import PostgresServer
 from suites.sizing import sizes, this_machine
-from suites.step import run_step
+from suites.slices import Schedule
+from suites.step import run_slices
 
 VERSION = parse_version("postgres@18.6")
 STEP = "update-one"
 """The step whose runs differ least: one row, so hardly any page is written."""
 SLICE_SECONDS = 3
+SLICE = Share(Schedule(SLICE_SECONDS, (0,), gap_seconds=0.0), round=0)
+"""What a session has one server do; with the ids that the command by hand draws."""
 LEAST_PAIRS = 10
 """Single slices differ by several percent on a shared machine, so that mostly more are needed."""
 MOST_PAIRS = 60
@@ -63,14 +66,12 @@ def main() -> int:
             server.start()
             generator.load(server.address)
             server.reset()
-            return report(_alternate(server, generator, suite, suite.select((STEP,))[0], notes))
+            return report(_alternate(server, generator, suite.select((STEP,))[0], notes))
         finally:
             server.destroy()
 
 
-def _alternate(
-    server: PostgresServer, generator: Sysbench, suite: Suite, step: Step, shown: Progress
-) -> list[Figure]:
+def _alternate(server: PostgresServer, generator: Sysbench, step: Step, shown: Progress) -> list[Figure]:
     interval: Interval | None = None
     by_hand: list[float] = []
     through: list[float] = []
@@ -79,7 +80,7 @@ def _alternate(
         # A B B A: whoever goes first changes with every pair.
         for ours in (True, False) if pair % 2 else (False, True):
             if ours:
-                qps, share = _through_tidemark(server, generator, suite, step)
+                qps, share = _through_tidemark(server, generator, step)
                 through.append(qps)
                 shares.append(share)
             else:
@@ -100,14 +101,12 @@ def _alternate(
     ]
 
 
-def _through_tidemark(
-    server: PostgresServer, generator: Sysbench, suite: Suite, step: Step
-) -> tuple[float, float]:
+def _through_tidemark(server: PostgresServer, generator: Sysbench, step: Step) -> tuple[float, float]:
     """QPS, and Tidemark's own CPU time as a share of the step, a progress bar on a terminal included."""
     with Bars() as bars, bars.task("measuring", 1):
         own = psutil.Process().cpu_times()
         started = time.monotonic()
-        measured = run_step(server, generator, step, Work(SLICE_SECONDS, None), suite.profile("smoke"))
+        (measured,) = run_slices([server], generator, step, SLICE, 0)
         elapsed = time.monotonic() - started
         now = psutil.Process().cpu_times()
     return measured.values["qps"], (now.user + now.system - own.user - own.system) / elapsed

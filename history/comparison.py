@@ -191,7 +191,8 @@ def _compare_one(
     names = {step.step for step in chosen}
     known = {step: noise for step, noise in store.noise(session, options.metric).items() if step in names}
     intervals = _intervals(store, session, paired, chosen, options)
-    steps = _judge_all(chosen, options, intervals, known)
+    noise = {step: each.noise for step, each in known.items()}
+    steps = _judge_all(chosen, options, intervals, noise)
     return ContenderComparison(
         contender,
         session,
@@ -211,7 +212,7 @@ def _judge_all(
     chosen: Sequence[StepPairs],
     options: CompareOptions,
     intervals: Intervals,
-    known: Mapping[str, CalibratedNoise],
+    known: Mapping[str, Noise],
 ) -> tuple[StepComparison, ...]:
     metric = METRICS[options.metric]
     threshold = options.threshold_percent / 100
@@ -222,7 +223,7 @@ def _judge_all(
             ratio(step, metric.name, threshold, intervals),
             judge_step(step, metric, threshold, intervals),
             tuple(ratio(step, name, threshold, intervals) for name in beside),
-            intervals.smallest_visible(step, metric, threshold, _noise(known.get(step.step))),
+            intervals.smallest_visible(step, metric, threshold, known.get(step.step)),
             _base_drift(step),
         )
         for step in chosen
@@ -244,14 +245,10 @@ def _intervals(
 
     def calibrated(metric: str) -> Mapping[str, Noise]:
         found = store.noise(session, metric, until=session.started_at)
-        return {step: noise for step, each in found.items() if (noise := _noise(each))}
+        return {step: each.noise for step, each in found.items()}
 
     steps = chosen if looks is None else paired
     return Intervals(steps, options.confidence_percent / 100, looks, calibrated)
-
-
-def _noise(known: CalibratedNoise | None) -> Noise | None:
-    return Noise(known.sd, known.degrees_of_freedom) if known else None
 
 
 def _base_drift(step: StepPairs) -> float | None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from build.build import Build
+from history.noise import Noise
 from suites.measurement import Measurement
 
 
@@ -140,6 +141,11 @@ class StepNoise:
 
     degrees_of_freedom: float
     rounds: int
+
+    @property
+    def noise(self) -> Noise:
+        """As statistics take it."""
+        return Noise(self.sd, self.degrees_of_freedom)
 
 
 @dataclass(frozen=True, kw_only=True)

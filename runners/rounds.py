@@ -3,7 +3,7 @@
 import os
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -125,31 +125,40 @@ class Rounds:
         found: dict[int, Measurement] = {}
         reasons: list[str] = []
         for group in groups:
-            watch = Watch(lambda: [os.getpid()])
+            members = [active[place] for place in group]
             try:
-                for within, entrant in enumerate(active[place] for place in group):
-                    _begin(entrant, within)
-                watch.begin()
-                measured = self._slices(number, step, [active[place] for place in group], seed)
-                disturbance = watch.end()
-                reasons += disturbance.reasons(self.limits)
-                measured = [_with(each, disturbance.metrics()) for each in measured]
+                for place, entrant in enumerate(members):
+                    _begin(entrant, place)
+                share = Share(self._schedule(len(group), seed), number, most_transactions(step, self.room))
+                measured, why = self._watched(members, step, share)
             except ServerDiedError as error:
                 raise ServerDiedError(str(error), _place_of(error, group)) from error
             finally:
-                for place in group:
-                    active[place].server.abandon()
+                for entrant in members:
+                    entrant.server.abandon()
+            reasons += why
             found |= dict(zip(group, measured, strict=True))
         return [found[place] for place in places], tuple(reasons)
 
-    def _slices(self, number: int, step: Step, group: Sequence[Entrant], seed: object) -> list[Measurement]:
+    def _schedule(self, servers: int, seed: object) -> Schedule:
         profile = self.request.profile
-        schedule = mirrored(
-            range(len(group)), profile.seconds, profile.slice_seconds, seed, profile.warm_seconds
+        return mirrored(range(servers), profile.seconds, profile.slice_seconds, seed, profile.warm_seconds)
+
+    def _watched(
+        self, members: Sequence[Entrant], step: Step, share: Share, *, last: bool = True
+    ) -> tuple[list[Measurement], tuple[str, ...]]:
+        """What each did in its slices, and what disturbed all; the reset comes after the `last` ones only."""
+        watch = Watch(lambda: [os.getpid()])
+        watch.begin()
+        servers = [entrant.server for entrant in members]
+        settle = self.request.profile.settle_seconds if last else 0.0
+        measured = run_slices(servers, self.generator, step, share, settle, resets=last)
+        disturbance = watch.end()
+        metrics = disturbance.metrics()
+        return (
+            [replace(each, values={**each.values, **metrics}) for each in measured],
+            disturbance.reasons(self.limits),
         )
-        share = Share(schedule, number, most_transactions(step, self.room))
-        servers = [entrant.server for entrant in group]
-        return run_slices(servers, self.generator, step, share, profile.settle_seconds)
 
     # --- long: the servers stay up, and each step inherits what the one before left
 
@@ -177,12 +186,8 @@ class Rounds:
             profile, started = self.request.profile, _now()
             order = (*range(len(active)), *reversed(range(len(active))))
             share = Share(Schedule(profile.slice_seconds, order), block, part, (block - 1) * (part or 0))
-            watch = Watch(lambda: [os.getpid()])
-            watch.begin()
             try:
-                servers = [entrant.server for entrant in active]
-                settle = profile.settle_seconds if last else 0
-                measured = run_slices(servers, self.generator, step, share, settle, resets=last)
+                measured, reasons = self._watched(active, step, share, last=last)
             except ServerDiedError as error:
                 names = self._blame(active, step, block, error, started)
                 for entrant in active:
@@ -191,9 +196,6 @@ class Rounds:
                 failed |= names
                 continue
             # Hours cannot be measured again: what disturbed them is said instead.
-            disturbance = watch.end()
-            reasons = disturbance.reasons(self.limits)
-            measured = [_with(each, disturbance.metrics()) for each in measured]
             self._record_all(block, step, active, measured, reasons, started)
             return
 
@@ -245,9 +247,9 @@ class Rounds:
         measured: Sequence[Measurement],
         reasons: Sequence[str],
     ) -> None:
-        values = {entrant.name: each.values[METRIC] for entrant, each in zip(active, measured, strict=True)}
         reason = "; ".join(reasons)
-        self.store.record_dropped(self.session, DroppedRound(step.name, number, reason, values))
+        dropped = DroppedRound(step.name, number, reason, _rates(active, measured))
+        self.store.record_dropped(self.session, dropped)
         self.progress.note(f"{step.name}, round {number}: measured again: {reason}")
 
     def _record_all(
@@ -265,10 +267,7 @@ class Rounds:
             self._record(entrant, step, number, whole, started, None)
             for warning in whole.warnings:
                 self.progress.note(f"{entrant.name} {step.name} (round {number}): {warning}")
-        self.deciding.add(
-            step.name,
-            {entrant.name: each.values[METRIC] for entrant, each in zip(active, measured, strict=True)},
-        )
+        self.deciding.add(step.name, _rates(active, measured))
 
     def _fail(self, what: str, reason: str) -> None:
         self.failures.append(f"{what}: {reason}")
@@ -306,8 +305,9 @@ def _able(entrants: Sequence[Entrant], step: Step, failed: set[str]) -> list[Ent
     return [each for each in entrants if each.why_not(step.name) is None and each.name not in failed]
 
 
-def _with(measured: Measurement, metrics: Mapping[str, float]) -> Measurement:
-    return replace(measured, values={**measured.values, **metrics})
+def _rates(active: Sequence[Entrant], measured: Sequence[Measurement]) -> dict[str, float]:
+    """METRIC by the name of the version."""
+    return {entrant.name: each.values[METRIC] for entrant, each in zip(active, measured, strict=True)}
 
 
 def _place_of(error: ServerDiedError, group: Sequence[int]) -> int | None:

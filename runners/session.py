@@ -16,7 +16,7 @@ from build.progress import Progress
 from build.version import Engine, Version
 from history.comparison import CONFIDENCE, THRESHOLD
 from history.records import CalibratedNoise, Machine, SessionStart, SessionStatus
-from history.sequential import Design, Noise
+from history.sequential import Design
 from history.statistics import MINIMUM_REPETITIONS
 from history.store import Store
 from runners.deciding import METRIC, Deciding
@@ -167,7 +167,7 @@ def _deciding(request: Request, builds: Sequence[Build], noise: Mapping[str, Cal
         cap=max(cap, MINIMUM_REPETITIONS),
         confidence=CONFIDENCE / 100,
     )
-    calibrated = {step: Noise(each.sd, each.degrees_of_freedom) for step, each in noise.items()}
+    calibrated = {step: each.noise for step, each in noise.items()}
     return Deciding(names[0], names[1:], design, THRESHOLD / 100, calibrated)
 
 

@@ -1,4 +1,4 @@
-"""Running one step on a server: the load, its costs, and the reset after it."""
+"""Running one step on servers that take turns: the load, its costs, and the reset after it."""
 
 import statistics
 import time
@@ -10,8 +10,8 @@ import numpy as np
 
 from build.errors import TidemarkError
 from suites.costs import Meter
-from suites.definition import Profile, Step
-from suites.generators.load import Generator, Load, LoadError, Share, Work
+from suites.definition import Step
+from suites.generators.load import Generator, Load, LoadError, Share
 from suites.measurement import Measurement
 from suites.server import ResetError, Server, ServerError
 from suites.sizing import Sizes
@@ -34,26 +34,6 @@ class ServerDiedError(ServerError):
         self.place = place
 
 
-def run_step(server: Server, generator: Generator, step: Step, work: Work, profile: Profile) -> Measurement:
-    """Put the load of `step` on one server, then reset it and let it settle as `profile` says.
-
-    Raises ServerError when the server died, LoadError when the load generator did. A reset that could not be
-    finished is a warning: the load before it was measured all the same.
-    """
-    meter = Meter(server.pid)
-    before = server.counters()
-    try:
-        load = generator.run(server.address, step, work, meter)
-    except LoadError as error:
-        ended = _death(server)
-        if ended is None:
-            raise
-        raise ServerError(f"{server.build.version} died during {step.name}: {ended}") from error
-    measured = _measurement(server, meter, before, load)
-    time.sleep(profile.settle_seconds)
-    return measured
-
-
 def run_slices(
     servers: Sequence[Server],
     generator: Generator,
@@ -73,12 +53,25 @@ def run_slices(
         loads = generator.alternate([server.address for server in servers], step, share, meters)
     except LoadError as error:
         raise _blame(servers, step, error) from error
-    measured = [
-        _asked(place, partial(_measurement, server, meters[place], before[place], loads[place], resets))
-        for place, server in enumerate(servers)
-    ]
+    # All counters before any reset: what one server does while another is reset is nobody's query.
+    after = [_asked(place, server.counters) for place, server in enumerate(servers)]
+    values = [_values(meters[place], load, before[place], after[place]) for place, load in enumerate(loads)]
+    cleaned = _reset_in_turn(servers, share.round) if resets else [({}, [])] * len(servers)
     time.sleep(settle_seconds)
-    return measured
+    return [
+        Measurement({**mine, **metrics}, load.per_second, warnings)
+        for mine, load, (metrics, warnings) in zip(values, loads, cleaned, strict=True)
+    ]
+
+
+def _reset_in_turn(servers: Sequence[Server], round_: int) -> list[tuple[Mapping[str, float], list[str]]]:
+    """Metrics and warnings of each server's reset, from the first to the last or, every other round, back.
+
+    Whoever waits goes on cleaning up in the background, and would always have less left to do.
+    """
+    places = range(len(servers)) if round_ % 2 else reversed(range(len(servers)))
+    found = {place: _asked(place, partial(_reset, servers[place])) for place in places}
+    return [found[place] for place in range(len(servers))]
 
 
 def _asked(place: int, question: Callable[[], Answer]) -> Answer:
@@ -89,22 +82,22 @@ def _asked(place: int, question: Callable[[], Answer]) -> Answer:
         raise ServerDiedError(str(error), place) from error
 
 
-def _measurement(
-    server: Server, meter: Meter, before: Mapping[str, float], load: Load, resets: bool = True
-) -> Measurement:
-    """Everything of one load, and the reset after it."""
-    after = server.counters()
+def _values(
+    meter: Meter, load: Load, before: Mapping[str, float], after: Mapping[str, float]
+) -> dict[str, float]:
+    """The metrics of one load; `before` and `after` are the server's counters."""
     values = dict(load_values(load)) | dict(meter.per_query(load.watched_queries))
     # What warmed up is among the watched queries, as it is in the server's counters.
     queries = max(load.watched_queries, load.queries)
-    values |= {f"{name}_per_op": (after[name] - total) / queries for name, total in before.items()}
-    warnings = []
+    return values | {f"{name}_per_op": (after[name] - total) / queries for name, total in before.items()}
+
+
+def _reset(server: Server) -> tuple[Mapping[str, float], list[str]]:
+    """Metrics of the reset; one that could not be finished is a warning, as the load was measured before."""
     try:
-        values |= server.reset() if resets else {}
+        return server.reset(), []
     except ResetError as error:
-        values |= error.metrics
-        warnings.append(f"not reset: {error}")
-    return Measurement(values, load.per_second, warnings)
+        return error.metrics, [f"not reset: {error}"]
 
 
 def _blame(servers: Sequence[Server], step: Step, error: LoadError) -> ServerDiedError:

@@ -9,7 +9,7 @@ from history.calibration import noise_of
 from history.comparison import CONFIDENCE, THRESHOLD, CompareOptions, Comparison, compare
 from history.judging import Verdict
 from history.records import StepNoise
-from history.sequential import Design, Noise, smallest_visible
+from history.sequential import Design, smallest_visible
 from history.statistics import MINIMUM_REPETITIONS
 from history.store import Store, open_store
 from runners.commands.run import RequestError, history_of
@@ -107,8 +107,7 @@ def table(request: Request, noise: Mapping[str, StepNoise]) -> Iterator[str]:
     heads = ("step", "rounds", "noise", f"sees in {few}", f"in {most}")
     yield _row(heads)
     for step, each in noise.items():
-        known = Noise(each.sd, each.degrees_of_freedom)
-        seen = (smallest_visible(design, known, rounds, THRESHOLD / 100) for rounds in (few, most))
+        seen = (smallest_visible(design, each.noise, rounds, THRESHOLD / 100) for rounds in (few, most))
         yield _row((step, str(each.rounds), f"{each.sd:.2%}", *(f"{share:.1%}" for share in seen)))
     yield (
         f"suite {request.suite.name}, profile {request.profile_name}; noise: standard deviation of a round's "

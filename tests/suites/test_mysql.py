@@ -16,12 +16,14 @@ from build.build import Build
 from suites.costs import Meter
 from suites.definition import Step, load_suite
 from suites.durability import Durability
-from suites.generators.load import Load, LoadError, Work
+from suites.generators.load import Load, LoadError, Share, Work
 from suites.generators.sysbench import Sysbench
+from suites.measurement import Measurement
 from suites.mysql.reset import DRIVEN, Limits
 from suites.mysql.server import MysqlServer
 from suites.server import ResetError, ServerError
-from suites.step import run_step
+from suites.slices import Schedule
+from suites.step import run_slices
 from tests.suites.servers import small
 
 pytestmark = pytest.mark.server
@@ -61,6 +63,13 @@ def value(server: MysqlServer, query: str) -> object:
 def load(server: MysqlServer, name: str, work: Work) -> Load:
     generator = Sysbench(SUITE, ROOM)
     return generator.run(server.address, step(name), work, Meter(server.pid))
+
+
+def measure(server: MysqlServer, name: str, transactions: int) -> Measurement:
+    """A step of one server, as a session runs it."""
+    share = Share(Schedule(1.0, (0,)), 1, transactions)
+    (measured,) = run_slices([server], Sysbench(SUITE, ROOM), step(name), share, 0.0)
+    return measured
 
 
 def step(name: str) -> Step:
@@ -106,7 +115,7 @@ def test_the_rows_are_those_of_postgres(loaded: MysqlServer) -> None:
 def test_every_step_runs_and_does_what_it_says(loaded: MysqlServer, name: str) -> None:
     count = "SELECT (SELECT COUNT(*) FROM tidemark.sbtest1) + (SELECT COUNT(*) FROM tidemark.sbtest2)"
     before = int(str(value(loaded, count)))
-    measured = run_step(loaded, Sysbench(SUITE, ROOM), step(name), Work(1, 2000), SUITE.profile("smoke"))
+    measured = measure(loaded, name, 2000)
     done = int(measured.values["transactions"])
     change = {"delete": -done, "insert": done}.get(name, 0)
     assert int(str(value(loaded, count))) == before + change
@@ -147,9 +156,7 @@ def test_a_purge_that_cannot_finish_names_the_transaction_and_its_age(loaded: My
         assert f"connection {row[0]}" in str(caught.value)
         assert "open for " in str(caught.value)
         assert caught.value.metrics["reset_history_after"] > limits.history
-        measured = run_step(
-            loaded, Sysbench(SUITE, ROOM), step("update-one"), Work(1, 500), SUITE.profile("smoke")
-        )
+        measured = measure(loaded, "update-one", 500)
         assert "not reset" in measured.warnings[0]
         assert measured.values["reset_history_after"] > limits.history
     finally:

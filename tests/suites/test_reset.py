@@ -9,13 +9,14 @@ import psycopg
 import pytest
 
 from build.build import Build
-from suites.definition import Step, load_suite
+from suites.definition import Step
 from suites.generators.load import Load, Observer, Share, Work
 from suites.measurement import METRICS
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
 from suites.server import Address, ResetError
-from suites.step import run_step
+from suites.slices import Schedule
+from suites.step import run_slices
 from tests.suites.servers import ask, running, value
 
 pytestmark = pytest.mark.server
@@ -110,28 +111,28 @@ class Updating:
         del address
 
     def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:
-        del address, step, work, observer
-        ask(self.server, "UPDATE debt SET n = n + 1")
-        return Load(1, 1.0, 1.0, 0, (), {}, 0.0, 0.0)
+        raise AssertionError("it takes turns, if alone")
 
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
-        raise AssertionError("one server takes no turns")
+        del addresses, step, share, observers
+        ask(self.server, "UPDATE debt SET n = n + 1")
+        return [Load(1, 1.0, 1.0, 0, (), {}, 0.0, 0.0)]
 
 
 def test_a_transaction_that_still_sees_dead_rows_is_named(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reset, "STATISTICS_SECONDS", 0.5)
-    profile = load_suite("write-heavy").profile("smoke")
+    share = Share(Schedule(1.0, (0,)), 1)
     step = Step(name="update", title="Update")
     with server.connect() as holder:
         holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         holder.execute("SELECT count(*) FROM debt")
         pid = holder.info.backend_pid
         time.sleep(1.1)
-        measurement = run_step(server, Updating(server), step, Work(1, None), profile)
+        (measurement,) = run_slices([server], Updating(server), step, share, 0.0)
         holder.execute("ROLLBACK")
     (warning,) = measurement.warnings
     assert warning.startswith(f"not reset: {ROWS} dead tuples are left after the vacuum of public.debt")
