@@ -34,7 +34,7 @@ VERSION = parse_version("postgres@18.6")
 STEP = "update-one"
 """The step whose runs differ least: one row, so hardly any page is written."""
 SLICE_SECONDS = 3
-SLICE = Share(Schedule(SLICE_SECONDS, (0,), gap_seconds=0.0), round=0)
+SLICE = Share(Schedule(SLICE_SECONDS, (0,), gap_share=0.0), round=0)
 """What a session has one server do; with the ids that the command by hand draws."""
 LEAST_PAIRS = 10
 """Single slices differ by several percent on a shared machine, so that mostly more are needed."""

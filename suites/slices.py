@@ -8,6 +8,9 @@ WARM = "w"
 WORK = "1"
 WAIT = "0"
 
+MOST_GAP_SECONDS = 0.02
+"""However long a slice is, it needs no more idle time at its end."""
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -18,8 +21,13 @@ class Schedule:
     """The place of the server that works in each slice."""
     warming: int = 0
     """How many slices at the beginning are not counted."""
-    gap_seconds: float = 0.02
-    """Idle at the end of each slice: a transaction that began within it may end there."""
+    gap_share: float = 0.1
+    """Of each slice its end is idle, up to MOST_GAP_SECONDS: a transaction that began before may end there."""
+
+    @property
+    def gap_seconds(self) -> float:
+        """Idle time at the end of each slice."""
+        return min(MOST_GAP_SECONDS, self.slice_seconds * self.gap_share)
 
     @property
     def seconds(self) -> float:

@@ -23,7 +23,7 @@ from tests.suites.test_sysbench import CAPTURE, transcript
 
 SLICES = "sysbench-slices.txt"
 SUITE = load_suite("write-heavy")
-SCHEDULE = Schedule(0.5, (0, 1, 0, 1, 1, 0), warming=2, gap_seconds=0.02)
+SCHEDULE = Schedule(0.5, (0, 1, 0, 1, 1, 0), warming=2)
 ADDRESSES = [Address(Engine.POSTGRES, Path(f"/srv/{n}/.s.PGSQL.5432"), "someone", "it") for n in (1, 2)]
 
 
