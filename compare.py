@@ -11,20 +11,18 @@ too few and inconclusive repetitions are.
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from build.errors import TidemarkError
-from build.home import locate
 from build.version import Version, parse_version
 from history.comparison import (
     CONFIDENCE,
     THRESHOLD,
     CompareOptions,
     Comparison,
-    ComparisonError,
     compare,
     exit_code,
 )
+from history.database import existing_history
 from history.judging import Verdict
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
@@ -53,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Compare what the arguments name, print it, and return the exit code."""
     arguments = _parser().parse_args(argv)
     try:
-        with open_store(_existing(arguments.history)) as store:
+        with open_store(existing_history(arguments.history)) as store:
             comparison = compare(store, arguments.base, arguments.contenders, _options(arguments))
     except TidemarkError as error:
         print(f"tidemark compare: {error}", file=sys.stderr)
@@ -108,16 +106,6 @@ def _options(arguments: argparse.Namespace) -> CompareOptions:
         threshold_percent=arguments.threshold,
         confidence_percent=arguments.confidence,
     )
-
-
-def _existing(history: str | None) -> Path | str:
-    """The history to open; looking at one must not create it."""
-    if history and "://" in history:
-        return history
-    path = Path(history) if history else locate().history
-    if not path.is_file():
-        raise ComparisonError("there is no history yet", where=str(path), hint="./tidemark demo writes one")
-    return path
 
 
 def _print(comparison: Comparison, chosen: str, costs: bool) -> None:

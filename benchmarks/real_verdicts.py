@@ -83,6 +83,20 @@ class Bench:
         with open_store(self.folder / "history.db") as store:
             return compare(store, BASE, (contender,), CompareOptions(session=uid)).contenders[0]
 
+    def log_ratios(self, compared: ContenderComparison, contender: Version) -> Mapping[str, list[float]]:
+        """By step, the logarithm of contender over base in each round that has both."""
+        with open_store(self.folder / "history.db") as store:
+            runs = store.runs(compared.session.id)
+        found: dict[str, list[float]] = {}
+        for step in compared.steps:
+            by_round: dict[int, dict[str, float]] = {}
+            for run in runs:
+                if run.step == step.step and "qps" in run.values:
+                    by_round.setdefault(run.repetition, {})[run.version] = run.values["qps"]
+            pairs = [each for each in by_round.values() if len(each) == 2]
+            found[step.step] = [math.log(each[str(contender)] / each[str(BASE)]) for each in pairs]
+        return found
+
 
 def equal_figures(bench: Bench, record: Path | None, *, widths: bool) -> list[Figure]:
     """Identical builds: nothing is flagged; a recording of their rounds, and widths, when asked for."""
@@ -99,7 +113,12 @@ def equal_figures(bench: Bench, record: Path | None, *, widths: bool) -> list[Fi
         _write_recording(bench, compared, record)
     if not widths:
         return figures
-    ours = {step.step: step.judgement.interval for step in compared.steps}
+    confidence = simultaneous_confidence(CONFIDENCE / 100, len(steps))
+    logs = bench.log_ratios(compared, TWIN)
+    ours = {
+        step: ratio_interval([1.0] * len(found), [math.exp(each) for each in found], confidence)
+        for step, found in logs.items()
+    }
     return figures + _widths(ours, _one_after_the_other(bench, twin))
 
 
@@ -109,8 +128,8 @@ def planted_figures(bench: Bench) -> list[Figure]:
     steps = (*UPDATES, *UNTOUCHED)
     figures = []
     for percent, options in ((10, {}), (5, {"until_decided": True, "budget_seconds": HALF_AN_HOUR})):
-        burn = _burn_nanoseconds(bench, percent / 100)
-        with _burning(burn):
+        burn = burn_nanoseconds(bench, percent / 100)
+        with burning(burn):
             uid = bench.session(steps, SLOWED, slowed, **options)
         compared = bench.compared(uid, SLOWED)
         regressed = _names(compared, Verdict.REGRESSION)
@@ -143,7 +162,7 @@ def _compiled_elsewhere(bench: Bench) -> Build:
     return provide(BASE, elsewhere, bench.progress)
 
 
-def _burn_nanoseconds(bench: Bench, share: float) -> int:
+def burn_nanoseconds(bench: Bench, share: float) -> int:
     """How long an update has to burn so that the slowest of the UPDATES loses `share` of its QPS."""
     uid = bench.session(UPDATES, TWIN, provide(BASE, bench.home, bench.progress), repetitions=1)
     compared = bench.compared(uid, TWIN)
@@ -152,7 +171,8 @@ def _burn_nanoseconds(bench: Bench, share: float) -> int:
 
 
 @contextmanager
-def _burning(nanoseconds: int) -> Iterator[None]:
+def burning(nanoseconds: int) -> Iterator[None]:
+    """While servers start within the block, those of patched builds burn so long in each update."""
     os.environ["TIDEMARK_BURN_NS"] = str(nanoseconds)
     try:
         yield
@@ -163,23 +183,11 @@ def _burning(nanoseconds: int) -> Iterator[None]:
 def _write_recording(bench: Bench, compared: ContenderComparison, path: Path) -> None:
     """The log ratios of every round of identical builds, for the simulation."""
     machine = describe(bench.home.path)
-    steps = {}
-    with open_store(bench.folder / "history.db") as store:
-        runs = store.runs(compared.session.id)
-    for step in compared.steps:
-        by_round: dict[int, dict[str, float]] = {}
-        for run in runs:
-            if run.step == step.step and "qps" in run.values:
-                by_round.setdefault(run.repetition, {})[run.version] = run.values["qps"]
-        steps[step.step] = [
-            round(math.log(each[str(TWIN)] / each[str(BASE)]), 5)
-            for each in by_round.values()
-            if len(each) == 2
-        ]
+    logs = bench.log_ratios(compared, TWIN)
     content = {
         "machine": f"{machine.cpu_model}, {machine.cores} cores",
         "recorded": f"{datetime.now(UTC):%Y-%m-%d}",
-        "steps": steps,
+        "steps": {step: [round(each, 5) for each in ratios] for step, ratios in logs.items()},
     }
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
@@ -220,7 +228,11 @@ def _one_after_the_other(bench: Bench, twin: Build) -> Mapping[str, Interval | N
 
 
 def _widths(ours: Mapping[str, Interval | None], theirs: Mapping[str, Interval | None]) -> list[Figure]:
-    """How much narrower, per step and as the geometric mean over the steps; widths on the logarithm."""
+    """How much narrower, per step and as the geometric mean over the steps; widths on the logarithm.
+
+    Both sides are plain t intervals of as many pairs at one confidence: what pooling the variance over the
+    steps adds to a verdict is not counted here.
+    """
     figures, logs = [], []
     for step, mine in ours.items():
         other = theirs[step]

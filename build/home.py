@@ -38,6 +38,11 @@ class Home:
         return self.path / "ccache"
 
     @property
+    def tools(self) -> Path:
+        """Programs that were compiled to be used here, such as inferno."""
+        return self.path / "tools"
+
+    @property
     def logs(self) -> Path:
         """Compile logs and server logs worth keeping."""
         return self.path / "logs"
@@ -51,6 +56,11 @@ class Home:
     def history(self) -> Path:
         """The SQLite history."""
         return self.path / "history.db"
+
+    @property
+    def flame_graphs(self) -> Path:
+        """SVGs that `profile` drew, one folder per session."""
+        return self.path / "flamegraphs"
 
     @property
     def fitness(self) -> Path:

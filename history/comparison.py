@@ -1,11 +1,12 @@
 """A base and its contenders, step by step, from one session each."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from build.errors import TidemarkError
 from build.version import Version
+from history.differential import FunctionChange, differential
 from history.doubts import doubts
 from history.explaining import BESIDE, Variation, explained_by, variation
 from history.intervals import Intervals, looks_of
@@ -22,6 +23,10 @@ THRESHOLD = 2.0
 
 CONFIDENCE = 100 * FAMILY_CONFIDENCE
 """Percent, for all steps of a contender together, and all looks."""
+
+
+NAMED_FUNCTIONS = 3
+"""Of a regressed step; `./tidemark profile diff` shows all."""
 
 
 class ComparisonError(TidemarkError):
@@ -60,6 +65,9 @@ class StepComparison:
 
     base_drift: float | None = None
     """QPS of the base in the last paired round over that in the first; None below two rounds."""
+
+    gained: tuple[FunctionChange, ...] = ()
+    """Of a regressed step that was profiled: the functions whose CPU time per query grew most."""
 
     @property
     def metrics(self) -> tuple[Ratio, ...]:
@@ -192,7 +200,8 @@ def _compare_one(
     known = {step: noise for step, noise in store.noise(session, options.metric).items() if step in names}
     intervals = _intervals(store, session, paired, chosen, options)
     noise = {step: each.noise for step, each in known.items()}
-    steps = _judge_all(chosen, options, intervals, noise)
+    judged = _judge_all(chosen, options, intervals, noise)
+    steps = tuple(_with_functions(store, session, step, base, contender) for step in judged)
     return ContenderComparison(
         contender,
         session,
@@ -228,6 +237,16 @@ def _judge_all(
         )
         for step in chosen
     )
+
+
+def _with_functions(
+    store: Store, session: Session, step: StepComparison, base: Version, contender: Version
+) -> StepComparison:
+    """A regressed step with the functions that its profiles blame, if both versions have one."""
+    if step.judgement.verdict is not Verdict.REGRESSION:
+        return step
+    rounds = [store.profiles(session.id, step.step, version) for version in (base, contender)]
+    return replace(step, gained=differential(*rounds).gained(NAMED_FUNCTIONS)) if all(rounds) else step
 
 
 def _intervals(

@@ -10,6 +10,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from build.errors import TidemarkError
+from build.home import locate
 
 BUSY_TIMEOUT_MS = 30_000
 """How long a writer waits for another one. A record takes milliseconds; a migration seconds."""
@@ -164,3 +165,16 @@ def _begin_explicitly(engine: Engine) -> None:
     def begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get("tidemark_writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def existing_history(chosen: str | None) -> Path | str:
+    """The path or URL of a history to look at: the one chosen, else Tidemark's own.
+
+    Raises HistoryError when there is none: looking at one must not create it.
+    """
+    if chosen and "://" in chosen:
+        return chosen
+    path = Path(chosen) if chosen else locate().history
+    if not path.is_file():
+        raise HistoryError("there is no history yet", where=str(path), hint="./tidemark demo writes one")
+    return path

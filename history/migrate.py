@@ -19,6 +19,7 @@ PLACEHOLDERS = {
         "id": "INTEGER PRIMARY KEY",
         "integer": "INTEGER",
         "real": "REAL",
+        "bytes": "BLOB",
         "strict": "STRICT",
         # A table that is its own primary key index, half as large where rows are small.
         "clustered": "STRICT, WITHOUT ROWID",
@@ -27,6 +28,7 @@ PLACEHOLDERS = {
         "id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "integer": "BIGINT",
         "real": "DOUBLE PRECISION",
+        "bytes": "BYTEA",
         "strict": "",
         "clustered": "",
     },

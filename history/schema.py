@@ -1,14 +1,17 @@
 """The tables as queries name them. Their definition is in migrations/, their meaning in docs/schema.md."""
 
-from sqlalchemy import Float, Integer, TableClause, Text, column, table
+from sqlalchemy import Float, Integer, LargeBinary, TableClause, Text, column, table
 
 
-def _table(name: str, *, texts: str = "", integers: str = "", reals: str = "") -> TableClause:
+def _table(
+    name: str, *, texts: str = "", integers: str = "", reals: str = "", blobs: str = ""
+) -> TableClause:
     return table(
         name,
         *(column(each, Integer) for each in integers.split()),
         *(column(each, Text) for each in texts.split()),
         *(column(each, Float) for each in reals.split()),
+        *(column(each, LargeBinary) for each in blobs.split()),
     )
 
 
@@ -56,6 +59,10 @@ calibrations = _table(
     integers="session_id rounds",
     texts="step metric",
     reals="sd degrees_of_freedom",
+)
+
+profiles = _table(
+    "profiles", integers="run_id lost", texts="event", reals="frequency queries", blobs="stacks"
 )
 
 relative_qps = _table(

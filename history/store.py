@@ -13,7 +13,7 @@ from sqlalchemy import Connection, TableClause, func, insert, select, text, upda
 
 from build.build import Build
 from build.version import Version
-from history import calibration, reading
+from history import calibration, profiles, reading
 from history.database import Database, RecordError, connect, connect_readonly, sqlite_file
 from history.liveness import ProcessIdentity, is_alive, this_process
 from history.migrate import load, migrate, schema_number
@@ -42,6 +42,7 @@ from history.schema import (
 )
 from history.times import now, to_text
 from suites.measurement import METRICS, Measurement
+from suites.profiling.stacks import StepProfile
 
 
 def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Store":
@@ -131,6 +132,8 @@ class Store:
             run_id = int(connection.execute(insert(runs).values(row).returning(runs.c.id)).scalar_one())
             if measured is not None:
                 _insert_measurement(connection, run_id, measured)
+                if measured.profile is not None:
+                    profiles.insert_profile(connection, run_id, measured.profile)
         return run_id
 
     def record_dropped(self, session_id: int, dropped: DroppedRound) -> None:
@@ -162,6 +165,11 @@ class Store:
         """
         with self._database.reading() as connection:
             return calibration.latest_noise(connection, session, metric, until)
+
+    def profiles(self, session_id: int, step: str, version: Version) -> Mapping[int, tuple[StepProfile, ...]]:
+        """The CPU profiles of a version on a step, by round; empty when it was not profiled."""
+        with self._database.reading() as connection:
+            return profiles.profiles_of(connection, session_id, step, str(version))
 
     def latest_session(
         self,

@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     _calibrate(commands.add_parser("calibrate", help="how much do identical builds differ on this machine?"))
     compare = commands.add_parser("compare", help="judge a contender against a base", add_help=False)
     compare.description = "The same program as ./compare.py."
+    _profile(commands.add_parser("profile", help="where the CPU time went: functions and flame graphs"))
     _bench(commands.add_parser("bench", help="check one of our own figures against its target"))
     return top
 
@@ -83,6 +84,8 @@ def _run(it: argparse.ArgumentParser) -> None:
     decided = "give steps without a verdict more rounds, up to the profile's most and the budget"
     budget = "with --until-decided: begin no round after so many minutes, instead of the profile's"
     mode = "rounds: each begins from the same data; long: servers stay up, steps inherit their data"
+    perf = "profile each version by perf at the end of each step, in slices that do not count for QPS"
+    during = "profile the measured slices themselves, which perf slows down a little"
     disturbed = "take rounds that others disturbed, with a warning, instead of running them again"
     patch = "apply FILE to the source of engine@ref#NAME before compiling; can be repeated"
     durability = "what a commit promises: relaxed (default) may lose the last second in a crash"
@@ -97,6 +100,9 @@ def _run(it: argparse.ArgumentParser) -> None:
     it.add_argument("--budget", type=_minutes, metavar="MINUTES", help=budget)
     it.add_argument("--keep-disturbed", action="store_true", help=disturbed)
     it.add_argument("--mode", choices=["rounds", "long"], help=mode)
+    sampled = it.add_mutually_exclusive_group()
+    sampled.add_argument("--perf", action="store_true", help=perf)
+    sampled.add_argument("--perf-during", action="store_true", help=during)
     it.add_argument("--seconds", type=_seconds, metavar="S", help=seconds)
     it.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
     it.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=setting)
@@ -120,8 +126,27 @@ def _calibrate(it: argparse.ArgumentParser) -> None:
     it.add_argument("--history", metavar="PATH", help="history to store into")
 
 
+def _profile(it: argparse.ArgumentParser) -> None:
+    what = it.add_subparsers(dest="what", required=True, metavar="WHAT")
+    show = what.add_parser("show", help="the functions of one version on a step, and its flame graph")
+    show.add_argument("version", type=version, metavar="VERSION", help="engine@ref that was run with --perf")
+    diff = what.add_parser("diff", help="the functions that gained or lost, and three flame graphs")
+    diff.add_argument("base", type=version, metavar="BASE", help="engine@ref that was run with --perf")
+    diff.add_argument("contender", type=version, metavar="CONTENDER", help="engine@ref of the same session")
+    for each in (show, diff):
+        each.add_argument("--step", required=True, metavar="NAME", help="the step that was profiled")
+        each.add_argument("--suite", help="only sessions of this suite")
+        each.add_argument("--profile", help="only sessions of this profile")
+        each.add_argument("--session", metavar="UID", help="this session instead of the latest")
+        each.add_argument("--role", metavar="ROLE", help="only this role, such as 'client backend'")
+        each.add_argument("--limit", type=_count, default=15, metavar="N", help="rows (default: %(default)s)")
+        each.add_argument("--format", choices=["terminal", "json"], default="terminal")
+        each.add_argument("--output", metavar="FOLDER", help="for the SVGs, instead of Tidemark's own")
+        each.add_argument("--history", metavar="PATH", help="history to read")
+
+
 def _bench(it: argparse.ArgumentParser) -> None:
-    it.add_argument("name", help="a program in benchmarks/: overhead or build")
+    it.add_argument("name", help="a program in benchmarks/, such as overhead")
 
 
 def version(text: str) -> Version:

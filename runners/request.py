@@ -2,12 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from build.version import Engine, Version
 from history.statistics import MINIMUM_REPETITIONS
 from suites.definition import Mode, Profile, Step, Suite
 from suites.durability import Durability
+
+
+class Sampled(StrEnum):
+    """When perf samples."""
+
+    AFTER = "after"
+    """In slices of their own at the end of each step, which count for nothing else."""
+    DURING = "during"
+    """In the measured slices, which perf slows down a little."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,8 @@ class Request:
     """Whether a disturbed round is taken, with a warning, instead of being run again."""
     mode: Mode | None = None
     """Instead of the profile's."""
+    perf: Sampled | None = None
+    """Whether CPU profiles are taken, and when."""
     durability: Durability = Durability.RELAXED
     settings: Mapping[str, str] = field(default_factory=dict)
     """Server settings that override the template's; `postgres.NAME` and `mysql.NAME` are for one engine."""

@@ -20,6 +20,7 @@ from suites.definition import Mode, Step
 from suites.disturbance import Limits, Watch
 from suites.generators.load import Generator, Share
 from suites.measurement import Measurement
+from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes, fit_together, this_machine
 from suites.slices import Schedule, mirrored
 from suites.step import ServerDiedError, most_transactions, run_slices
@@ -43,6 +44,7 @@ class Rounds:
     session: int
     progress: Progress
     deciding: Deciding
+    profiling: Profiling | None = None
     failures: list[str] = field(default_factory=list)
     """What failed and why, each reason once."""
     limits: Limits = field(default_factory=Limits)
@@ -152,7 +154,8 @@ class Rounds:
         watch.begin()
         servers = [entrant.server for entrant in members]
         settle = self.request.profile.settle_seconds if last else 0.0
-        measured = run_slices(servers, self.generator, step, share, settle, resets=last)
+        profiling = self.profiling if last or (self.profiling and self.profiling.during) else None
+        measured = run_slices(servers, self.generator, step, share, settle, resets=last, profiling=profiling)
         disturbance = watch.end()
         metrics = disturbance.metrics()
         return (
@@ -263,7 +266,7 @@ class Rounds:
     ) -> None:
         disturbed = [f"disturbed: {reason}" for reason in reasons]
         for entrant, each in zip(active, measured, strict=True):
-            whole = Measurement(each.values, each.per_second, [*each.warnings, *disturbed])
+            whole = replace(each, warnings=[*each.warnings, *disturbed])
             self._record(entrant, step, number, whole, started, None)
             for warning in whole.warnings:
                 self.progress.note(f"{entrant.name} {step.name} (round {number}): {warning}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from build.build import Build
 from build.errors import TidemarkError
 from build.home import ROOT, Home
+from build.inferno import provide_inferno
 from build.make import provide
 from build.progress import Progress
 from build.version import Engine, Version
@@ -22,7 +23,7 @@ from history.store import Store
 from runners.deciding import METRIC, Deciding
 from runners.entrants import Serve
 from runners.machine import changes, describe
-from runners.request import Request
+from runners.request import Request, Sampled
 from runners.rounds import Rounds
 from runners.sweep import data_folder, measuring_alone, stoppable
 from suites.capabilities import require_engine
@@ -32,6 +33,8 @@ from suites.generators.load import Generator
 from suites.generators.pgbench import Pgbench
 from suites.generators.sysbench import Sysbench
 from suites.processes import require_reachable, tool
+from suites.profiling.perf import find_perf
+from suites.profiling.profiler import Profiling
 from suites.server import Server, ServerError
 from suites.sizing import Sizes, fit_together, require_disk, sizes, this_machine
 
@@ -78,9 +81,15 @@ def run_session(
         uid = secrets.token_hex(4)
         outcome.uid = uid
         generator = _generator(request, room, builds)
+        profiling = _profiling(request, home, progress)
         machine = describe(home.path)
         changed = changes(store.latest_machine(machine.hostname), machine)
         start = _start(request, uid, room, generator, outcome, machine)
+        if profiling is not None:
+            start = replace(
+                start,
+                options={**start.options, "perf": {"event": profiling.perf.event, "when": request.perf}},
+            )
         session = store.start_session(_marked(start, changed))
         progress.note(f"session {uid}: {request.suite.name}, {request.profile_name}, in {store.where}")
         for change in changed:
@@ -89,7 +98,9 @@ def run_session(
         try:
             with data_folder(home, f"s{uid}") as folder:
                 deciding = _deciding(request, builds, store.noise(start, METRIC))
-                rounds = Rounds(request, room, serve, generator, store, session, progress, deciding)
+                rounds = Rounds(
+                    request, room, serve, generator, store, session, progress, deciding, profiling
+                )
                 rounds.run(builds, folder)
                 outcome.failures = rounds.failures
             status = SessionStatus.FINISHED
@@ -156,6 +167,20 @@ def _generator(request: Request, room: Sizes, builds: Sequence[Build]) -> Genera
         postgres = [build for build in builds if build.version.engine is Engine.POSTGRES]
         return Pgbench(request.suite, room, max(postgres, key=lambda build: build.numbers))
     return Sysbench(request.suite, room)
+
+
+def _profiling(request: Request, home: Home, progress: Progress) -> Profiling | None:
+    """How the steps are profiled. What is missing for that is said, and the run goes on without."""
+    if request.perf is None:
+        return None
+    try:
+        perf, inferno = find_perf(), provide_inferno(home, progress)
+    except TidemarkError as error:
+        progress.note(f"no profiles: {error}")
+        return None
+    profile = request.profile
+    seconds = min(profile.perf_seconds, profile.seconds)
+    return Profiling(perf, inferno, seconds, profile.slice_seconds, request.perf is Sampled.DURING)
 
 
 def _deciding(request: Request, builds: Sequence[Build], noise: Mapping[str, CalibratedNoise]) -> Deciding:

@@ -48,6 +48,8 @@ class Profile(_Strict):
     """How long a version works before the next one takes its turn."""
     warm_seconds: Number = Field(default=0, ge=0)
     """How long each version warms up at the beginning of a round; rounded up to whole slices."""
+    perf_seconds: Number = Field(default=2, gt=0)
+    """How long each version is profiled at the end of a round, with --perf."""
     repetitions: Count = Field(ge=1)
     """Rounds of each step. In mode long the length of a step decides that."""
     most_rounds: Count = Field(default=20, ge=3)

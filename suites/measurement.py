@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from suites.profiling.stacks import StepProfile
+
 
 class Better(StrEnum):
     """Which direction of a metric is the good one."""
@@ -35,6 +37,8 @@ class Measurement:
     values: Mapping[str, float]
     per_second: Sequence[float]
     warnings: Sequence[str] = ()
+    profile: StepProfile | None = None
+    """Where the CPU time went, when the step was profiled."""
 
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER

@@ -87,6 +87,9 @@ class Server(Protocol):
     def counters(self) -> Mapping[str, float]:
         """Totals that only grow, by the name of a metric without `_per_op`: `wal_bytes` and others."""
 
+    def roles(self) -> Mapping[int, str]:
+        """What the server's threads are for, by their numbers in the kernel. Raises ServerError."""
+
     def reset(self) -> Mapping[str, float]:
         """Bring the server to rest after a step; what that took, as metrics. Raises ResetError."""
 

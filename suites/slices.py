@@ -22,7 +22,7 @@ class Schedule:
     warming: int = 0
     """How many slices at the beginning are not counted."""
     gap_share: float = 0.1
-    """Of each slice its end is idle, up to MOST_GAP_SECONDS: a transaction that began before may end there."""
+    """Each slice's end is idle, up to MOST_GAP_SECONDS: a transaction that began before may end there."""
 
     @property
     def gap_seconds(self) -> float:

@@ -13,6 +13,7 @@ from suites.costs import Meter
 from suites.definition import Step
 from suites.generators.load import Generator, Load, LoadError, Share
 from suites.measurement import Measurement
+from suites.profiling.profiler import Both, Profiled, Profiling, profile_after, profilers
 from suites.server import ResetError, Server, ServerError
 from suites.sizing import Sizes
 
@@ -42,26 +43,61 @@ def run_slices(
     settle_seconds: float,
     *,
     resets: bool = True,
+    profiling: Profiling | None = None,
 ) -> list[Measurement]:
-    """Put the load of `step` on servers that take turns, then reset one after the other unless told not to.
+    """Put the load of `step` on servers that take turns, profile, then reset one after the other.
 
-    Raises ServerDiedError when one of them, or its load generator, failed.
+    Profiles are taken when `profiling` says how, and resets can be left out. Raises ServerDiedError when a
+    server, or its load generator, failed.
     """
     meters = [Meter(server.pid, shared=len(servers) > 1) for server in servers]
     before = [_asked(place, server.counters) for place, server in enumerate(servers)]
-    try:
-        loads = generator.alternate([server.address for server in servers], step, share, meters)
-    except LoadError as error:
-        raise _blame(servers, step, error) from error
+    loads, profiled = _under_load(servers, generator, step, share, meters, profiling)
     # All counters before any reset: what one server does while another is reset is nobody's query.
     after = [_asked(place, server.counters) for place, server in enumerate(servers)]
     values = [_values(meters[place], load, before[place], after[place]) for place, load in enumerate(loads)]
+    if profiling is not None and not profiling.during:
+        profiled = _profiled_after(servers, generator, step, share, profiling)
     cleaned = _reset_in_turn(servers, share.round) if resets else [({}, [])] * len(servers)
     time.sleep(settle_seconds)
     return [
-        Measurement({**mine, **metrics}, load.per_second, warnings)
-        for mine, load, (metrics, warnings) in zip(values, loads, cleaned, strict=True)
+        Measurement({**mine, **metrics}, load.per_second, [*each.troubles, *warnings], each.profile)
+        for mine, load, each, (metrics, warnings) in zip(values, loads, profiled, cleaned, strict=True)
     ]
+
+
+def _under_load(
+    servers: Sequence[Server],
+    generator: Generator,
+    step: Step,
+    share: Share,
+    meters: Sequence[Meter],
+    profiling: Profiling | None,
+) -> tuple[list[Load], list[Profiled]]:
+    """The measured slices, and the profiles of them if that was asked for."""
+    addresses = [server.address for server in servers]
+    try:
+        if profiling is None or not profiling.during:
+            return generator.alternate(addresses, step, share, meters), [Profiled()] * len(servers)
+        with profilers(servers, profiling) as watching:
+            observers = [Both(meter, each) for meter, each in zip(meters, watching, strict=True)]
+            loads = generator.alternate(addresses, step, share, observers)
+            return loads, [each.result(load) for each, load in zip(watching, loads, strict=True)]
+    except LoadError as error:
+        raise _blame(servers, step, error) from error
+
+
+def _profiled_after(
+    servers: Sequence[Server], generator: Generator, step: Step, share: Share, profiling: Profiling
+) -> list[Profiled]:
+    """Profiles of further slices. A load that fails costs the profile, not what was measured before it."""
+    try:
+        return profile_after(servers, generator, step, share, profiling)
+    except LoadError as error:
+        blamed = _blame(servers, step, error)
+        if any(server.death() is not None for server in servers):
+            raise blamed from error
+        return [Profiled(None, f"no profile: {error}")] * len(servers)
 
 
 def _reset_in_turn(servers: Sequence[Server], round_: int) -> list[tuple[Mapping[str, float], list[str]]]:

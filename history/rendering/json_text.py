@@ -5,6 +5,7 @@ from typing import Any
 
 from history.comparison import Comparison, ContenderComparison, StepComparison, exit_code
 from history.judging import Ratio
+from history.rendering.functions import function_values
 from history.rendering.numbers import rounded
 from history.statistics import Interval
 from suites.measurement import METRICS
@@ -66,6 +67,7 @@ def _step(step: StepComparison) -> dict[str, Any]:
         "variation": step.variation,
         "smallest_visible": rounded(step.smallest_visible),
         "base_drift": rounded(step.base_drift),
+        "gained": [function_values(each) for each in step.gained],
         "metrics": {each.metric: _metric(each) for each in step.metrics},
     }
 

@@ -8,6 +8,7 @@ from history.comparison import Comparison, ContenderComparison, StepComparison
 from history.explaining import COSTS, THROUGHPUT, VARIATION
 from history.judging import Change, Ratio, Verdict, verdict_of
 from history.pairing import Failure
+from history.rendering.functions import named
 from history.rendering.numbers import amount, bounds, signed_percent
 from history.rendering.table import NAMES, shows_visible
 from history.sequential import VISIBLE_PROBABILITY
@@ -32,6 +33,11 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         *_measured_again(contender),
         *_set_aside(contender),
         *(_unexplained(step) for step in contender.steps if step.is_unexplained),
+        *(
+            f"{step.step}: CPU per query gained by {named(step.gained)}"
+            for step in contender.steps
+            if step.gained
+        ),
         *(text for step in contender.steps for text in _varies_more(step)),
         *(f"no verdict: {', '.join(steps)}: {reason}" for reason, steps in gaps.items()),
         *map(_failure, contender.failures),

@@ -8,7 +8,7 @@ from build.errors import TidemarkError
 from build.home import Home, locate
 from history.store import open_store
 from runners.console import progress
-from runners.request import Request
+from runners.request import Request, Sampled
 from runners.session import Outcome, run_session
 from suites.definition import Mode, load_suite
 from suites.durability import Durability
@@ -67,6 +67,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         budget_seconds=None if arguments.budget is None else arguments.budget * 60,
         mode=None if arguments.mode is None else Mode(arguments.mode),
         keep_disturbed=arguments.keep_disturbed,
+        perf=_sampled(arguments),
         patches=patches,
         durability=Durability(arguments.durability),
         settings=settings,
@@ -79,6 +80,12 @@ def request_of(arguments: argparse.Namespace) -> Request:
             hint="leave it out, or take --mode rounds",
         )
     return request
+
+
+def _sampled(arguments: argparse.Namespace) -> Sampled | None:
+    if arguments.perf_during:
+        return Sampled.DURING
+    return Sampled.AFTER if arguments.perf else None
 
 
 def _require_patches(request: Request) -> None:

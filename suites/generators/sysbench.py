@@ -136,7 +136,7 @@ class Transcript:
             queries=transactions * queries,
             seconds=sum(_length(threads) for threads in by_place),
             errors=int(self.summary.get("ignored errors", 0)),
-            per_second=tuple(rate * queries for threads in by_place for rate in _rates(threads)),
+            per_second=tuple(rate * queries for rate in _rates(by_place)),
             latency_ms=self._latency_ms(),
             watched_queries=self.summary["queries"],
             watched_seconds=max(each.ended for each in self.slices) - min(each.began for each in self.slices),
@@ -154,15 +154,28 @@ def _length(threads: Sequence[Slice]) -> float:
     return max(each.ended for each in threads) - min(each.began for each in threads)
 
 
-def _rates(threads: Sequence[Slice]) -> list[float]:
-    """Transactions/s in each whole second of a slice; of a slice below a second its mean."""
-    length = _length(threads)
-    if length < 1:
-        return [sum(sum(each.per_second) for each in threads) / length] if length > 0 else []
-    return [
-        float(sum(each.per_second[second] for each in threads if second < len(each.per_second)))
-        for second in range(int(length))
-    ]
+def _rates(slices: Sequence[Sequence[Slice]]) -> list[float]:
+    """Transactions/s in each whole second of a server's work; `slices` holds the threads of each slice.
+
+    Slices below a second are joined to about one; what is left at the end counts when it is at least half.
+    """
+    rates: list[float] = []
+    done, worked, length = 0, 0.0, 0.0
+    for threads in slices:
+        length = _length(threads)
+        if length >= 1:
+            rates += [
+                float(sum(each.per_second[second] for each in threads if second < len(each.per_second)))
+                for second in range(int(length))
+            ]
+            continue
+        done, worked = done + sum(sum(each.per_second) for each in threads), worked + length
+        if worked > 1 - length / 2:
+            rates.append(done / worked)
+            done, worked = 0, 0.0
+    if worked >= 0.5 or (worked > 0 and not rates):
+        rates.append(done / worked)
+    return rates
 
 
 class Sysbench:

@@ -19,6 +19,7 @@ from suites.durability import Durability
 from suites.lifecycle import LocalServer
 from suites.mysql import reset
 from suites.mysql.configuration import render
+from suites.mysql.roles import role_of
 from suites.processes import as_server_user, own, require_reachable, run, start, tail_of
 from suites.server import Address, ServerError, require_short
 from suites.sizing import Sizes
@@ -140,6 +141,16 @@ class MysqlServer(LocalServer):
                 "wal_bytes": float(reset.log_sequence_number(connection)),
                 "pages_flushed": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
             }
+
+    def roles(self) -> Mapping[int, str]:
+        """What each thread is for: `client connection`, `page cleaner`, `purge`, `log writer` and others."""
+        query = "SELECT thread_os_id, name FROM performance_schema.threads WHERE thread_os_id IS NOT NULL"
+        try:
+            with self.connect() as connection, connection.cursor() as cursor:
+                cursor.execute(query)
+                return {int(thread): role_of(str(name)) for thread, name in cursor.fetchall()}
+        except pymysql.err.Error as error:
+            raise ServerError(f"{self.build.version}: asking for the threads failed: {error}") from error
 
     def reset(self) -> Mapping[str, float]:
         """Purge, flush, verify: see suites.mysql.reset."""

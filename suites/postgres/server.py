@@ -128,6 +128,12 @@ class PostgresServer(LocalServer):
         with self._steering("asking for the WAL position"), self.connect() as connection:
             return {"wal_bytes": float(reset.wal_position(connection))}
 
+    def roles(self) -> Mapping[int, str]:
+        """What each process is for: `client backend`, `checkpointer`, `walwriter`, `io worker` and others."""
+        with self._steering("asking for the processes"), self.connect() as connection:
+            rows = connection.execute("SELECT pid, backend_type FROM pg_stat_activity")
+            return {self.pid: "postmaster"} | {int(pid): str(role) for pid, role in rows}
+
     def reset(self) -> Mapping[str, float]:
         """Vacuum, checkpoint, verify: see suites.postgres.reset."""
         with self._steering("the reset"):

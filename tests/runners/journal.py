@@ -84,6 +84,9 @@ class FakeServer:
     def settings(self) -> Mapping[str, str]:
         return {"shared_buffers": "1GB"}
 
+    def roles(self) -> Mapping[int, str]:
+        return {}
+
     def counters(self) -> Mapping[str, float]:
         return {"wal_bytes": 0.0}
 

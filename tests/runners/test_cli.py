@@ -98,7 +98,7 @@ def test_every_command_has_a_module_or_is_the_launchers() -> None:
     (action,) = subcommands._group_actions
     names = set(action.choices or ())
     modules = {path.stem for path in (Path(__file__).parents[2] / "runners/commands").glob("[a-z]*.py")}
-    assert names - modules == {"setup", "test", "compare"}
+    assert names - modules == {"test", "compare"}
     assert modules <= names
 
 

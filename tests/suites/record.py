@@ -6,6 +6,8 @@ Needs postgres 18.6 and 13.23 in the build cache. Afterwards rewrite what is exp
 (`TIDEMARK_REWRITE_GOLDENS=1 .venv/bin/python -m pytest tests/suites`) and read the difference.
 """
 
+import gzip
+import json
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,8 @@ from suites.generators.load import Share, Work
 from suites.generators.pgbench import Pgbench
 from suites.generators.sysbench import Sysbench
 from suites.postgres.server import PostgresServer
+from suites.profiling.folding import script
+from suites.profiling.perf import find_perf, record_tree
 from suites.slices import Schedule
 from tests.suites.servers import running, small
 
@@ -102,9 +106,34 @@ def record_failures(generator: Pgbench, started: PostgresServer) -> None:
         (GOLDEN / "pgbench-failures.log").write_text("".join(lines))
 
 
+def record_perf() -> None:
+    """A fifth of a second of update-index: what perf says of each sample, and which thread was which."""
+    with server("postgres@18.6") as (started, build), tempfile.TemporaryDirectory() as name:
+        generator = Sysbench(load_suite("write-heavy"), small(rows=10_000))
+        generator.load(started.address)
+        (step,) = generator.suite.select(("update-index",))
+        perf = find_perf()
+        argv = [*generator.arguments(started.address, step, Work(3, None)), "run"]
+        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+        time.sleep(1)
+        recording = record_tree(perf, started.pid, Path(name, "perf.data"), None)
+        roles = started.roles()
+        time.sleep(0.4)
+        text = script(recording.finish(), perf.program)
+        process.wait()
+    text = text.replace(
+        str(build.prefix).encode(), b"/opt/postgres-18.6"
+    )  # where a build lies is nobody's business
+    (GOLDEN / "perf-script.txt.gz").write_bytes(gzip.compress(text, mtime=0))
+    (GOLDEN / "perf-roles.json").write_text(
+        json.dumps({str(pid): role for pid, role in roles.items()}, indent=1) + "\n"
+    )
+
+
 if __name__ == "__main__":
     GOLDEN.mkdir(parents=True, exist_ok=True)
     record_sysbench()
     record_slices()
+    record_perf()
     for major, wanted in ((18, "postgres@18.6"), (13, "postgres@13.23")):
         record_pgbench(wanted, major)

@@ -11,6 +11,9 @@ from build.version import Engine
 from suites.definition import Step
 from suites.generators.load import Load, LoadError, Observer, Share, Work
 from suites.measurement import METRICS, Measurement
+from suites.profiling.perf import Perf
+from suites.profiling.profiler import Profiled, Profiling
+from suites.profiling.stacks import StepProfile
 from suites.server import Address, ResetError, ServerError
 from suites.slices import mirrored
 from suites.step import ServerDiedError, run_slices
@@ -50,6 +53,9 @@ class FakeServer:
     def death(self) -> str | None:
         self.dies_after -= 1
         return GONE if self.dies_after < 0 else None
+
+    def roles(self) -> Mapping[int, str]:
+        return {}
 
     def counters(self) -> Mapping[str, float]:
         self._note("counters")
@@ -215,3 +221,54 @@ def test_a_load_generator_that_failed_while_all_servers_live(fakes: Fakes, place
     fakes.generator.fails = LoadError("sysbench was killed by signal 9", place=place)
     error = fakes.blamed()
     assert (error.place, error.what) == (place, "sysbench was killed by signal 9")
+
+
+def test_profiles_come_after_the_counters_and_before_the_resets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the profiled slices write is nobody's WAL per query; a reset would leave nothing to profile."""
+    calls: list[str] = []
+    servers, generator = [FakeServer("17.11", calls), FakeServer("18.6", calls)], FakeGenerator(calls)
+    profile = StepProfile("cpu-clock", 997.0, 100.0, 0, {"client backend;main;a;b": 500})
+
+    def after(*_: object) -> list[Profiled]:
+        calls.append("profile")
+        return [Profiled(profile), Profiled(None, "no profile: perf ended")]
+
+    monkeypatch.setattr("suites.step.profile_after", after)
+    profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
+    first, second = run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
+    last_counters = max(place for place, call in enumerate(calls) if call.startswith("counters"))
+    first_reset = min(place for place, call in enumerate(calls) if call.startswith("reset"))
+    assert last_counters < calls.index("profile") < first_reset
+    assert (first.profile, second.profile) == (profile, None)
+    assert (list(first.warnings), list(second.warnings)) == ([], ["no profile: perf ended"])
+
+
+def test_a_load_that_fails_while_it_is_profiled_costs_the_profile_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+    servers, generator = [FakeServer("17.11", calls), FakeServer("18.6", calls)], FakeGenerator(calls)
+
+    def after(*_: object) -> list[Profiled]:
+        raise LoadError("sysbench failed", place=1)
+
+    monkeypatch.setattr("suites.step.profile_after", after)
+    profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
+    measured = run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
+    assert all(each.values["qps"] > 0 and each.profile is None for each in measured)
+    assert all("no profile: sysbench failed" in each.warnings[0] for each in measured)
+
+
+def test_a_server_that_dies_while_it_is_profiled_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    servers, generator = [FakeServer("17.11", calls), FakeServer("18.6", calls)], FakeGenerator(calls)
+
+    def after(*_: object) -> list[Profiled]:
+        servers[1].dies_after = 0
+        raise LoadError("sysbench failed", place=1)
+
+    monkeypatch.setattr("suites.step.profile_after", after)
+    profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
+    with pytest.raises(ServerDiedError, match="killed by SIGKILL") as caught:
+        run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
+    assert caught.value.place == 1

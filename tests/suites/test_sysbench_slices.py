@@ -82,7 +82,7 @@ def a_slice(draw: st.DrawFn) -> Slice:
 
 @given(st.lists(a_slice(), min_size=1, max_size=4))
 def test_rates_hold_every_transaction_of_the_whole_seconds(threads: list[Slice]) -> None:
-    length, rates = _length(threads), _rates(threads)
+    length, rates = _length(threads), _rates([threads])
     total = sum(sum(each.per_second) for each in threads)
     assume(length > 0.01)
     if length < 1:
@@ -92,6 +92,21 @@ def test_rates_hold_every_transaction_of_the_whole_seconds(threads: list[Slice])
     assert len(rates) == int(length)
     last = sum(sum(each.per_second[len(rates) :]) for each in threads)
     assert sum(rates) + last == total
+
+
+@given(
+    st.lists(st.integers(0, 1000), min_size=1, max_size=200),
+    st.floats(0.02, 0.9),
+)
+def test_short_slices_are_joined_to_seconds(counts: list[int], length: float) -> None:
+    slices = [[Slice(place, place, place + length, (count,))] for place, count in enumerate(counts, start=1)]
+    rates = _rates(slices)
+    together = max(1, math.ceil(1 / length - 0.5))
+    for place, rate in enumerate(rates[: len(counts) // together]):
+        group = counts[place * together : (place + 1) * together]
+        assert rate == pytest.approx(sum(group) / (together * length), rel=1e-6)
+    rest = len(counts) % together * length
+    assert len(rates) - len(counts) // together == (rest >= 0.5 or len(counts) < together)
 
 
 @given(st.lists(a_slice(), min_size=1, max_size=4))

@@ -1,0 +1,118 @@
+"""What profiling costs, and whether it finds what it is for.
+
+The slow-down of perf on the slices that it samples, on one server, profiled and not in turns; and where a
+planted slow-down of a tenth comes in the table of functions.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+from benchmarks.figures import Figure, report
+from benchmarks.real_verdicts import BASE, PATCH, SLOWED, Bench, bench_of, burn_nanoseconds, burning
+from build.home import Home, locate
+from build.inferno import provide_inferno
+from build.make import provide
+from build.progress import Progress
+from history.differential import differential
+from history.statistics import ratio_interval
+from history.store import open_store
+from runners.console import Lines
+from runners.request import Sampled
+from runners.sweep import data_folder, measuring_alone, stoppable
+from suites.definition import load_suite
+from suites.durability import Durability
+from suites.generators.load import Share
+from suites.generators.sysbench import Sysbench
+from suites.postgres.server import PostgresServer
+from suites.profiling.perf import find_perf
+from suites.profiling.profiler import Profiling
+from suites.sizing import sizes, this_machine
+from suites.slices import Schedule
+from suites.step import run_slices
+
+STEP = "update-index"
+PAIRS = 20
+SLICE_SECONDS = 3.0
+CONFIDENCE = 0.95
+LEAST_RATIO = 0.9
+"""QPS while perf samples, over QPS without. Profiles are taken outside of what counts, so this is no bias."""
+
+PLANTED = "tidemark_burn"
+SLOWER = 0.1
+
+
+def main() -> int:
+    """Both on servers of their own; a few minutes."""
+    home = locate()
+    home.path.mkdir(parents=True, exist_ok=True)
+    shown = Lines()
+    figures = [_overhead(home, shown)]
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=home.path) as folder:
+        Path(folder).chmod(0o755)
+        figures += _planted(bench_of(home, shown, Path(folder)))
+    return report(figures)
+
+
+def _overhead(home: Home, shown: Progress) -> Figure:
+    profiling = Profiling(
+        find_perf(), provide_inferno(home, shown), SLICE_SECONDS, SLICE_SECONDS, during=True
+    )
+    build = provide(BASE, home, shown)
+    suite = load_suite("write-heavy")
+    room = sizes(suite, suite.profile("smoke"), this_machine())
+    step = suite.select((STEP,))[0]
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    with stoppable(), measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
+        server = PostgresServer(build, room, Durability.RELAXED, folder / "1")
+        generator = Sysbench(suite, room)
+        try:
+            server.create()
+            server.start()
+            generator.load(server.address)
+            server.keep()
+            for pair in range(PAIRS):
+                # A B B A; each from the loaded data, so that no slice inherits what another one left.
+                for sampled in (True, False) if pair % 2 else (False, True):
+                    share = Share(Schedule(SLICE_SECONDS / 2, (0, 0, 0), warming=1), pair + 1)
+                    server.restore()
+                    server.start()
+                    (measured,) = run_slices(
+                        [server],
+                        generator,
+                        step,
+                        share,
+                        0,
+                        resets=False,
+                        profiling=profiling if sampled else None,
+                    )
+                    rates[sampled].append(measured.values["qps"])
+        finally:
+            server.destroy()
+    interval = ratio_interval(rates[False], rates[True], CONFIDENCE)
+    assert interval is not None
+    bounds = f"{CONFIDENCE:.0%} interval {interval.low:.3f} to {interval.high:.3f}"
+    note = f"{PAIRS} pairs, {bounds}, by {profiling.perf.event}"
+    return Figure("QPS sampled / not sampled", interval.estimate, "", at_least=LEAST_RATIO, note=note)
+
+
+def _planted(bench: Bench) -> list[Figure]:
+    slowed = provide(BASE, bench.home, bench.progress, patches=(PATCH,))
+    with burning(burn_nanoseconds(bench, SLOWER)):
+        uid = bench.session([STEP], SLOWED, slowed, perf=Sampled.AFTER)
+    with open_store(bench.folder / "history.db") as store:
+        session = store.latest_session((BASE, SLOWED), uid=uid)
+        assert session is not None
+        both = differential(*(store.profiles(session.id, STEP, version) for version in (BASE, SLOWED)))
+    names = [each.name for each in both.functions]
+    place = names.index(PLANTED) + 1 if PLANTED in names else len(names) + 1
+    first = both.functions[0]
+    note = (
+        f"first: {first.name} {first.own_change:+.2f} µs of {both.contender_total - both.base_total:+.2f} µs"
+    )
+    quality = both.contender.quality
+    return [
+        Figure("planted function's place in the table", place, "", at_most=1, note=note),
+        Figure("shallow stacks", 100 * quality.shallow, "%", at_most=10, note=f"{quality.samples} samples"),
+        Figure("frames without a name", 100 * quality.unknown, "%", at_most=5),
+    ]

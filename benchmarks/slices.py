@@ -1,0 +1,44 @@
+"""How much rounds differ by the length of their slices, on this machine: one build against itself.
+
+Nothing here has a target: it is for choosing `slice_seconds` of a profile, as decision 16 does.
+"""
+
+import statistics
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.figures import Figure, report
+from benchmarks.real_verdicts import BASE, PROFILE, TWIN, Bench, bench_of
+from build.home import locate
+from build.make import provide
+from runners.console import Lines
+
+STEPS = ("update-index", "insert")
+LENGTHS = (0.02, 0.05, 0.1, 0.5)
+"""Seconds."""
+ROUNDS = 8
+
+
+def main() -> int:
+    """A session for each length; about a quarter of an hour in all."""
+    home = locate()
+    home.path.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=home.path) as folder:
+        bench = bench_of(home, Lines(), Path(folder))
+        return report([figure for length in LENGTHS for figure in _of_length(bench, length)])
+
+
+def _of_length(bench: Bench, seconds: float) -> list[Figure]:
+    """The standard deviation of a round's log ratio, in percent, for each step."""
+    profile = bench.suite.profile(PROFILE).model_copy(update={"slice_seconds": seconds})
+    suite = bench.suite.model_copy(update={"profiles": {PROFILE: profile}})
+    there = replace(bench, suite=suite)
+    build = provide(BASE, bench.home, bench.progress)
+    uid = there.session(STEPS, TWIN, build, repetitions=ROUNDS)
+    figures = []
+    for step, logs in there.log_ratios(there.compared(uid, TWIN), TWIN).items():
+        spread = 100 * statistics.stdev(logs)
+        note = " ".join(f"{100 * each:+.1f}" for each in logs)
+        figures.append(Figure(f"slices of {seconds:g} s, {step}: spread of rounds", spread, "%", note=note))
+    return figures

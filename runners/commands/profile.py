@@ -1,0 +1,138 @@
+"""`./tidemark profile`: where the CPU time of a step went, in tables and flame graphs."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from build.home import Home, locate
+from build.inferno import provide_inferno
+from build.version import Version
+from history.comparison import ComparisonError
+from history.database import existing_history
+from history.differential import costs, differential, total
+from history.records import Session
+from history.rendering.function_tables import render_costs, render_differential
+from history.rendering.functions import differential_json
+from history.rendering.terminal import PLAIN_WIDTH
+from history.store import Store, open_store
+from runners.console import progress
+from runners.flamegraphs import draw, draw_difference
+from suites.profiling.stacks import StepProfile, merged, of_role
+
+Rounds = Mapping[int, tuple[StepProfile, ...]]
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Show one version, or the difference of two; 0 when there are profiles."""
+    home = locate()
+    versions = [arguments.version] if arguments.what == "show" else [arguments.base, arguments.contender]
+    with open_store(existing_history(arguments.history)) as store:
+        session = _session(store, versions, arguments)
+        rounds = [_rounds(store, session, version, arguments) for version in versions]
+    folder = Path(arguments.output) if arguments.output else home.flame_graphs / session.uid
+    show = _show if arguments.what == "show" else _diff
+    show(arguments, versions, rounds, folder, home)
+    return 0
+
+
+def _show(
+    arguments: argparse.Namespace,
+    versions: Sequence[Version],
+    rounds: Sequence[Rounds],
+    folder: Path,
+    home: Home,
+) -> None:
+    profile = merged(each for profiles in rounds[0].values() for each in profiles)
+    drawn = _draw_one(versions[0], profile, arguments, folder, home)
+    if arguments.format == "json":
+        found = sorted(costs(profile).items(), key=lambda each: -each[1].own)[: arguments.limit]
+        functions = [{"function": name, **vars(cost)} for name, cost in found]
+        told = {"us_per_query": total(profile), "quality": vars(profile.quality)}
+        print(json.dumps({**told, "functions": functions, "flame_graphs": [str(drawn)]}, indent=1))
+        return
+    render_costs(profile, arguments.limit, _console())
+    print(drawn)
+
+
+def _diff(
+    arguments: argparse.Namespace,
+    versions: Sequence[Version],
+    rounds: Sequence[Rounds],
+    folder: Path,
+    home: Home,
+) -> None:
+    both = differential(*rounds)
+    drawn = [
+        _draw_one(version, profile, arguments, folder, home)
+        for version, profile in zip(versions, (both.base, both.contender), strict=True)
+    ]
+    title = f"{arguments.step}: {versions[1]} against {versions[0]}"
+    name = f"{_plain(arguments.step)}-{_plain(str(versions[0]))}-{_plain(str(versions[1]))}"
+    drawn.append(draw_difference(both, title, folder / f"{name}.svg", _inferno(home)))
+    if arguments.format == "json":
+        print(differential_json(both, arguments.limit, list(map(str, drawn))))
+        return
+    render_differential(both, arguments.limit, _console())
+    print(*drawn, sep="\n")
+
+
+def _draw_one(
+    version: Version, profile: StepProfile, arguments: argparse.Namespace, folder: Path, home: Home
+) -> Path:
+    name = f"{_plain(arguments.step)}-{_plain(str(version))}.svg"
+    return draw(profile, f"{arguments.step}: {version}", folder / name, _inferno(home))
+
+
+def _inferno(home: Home) -> Path:
+    with progress() as shown:
+        return provide_inferno(home, shown)
+
+
+def _session(store: Store, versions: Sequence[Version], arguments: argparse.Namespace) -> Session:
+    """The latest session that holds the versions. Raises ComparisonError."""
+    session = store.latest_session(
+        versions, suite=arguments.suite, profile=arguments.profile, uid=arguments.session
+    )
+    if session is None:
+        names = " ".join(map(str, versions))
+        raise ComparisonError(
+            f"no session holds {' and '.join(map(str, versions))}",
+            where=store.where,
+            hint=f"./tidemark run --perf {names}",
+        )
+    return session
+
+
+def _rounds(store: Store, session: Session, version: Version, arguments: argparse.Namespace) -> Rounds:
+    """The profiles of a version, of one role if that was asked for. Raises ComparisonError."""
+    found = store.profiles(session.id, arguments.step, version)
+    if not found:
+        raise ComparisonError(
+            f"session {session.uid} has no profile of {version} on {arguments.step}",
+            where=store.where,
+            hint=f"./tidemark run --perf --step {arguments.step} {version}",
+        )
+    if arguments.role is None:
+        return found
+    roles = sorted(
+        {stack.split(";", 1)[0] for each in found.values() for one in each for stack in one.stacks}
+    )
+    if arguments.role not in roles:
+        raise ComparisonError(
+            f"{version} has no samples of the role '{arguments.role}' on {arguments.step}",
+            hint=f"its roles: {', '.join(roles)}",
+        )
+    return {number: tuple(of_role(one, arguments.role) for one in each) for number, each in found.items()}
+
+
+def _plain(text: str) -> str:
+    """A version as part of a file's name."""
+    return "".join(each if each.isalnum() or each in ".-" else "_" for each in text)
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)

@@ -1,0 +1,17 @@
+"""`./tidemark setup`: what the launcher does not install itself, and a word that all is there."""
+
+import argparse
+
+from build.home import locate
+from build.inferno import provide_inferno
+from runners.console import progress
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Compile inferno, unless it is there; 0."""
+    del arguments
+    home = locate()
+    with progress() as shown:
+        provide_inferno(home, shown)
+    print("ready: ./tidemark demo")
+    return 0

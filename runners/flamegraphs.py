@@ -1,0 +1,64 @@
+"""Flame graphs of profiles as SVG, drawn by inferno: widths are CPU time per query."""
+
+import subprocess
+from pathlib import Path
+
+from build.files import make_folder
+from history.differential import Differential, total
+from suites.processes import tail
+from suites.profiling.perf import PerfError
+from suites.profiling.stacks import StepProfile
+
+UNIT = "ns per query"
+WIDTH = 1600
+"""Pixels: an SVG in a page scales anyway, but narrow frames lose their names."""
+
+
+def folded(profile: StepProfile) -> str:
+    """The stacks with whole nanoseconds per query in place of samples, so that versions can be compared."""
+    scale = 1000 * profile.microseconds_per_sample
+    return "".join(
+        f"{stack} {max(1, round(count * scale))}\n" for stack, count in sorted(profile.stacks.items())
+    )
+
+
+def draw(profile: StepProfile, title: str, output: Path, inferno: Path) -> Path:
+    """The flame graph of one version. Raises PerfError when inferno fails. Returns `output`."""
+    subtitle = f"{total(profile):.2f} µs of CPU per query, {profile.samples} samples by {profile.event}"
+    return _svg(folded(profile), title, subtitle, output, inferno)
+
+
+def draw_difference(both: Differential, title: str, output: Path, inferno: Path) -> Path:
+    """The contender's flame graph, red where it takes more time per query than the base and blue where less.
+
+    What only the base does has no width there. Raises PerfError. Returns `output`.
+    """
+    make_folder(output.parent)
+    files = [output.with_suffix(f".{name}.folded") for name in ("base", "contender")]
+    try:
+        for file, profile in zip(files, (both.base, both.contender), strict=True):
+            file.write_text(folded(profile), encoding="utf-8")
+        lines = _run([inferno / "inferno-diff-folded", *files], "")
+    finally:
+        for file in files:
+            file.unlink(missing_ok=True)
+    change = both.contender_total - both.base_total
+    subtitle = f"{both.base_total:.2f} to {both.contender_total:.2f} µs of CPU per query ({change:+.2f})"
+    return _svg(lines, title, subtitle, output, inferno)
+
+
+def _svg(lines: str, title: str, subtitle: str, output: Path, inferno: Path) -> Path:
+    make_folder(output.parent)
+    command: list[str | Path] = [inferno / "inferno-flamegraph", "--title", title, "--subtitle", subtitle]
+    command += ["--countname", UNIT, "--width", str(WIDTH)]
+    output.write_text(_run(command, lines), encoding="utf-8")
+    return output
+
+
+def _run(command: list[str | Path], lines: str) -> str:
+    done = subprocess.run(
+        command, input=lines, capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
+    if done.returncode != 0:
+        raise PerfError("inferno cannot draw", where=Path(command[0]).name, hint=tail(done.stderr))
+    return done.stdout

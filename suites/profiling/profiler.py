@@ -1,0 +1,179 @@
+"""Profiling servers that take turns: one perf for each, which samples only while the load is on."""
+
+import contextlib
+import math
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from build.errors import TidemarkError
+from suites.definition import Step
+from suites.generators.load import Generator, Load, Observer, Share
+from suites.profiling.folding import Window, fold
+from suites.profiling.perf import FREQUENCY, Perf, Recording, record_tree
+from suites.profiling.stacks import StepProfile
+from suites.server import Server
+from suites.slices import mirrored
+
+OTHER_IDS = 100_000
+"""Added to the round, so that a profiled slice draws ids that no measured one has drawn."""
+
+
+@dataclass(frozen=True)
+class Profiling:
+    """How the steps of a session are profiled."""
+
+    perf: Perf
+    inferno: Path
+    """The folder of inferno's programs."""
+    seconds: float
+    """How long each version is sampled at the end of a round."""
+    slice_seconds: float
+    during: bool = False
+    """Whether the measured slices themselves are sampled, instead of some after them."""
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """A profile, or the reason why there is none."""
+
+    profile: StepProfile | None = None
+    trouble: str = ""
+
+    @property
+    def troubles(self) -> list[str]:
+        """What a person has to know of it: why there is none, or what to doubt."""
+        if self.profile is None:
+            return [self.trouble] if self.trouble else []
+        doubts = self.profile.quality.doubts()
+        return [f"profile: {'; '.join(doubts)}"] if doubts else []
+
+
+class Profiler:
+    """An observer of a load (suites.generators.load.Observer): perf samples the server meanwhile.
+
+    Trouble with perf never ends a step: it is kept, and said by `result`.
+    """
+
+    def __init__(self, server: Server, profiling: Profiling, samples: Path) -> None:
+        self._server = server
+        self._profiling = profiling
+        self._samples = samples
+        self._roles: dict[int, str] = {}
+        self._windows: list[Window] = []
+        self._recording: Recording | None = None
+        self._trouble: TidemarkError | None = None
+
+    def attach(self) -> None:
+        """Let perf sample the server from now on. What is born later, such as a backend, inherits that."""
+        try:
+            pid = self._server.pid
+            self._recording = record_tree(self._profiling.perf, pid, self._samples, _cores_beside(pid))
+        except TidemarkError as error:
+            self._trouble = error
+
+    def begin(self, pid: int) -> None:
+        """What is sampled from here on counts."""
+        self._ask_for_roles()
+        self._windows.append((time.monotonic(), math.inf))
+
+    def end(self, pid: int) -> None:
+        """What is sampled after this, and before the next beginning, does not count. The last call counts."""
+        self._windows[-1] = (self._windows[-1][0], time.monotonic())
+        self._ask_for_roles()
+
+    def _ask_for_roles(self) -> None:
+        try:
+            self._roles |= self._server.roles()
+        except TidemarkError as error:
+            self._trouble = self._trouble or error
+
+    def result(self, load: Load) -> Profiled:
+        """What was sampled, per query of the load."""
+        try:
+            if self._trouble is not None:
+                raise self._trouble
+            assert self._recording is not None  # attached, or in trouble
+            samples = self._recording.finish()
+            means = (self._profiling.perf.program, self._profiling.inferno)
+            folded = fold(samples, *means, self._roles, self._windows)
+        except TidemarkError as error:
+            return Profiled(None, f"no profile: {error}")
+        queries = max(load.watched_queries, load.queries)
+        return Profiled(
+            StepProfile(self._profiling.perf.event, FREQUENCY, queries, folded.lost, folded.stacks)
+        )
+
+    def close(self) -> None:
+        """End perf, whatever came of it."""
+        if self._recording is not None:
+            self._recording.close()
+
+
+class Both:
+    """Two observers of one load: what the first counts is not to contain the second's own work."""
+
+    def __init__(self, inner: Observer, outer: Observer) -> None:
+        self._inner, self._outer = inner, outer
+
+    def begin(self, pid: int) -> None:
+        """The outer one first."""
+        self._outer.begin(pid)
+        self._inner.begin(pid)
+
+    def end(self, pid: int) -> None:
+        """The inner one first."""
+        self._inner.end(pid)
+        self._outer.end(pid)
+
+
+@contextlib.contextmanager
+def profilers(servers: Sequence[Server], profiling: Profiling) -> Iterator[list[Profiler]]:
+    """One profiler for each server; their files and programs are gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="tidemark-perf-") as folder:
+        made = [
+            Profiler(server, profiling, Path(folder) / f"{place}.data")
+            for place, server in enumerate(servers)
+        ]
+        try:
+            for each in made:
+                each.attach()
+            yield made
+        finally:
+            for each in made:
+                each.close()
+
+
+def profile_after(
+    servers: Sequence[Server], generator: Generator, step: Step, share: Share, profiling: Profiling
+) -> list[Profiled]:
+    """Sample every server in slices of its own after `share` was measured. Raises LoadError.
+
+    A step that uses rows up goes on behind those that it has used, for half as many at most.
+    """
+    seed = (step.name, share.round, "profile")
+    schedule = mirrored(range(len(servers)), profiling.seconds, profiling.slice_seconds, seed)
+    used = share.transactions
+    after = replace(
+        share,
+        schedule=schedule,
+        round=share.round + OTHER_IDS,
+        transactions=None if used is None else max(1, used // 2),
+        done_before=share.done_before + (used or 0),
+    )
+    addresses = [server.address for server in servers]
+    with profilers(servers, profiling) as watching:
+        loads = generator.alternate(addresses, step, after, watching)
+        return [each.result(load) for each, load in zip(watching, loads, strict=True)]
+
+
+def _cores_beside(pid: int) -> Collection[int] | None:
+    """Cores that the server is not bound to: perf's own work shall not take the server's time."""
+    with contextlib.suppress(psutil.Error):
+        ours = set(psutil.Process().cpu_affinity() or [])
+        return sorted(ours - set(psutil.Process(pid).cpu_affinity() or [])) or None
+    return None

@@ -1,0 +1,163 @@
+"""`./tidemark profile` and what `compare` says of profiles: tables, JSON, flame graphs, what is missing."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+import compare as program
+from build.home import ROOT, locate
+from build.inferno import VERSION, find_inferno
+from build.version import parse_version
+from history.records import SessionStatus
+from history.store import open_store
+from runners.cli import main
+from tests.history.handmade import NIGHT, run_record, session_start
+from tests.history.profiled import BASE, CONTENDER, NEW, STEP, profile, record_profiled
+
+GOLDEN = ROOT / "tests/golden/profile"
+
+INFERNO = """#!/usr/bin/env python3
+import sys
+print("<svg>", *sys.argv[1:], "</svg>")
+"""
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a history that holds profiles, and programs that draw nothing."""
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    tools = tmp_path / f"tools/inferno-{VERSION}/bin"
+    tools.mkdir(parents=True)
+    for name in ("inferno-collapse-perf", "inferno-diff-folded", "inferno-flamegraph"):
+        (tools / name).write_text(INFERNO)
+        (tools / name).chmod(0o755)
+    record_profiled(tmp_path / "history.db")
+    return tmp_path / "history.db"
+
+
+def require_golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def said(words: list[str], capsys: pytest.CaptureFixture[str], home: Path) -> str:
+    assert main(words) == 0
+    return capsys.readouterr().out.replace(str(home), "HOME")
+
+
+def test_the_difference_as_a_table(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(["profile", "diff", BASE, CONTENDER, "--step", STEP], capsys, history.parent)
+    require_golden("diff.txt", text)
+    assert text.splitlines()[1].rstrip().endswith("tidemark_burn")
+    assert len([line for line in text.splitlines() if line.endswith(".svg")]) == 3
+
+
+def test_the_difference_as_json(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["profile", "diff", BASE, CONTENDER, "--step", STEP, "--format", "json", "--limit", "2"]
+    found = json.loads(said(words, capsys, history.parent))
+    assert [each["function"] for each in found["functions"]] == ["tidemark_burn", "XLogInsert"]
+    assert found["functions"][0]["own_base"] == 0
+    assert found["contender_us_per_query"] > found["base_us_per_query"]
+    assert len(found["flame_graphs"]) == 3
+
+
+def test_one_version(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    require_golden("show.txt", said(["profile", "show", CONTENDER, "--step", STEP], capsys, history.parent))
+    words = ["profile", "show", CONTENDER, "--step", STEP, "--role", "checkpointer", "--format", "json"]
+    found = json.loads(said(words, capsys, history.parent))
+    assert {each["function"] for each in found["functions"]} == {"main", "CheckpointerMain", "BufferSync"}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["diff", BASE, "postgres@9.6"], "no session holds postgres@18.5 and postgres@9.6"),
+        (["diff", BASE, "postgres@9.6"], "./tidemark run --perf postgres@18.5 postgres@9.6"),
+        (["show", BASE, "--step", "delete"], "has no profile of postgres@18.5 on delete"),
+        (["show", BASE, "--role", "purge"], "its roles: checkpointer, client backend, walwriter"),
+        (["show", BASE, "--history", "/nowhere/history.db"], "there is no history yet"),
+    ],
+)
+def test_what_is_missing_is_said(
+    history: Path, words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = [] if "--step" in words else ["--step", STEP]
+    assert main(["profile", *words, *step]) == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_an_inferno_that_fails_is_named(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawer = history.parent / f"tools/inferno-{VERSION}/bin/inferno-flamegraph"
+    drawer.write_text("#!/bin/sh\necho no stacks >&2\nexit 1\n")
+    drawer.chmod(drawer.stat().st_mode | stat.S_IXUSR)
+    assert main(["profile", "show", BASE, "--step", STEP]) == 2
+    assert "inferno cannot draw" in (error := capsys.readouterr().err)
+    assert "no stacks" in error
+
+
+def test_flame_graphs_are_drawn_for_real(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = find_inferno(locate())
+    if there is None:
+        pytest.skip("inferno is not compiled: ./tidemark setup")
+    (tmp_path / "tools").symlink_to(there.parent.parent)
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    record_profiled(tmp_path / "history.db")
+    text = said(["profile", "diff", BASE, CONTENDER, "--step", STEP], capsys, tmp_path)
+    base, contender, both = (
+        (tmp_path / line.removeprefix("HOME/")).read_text()
+        for line in text.splitlines()
+        if line.endswith(".svg")
+    )
+    assert "tidemark_burn" in contender
+    assert "tidemark_burn" not in base
+    assert "tidemark_burn" in both
+    assert "ns per query" in both
+    assert "checkpointer" in base
+    assert "rgb(255," in both  # grown frames are red, and those that did not change are white
+
+
+def test_compare_names_the_functions_of_a_regression(
+    history: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert program.main([BASE, CONTENDER, "--history", str(history)]) == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert "update-index: CPU per query gained by tidemark_burn +25." in text
+    assert program.main([BASE, CONTENDER, "--history", str(history), "--format", "json"]) == 1
+    (step,) = json.loads(capsys.readouterr().out)["contenders"][0]["steps"]
+    assert step["gained"][0]["function"] == "tidemark_burn"
+
+
+def test_compare_says_nothing_of_profiles_that_are_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record_profiled(tmp_path / "history.db", profiles=False)
+    assert program.main([BASE, CONTENDER, "--history", str(tmp_path / "history.db")]) == 1
+    assert "gained" not in capsys.readouterr().out
+
+
+def test_profiles_come_back_as_they_went_in(tmp_path: Path) -> None:
+    record_profiled(tmp_path / "history.db")
+    with open_store(tmp_path / "history.db") as store:
+        session = store.latest_session([parse_version(BASE)])
+        assert session is not None
+        found = store.profiles(session.id, STEP, parse_version(CONTENDER))
+        assert found == {number: (profile(NEW, 2 * number),) for number in (1, 2, 3)}
+        assert store.profiles(session.id, "delete", parse_version(CONTENDER)) == {}
+
+
+def test_a_profile_without_samples_is_none(tmp_path: Path) -> None:
+    with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
+        session = store.start_session(session_start())
+        record = run_record({"qps": 1.0}, version=BASE, step=STEP)
+        assert record.measurement is not None
+        object.__setattr__(record.measurement, "profile", profile({}))
+        store.record_run(session, record)
+        store.finish_session(session, SessionStatus.FINISHED)
+        assert store.profiles(session, STEP, parse_version(BASE)) == {}

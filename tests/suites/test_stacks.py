@@ -1,0 +1,96 @@
+"""Folded stacks: roles, windows of time, quality, and a real capture of perf."""
+
+import gzip
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from build.home import locate
+from build.inferno import VERSION, find_inferno
+from suites.profiling.folding import by_role, collapse, within
+from suites.profiling.perf import PerfError
+from suites.profiling.stacks import OTHER, StepProfile, merged, of_role
+from tests.suites.golden import GOLDEN, require_golden
+
+names = st.text(st.characters(categories=("L", "N"), include_characters="_:[]<>.~"), min_size=1, max_size=12)
+frames = st.lists(names, max_size=8)
+
+
+def profile(stacks: dict[str, int], queries: float = 1000, lost: int = 0) -> StepProfile:
+    return StepProfile("cpu-clock", 1000, queries, lost, stacks)
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), frames, st.integers(1, 100)), max_size=30))
+def test_every_sample_goes_to_the_role_of_its_thread(samples: list[tuple[int, list[str], int]]) -> None:
+    roles = {1: "client backend", 2: "checkpointer", 3: "client backend"}
+    text = "".join(
+        f"{';'.join([f'my comm-{thread}/{thread}', *inner])} {count}\n" for thread, inner, count in samples
+    )
+    stacks = by_role(text, roles)
+    assert sum(stacks.values()) == sum(count for *_, count in samples)
+    for thread, inner, _ in samples:
+        assert ";".join([roles.get(thread, OTHER), *inner]) in stacks
+
+
+@pytest.mark.parametrize("line", ["postgres;main 3", "postgres-1/1;main three", "postgres-1/1;main", ""])
+def test_a_line_that_is_no_stack_of_a_thread_is_refused(line: str) -> None:
+    with pytest.raises(PerfError, match="not a folded stack"):
+        by_role(f"{line}\n", {})
+
+
+def test_only_samples_within_a_window_count() -> None:
+    sample = b"postgres     7/7      %s: cpu-clock: \n\t  401136 main (/bin/postgres)\n\n"
+    text = b"".join(sample % moment for moment in (b"9.999999", b"10.000000", b"10.5", b"11.000000", b"20.1"))
+    kept = within(text, [(10.0, 11.0), (20.0, 21.0)])
+    assert kept == b"".join(sample % moment for moment in (b"10.000000", b"10.5", b"20.1"))
+    assert within(text, []) == b""
+
+
+@given(st.dictionaries(frames.map(lambda each: ";".join(["role", *each])), st.integers(1, 1000), min_size=1))
+def test_quality_is_made_of_shares(stacks: dict[str, int]) -> None:
+    found = profile(stacks, lost=7).quality
+    assert found.samples == sum(stacks.values())
+    assert all(0 <= share <= 1 for share in (found.shallow, found.unknown, found.lost))
+    deep = {f"{stack};a;b;c": count for stack, count in stacks.items()}
+    assert profile(deep).quality.shallow == 0
+
+
+def test_what_is_doubtful_is_said() -> None:
+    good = {"client backend;main;loop;work": 950, "client backend;main;loop": 30, "checkpointer;main;a;b": 20}
+    assert profile(good).quality.doubts() == []
+    assert profile({"role;main;a;b": 199}).quality.doubts() == ["only 199 samples"]
+    broken = profile({"role;leaf": 300, "role;main;a;b": 700}).quality
+    assert broken.doubts() == ["30% of the stacks have fewer than 3 frames"]
+    nameless = profile({"role;main;[unknown];[libc.so.6]": 300, "role;main;a;b": 700}).quality
+    assert nameless.doubts() == ["20% of the frames have no name"]
+    behind_a_call_that_never_returns = profile({"role;main;[postgres];PostgresMain;exec": 1000}).quality
+    assert behind_a_call_that_never_returns.unknown == 0
+    assert profile(good, lost=100).quality.doubts() == ["9% of the samples were lost"]
+
+
+def test_rounds_merge_and_roles_part() -> None:
+    one = profile({"client backend;main;work": 10, "checkpointer;main;write": 2}, queries=100, lost=1)
+    two = profile({"client backend;main;work": 5, "client backend;main;idle": 5}, queries=200)
+    both = merged([one, two])
+    assert (both.samples, both.queries, both.lost) == (22, 300, 1)
+    assert both.stacks["client backend;main;work"] == 15
+    assert both.microseconds_per_sample == pytest.approx(1e6 / 1000 / 300)
+    assert of_role(both, "checkpointer").stacks == {"checkpointer;main;write": 2}
+    with pytest.raises(ValueError, match="no profile"):
+        merged([])
+
+
+def test_a_real_capture_folds_as_it_always_did() -> None:
+    """What perf printed of an update-index on Postgres 18.6 (tests/suites/record.py)."""
+    inferno = find_inferno(locate())
+    if inferno is None:
+        pytest.skip(f"inferno {VERSION} is not compiled: ./tidemark setup")
+    text = gzip.decompress((GOLDEN / "perf-script.txt.gz").read_bytes())
+    roles = {
+        int(thread): role for thread, role in json.loads((GOLDEN / "perf-roles.json").read_text()).items()
+    }
+    stacks = by_role(collapse(text, inferno), roles)
+    require_golden("perf-folded.txt", "".join(f"{stack} {n}\n" for stack, n in sorted(stacks.items())))
+    assert {stack.split(";")[0] for stack in stacks} >= {"client backend"}
