@@ -1,5 +1,6 @@
 """What is known of a machine's noise: written by a calibration, read by every later judgement."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -14,6 +15,9 @@ from history.statistics import MINIMUM_REPETITIONS
 from history.times import from_text, to_text
 from suites.measurement import METRICS
 
+LIKE = ("mode", "seconds", "slice_seconds")
+"""Options of a session that decide how much its rounds scatter."""
+
 
 def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNoise]) -> None:
     """Write what a session of identical builds says about the noise of its steps."""
@@ -27,16 +31,18 @@ def latest_noise(
 ) -> Mapping[str, CalibratedNoise]:
     """The noise of each step by the latest calibration of the machine, suite and profile of `session`.
 
-    A session is never its own calibration. `until` leaves out calibrations that began later.
+    Rounds of another length or durability scatter otherwise: LIKE has to be the same in both. A session is
+    never its own calibration. `until` leaves out calibrations that began later.
     """
     query = (
-        select(calibrations, sessions.c.uid, sessions.c.started_at)
+        select(calibrations, sessions.c.uid, sessions.c.started_at, sessions.c.options)
         .join_from(calibrations, sessions, calibrations.c.session_id == sessions.c.id)
         .join(machines, sessions.c.machine_id == machines.c.id)
         .where(
             machines.c.fingerprint == session.machine.fingerprint,
             sessions.c.suite == session.suite,
             sessions.c.profile == session.profile,
+            sessions.c.durability == session.durability,
             sessions.c.uid != session.uid,
             calibrations.c.metric == metric,
         )
@@ -55,7 +61,12 @@ def latest_noise(
             started_at=from_text(row["started_at"]),
         )
         for row in connection.execute(query).mappings()
+        if _alike(json.loads(row["options"]), session.options)
     }
+
+
+def _alike(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    return all(one.get(name) == other.get(name) for name in LIKE)
 
 
 def noise_of(runs: Sequence[Run], base: str, twin: str) -> list[StepNoise]:

@@ -1,5 +1,6 @@
 """The rounds of a session: every version on a step from the same loaded data, until verdicts stand."""
 
+import math
 import os
 import random
 import time
@@ -16,7 +17,7 @@ from history.store import Store
 from runners.deciding import METRIC, Deciding
 from runners.entrants import Entrant, Serve
 from runners.request import Request
-from suites.definition import Mode, Step
+from suites.definition import Mode, Profile, Step
 from suites.disturbance import Limits, Watch
 from suites.generators.load import Generator, Share
 from suites.measurement import Measurement
@@ -30,6 +31,9 @@ MOST_FAILURES = 2
 
 MOST_DISTURBED = 2
 """How often a disturbed round is measured again; then it is taken, with a warning."""
+
+LEAST_BLOCK_SECONDS = 10.0
+"""How long a version works at least in a block of long mode, if its step is as long as that."""
 
 
 @dataclass
@@ -168,7 +172,8 @@ class Rounds:
     def _long(self, entrants: Sequence[Entrant], task: Task) -> None:
         """Blocks of slices such as A B B A, so that the base is measured at the beginning and at the end."""
         profile = self.request.profile
-        blocks = max(1, round(profile.seconds / profile.slice_seconds / 2))
+        turns = _turns_of_block(profile)
+        blocks = max(1, round(profile.seconds / profile.slice_seconds / 2 / turns))
         total, done = blocks * len(self.request.steps), 0
         for step in self.request.steps:
             whole = most_transactions(step, self.room)
@@ -187,7 +192,7 @@ class Rounds:
         failed = set[str]()
         while active := _able(entrants, step, failed):
             profile, started = self.request.profile, _now()
-            order = (*range(len(active)), *reversed(range(len(active))))
+            order = (*range(len(active)), *reversed(range(len(active)))) * _turns_of_block(profile)
             share = Share(Schedule(profile.slice_seconds, order), block, part, (block - 1) * (part or 0))
             try:
                 measured, reasons = self._watched(active, step, share, last=last)
@@ -301,6 +306,12 @@ class Rounds:
             measurement=measurement,
         )
         self.store.record_run(self.session, record)
+
+
+def _turns_of_block(profile: Profile) -> int:
+    """How often a block of long mode goes through A B B A: each begins with new connections."""
+    seconds = min(profile.seconds, LEAST_BLOCK_SECONDS)
+    return max(1, math.ceil(seconds / profile.slice_seconds / 2 - 1e-9))
 
 
 def _able(entrants: Sequence[Entrant], step: Step, failed: set[str]) -> list[Entrant]:

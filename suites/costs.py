@@ -3,10 +3,12 @@
 import contextlib
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import psutil
+
+from suites.counters import TreeCounter
 
 PROC = Path("/proc")
 
@@ -23,6 +25,8 @@ class Usage:
     """Sent towards storage: dirtied page cache counts when it is dirtied."""
     reads: int = 0
     """Read requests to the disks; only known of the machine."""
+    instructions: float = 0.0
+    """Only known of the server, on machines with counters."""
 
     def __add__(self, other: "Usage") -> "Usage":
         pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
@@ -104,9 +108,15 @@ class Meter:
     A load that comes in pieces begins and ends several times; its costs add up.
     """
 
-    def __init__(self, server_pid: int, shared: bool = False) -> None:
-        """`shared`: other servers work meanwhile, so that the machine's totals say nothing of this one."""
+    def __init__(
+        self, server_pid: int, shared: bool = False, instructions: TreeCounter | None = None
+    ) -> None:
+        """`shared`: other servers work meanwhile, so that the machine's totals say nothing of this one.
+
+        `instructions` counts those of the server's process tree, where the machine can.
+        """
         self._server_pid = server_pid
+        self._instructions = instructions
         self._parties = ("server", "client") if shared else ("server", "client", "machine")
         self._begin: Snapshot | None = None
         self._end: Snapshot | None = None
@@ -115,11 +125,11 @@ class Meter:
     def begin(self, pid: int) -> None:
         """Work begins."""
         self._before = self._used()
-        self._begin, self._end = snapshot(self._server_pid, pid), None
+        self._begin, self._end = self._snapshot(pid), None
 
     def end(self, pid: int) -> None:
         """Work has ended, or has come this far."""
-        self._end = snapshot(self._server_pid, pid)
+        self._end = self._snapshot(pid)
 
     def per_query(self, queries: float) -> Mapping[str, float]:
         """The costs per query as metrics; empty when the load was too short to be watched."""
@@ -133,7 +143,15 @@ class Meter:
             values[f"{who}_written_kb_per_op"] = used.written_bytes / 1024 / queries
             if who == "machine":
                 values["machine_reads_per_op"] = used.reads / queries
+            if who == "server" and self._instructions is not None:
+                values["server_instructions_per_op"] = used.instructions / queries
         return values
+
+    def _snapshot(self, pid: int) -> Snapshot:
+        now = snapshot(self._server_pid, pid)
+        if self._instructions is None:
+            return now
+        return replace(now, server=replace(now.server, instructions=self._instructions.read()))
 
     def _used(self) -> dict[str, Usage]:
         """What each party has used in all pieces so far."""

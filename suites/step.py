@@ -10,6 +10,7 @@ import numpy as np
 
 from build.errors import TidemarkError
 from suites.costs import Meter
+from suites.counters import instructions_of
 from suites.definition import Step
 from suites.generators.load import Generator, Load, LoadError, Share
 from suites.measurement import Measurement
@@ -50,9 +51,11 @@ def run_slices(
     Profiles are taken when `profiling` says how, and resets can be left out. Raises ServerDiedError when a
     server, or its load generator, failed.
     """
-    meters = [Meter(server.pid, shared=len(servers) > 1) for server in servers]
     before = [_asked(place, server.counters) for place, server in enumerate(servers)]
-    loads, profiled = _under_load(servers, generator, step, share, meters, profiling)
+    pids = [server.pid for server in servers]
+    with instructions_of(pids) as counters:
+        meters = [Meter(pid, len(servers) > 1, counter) for pid, counter in zip(pids, counters, strict=True)]
+        loads, profiled = _under_load(servers, generator, step, share, meters, profiling)
     # All counters before any reset: what one server does while another is reset is nobody's query.
     after = [_asked(place, server.counters) for place, server in enumerate(servers)]
     values = [_values(meters[place], load, before[place], after[place]) for place, load in enumerate(loads)]
@@ -79,7 +82,7 @@ def _under_load(
     try:
         if profiling is None or not profiling.during:
             return generator.alternate(addresses, step, share, meters), [Profiled()] * len(servers)
-        with profilers(servers, profiling) as watching:
+        with profilers(servers, profiling, share.schedule.seconds) as watching:
             observers = [Both(meter, each) for meter, each in zip(meters, watching, strict=True)]
             loads = generator.alternate(addresses, step, share, observers)
             return loads, [each.result(load) for each, load in zip(watching, loads, strict=True)]

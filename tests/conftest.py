@@ -76,10 +76,10 @@ def server_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    """A Home of its own, of the kind of `server_folder`, that shares the build cache and the sources."""
+    """A Home of its own, of the kind of `server_folder`, that shares builds, sources and compiled tools."""
     shared = locate()
     with _server_folder() as folder:
-        for real in (shared.builds, shared.sources, shared.ccache):
+        for real in (shared.builds, shared.sources, shared.ccache, shared.tools):
             real.mkdir(parents=True, exist_ok=True)
             (folder / real.name).symlink_to(real)
         yield Home(folder)

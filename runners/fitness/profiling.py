@@ -10,8 +10,8 @@ NMI_WATCHDOG = "/proc/sys/kernel/nmi_watchdog"
 HARDWARE = ("cpu", "cpu_core", "armv*")
 """Folders below event_source/devices: one core design, Intel's hybrids, Arm."""
 
-MOST_PARANOID = 1
-"""Up to which an unprivileged user may profile kernel and user code of own processes: perf_event_open(2)."""
+MOST_PARANOID = 0
+"""Up to which an unprivileged user may sample the cores of the machine: perf_event_open(2)."""
 
 
 def counters(kernel: Kernel) -> str:

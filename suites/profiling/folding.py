@@ -3,7 +3,7 @@
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,28 +22,56 @@ Window = tuple[float, float]
 
 _TIME = re.compile(rb"^\S.*?\s(\d+\.\d+):\s", re.MULTILINE)
 _THREAD = re.compile(r"(?P<comm>.*)-(?P<pid>\d+|\?)/(?P<tid>\d+)")
-_LOST = re.compile(r"^\s*LOST(?:_SAMPLES)? events:\s+(\d+)", re.MULTILINE)
+_LOST = re.compile(rb"^\s*LOST(?:_SAMPLES)? events:\s+(\d+)", re.MULTILINE)
+_FORK = re.compile(rb"PERF_RECORD_FORK\((\d+):\d+\):\((\d+):\d+\)")
+_TASK_EVENT = re.compile(rb"^.*\bPERF_RECORD_.*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Folded:
+class Samples:
     """What a file of perf holds."""
 
-    stacks: Mapping[str, int]
-    """Samples by `role;outermost;...;innermost`."""
+    text: bytes
+    """As `perf script` prints it: a block for each sample."""
+    parents: Mapping[int, int]
+    """Of processes that were born meanwhile."""
     lost: int
-    """Records of lost samples."""
+    """Samples that the kernel could not hand over, of whatever process."""
+
+
+def read(file: Path, perf: str) -> Samples:
+    """Have perf name the frames of its samples. Raises PerfError."""
+    # Inlined functions count for the one that they are part of.
+    options = ["--fields", FIELDS, "--no-inline", "--show-task-events"]
+    text = _perf([perf, "script", "--input", str(file), *options])
+    parents = {int(child): int(parent) for child, parent in _FORK.findall(text) if child != parent}
+    stats = _perf([perf, "report", "--stats", "--input", str(file)])
+    return Samples(_TASK_EVENT.sub(b"", text), parents, sum(map(int, _LOST.findall(stats))))
 
 
 def fold(
-    samples: Path, perf: str, inferno: Path, roles: Mapping[int, str], windows: Sequence[Window]
-) -> Folded:
-    """Fold the samples of a file that lie in one of the windows; `roles` names threads by their numbers.
+    samples: Samples,
+    inferno: Path,
+    pids: Collection[int],
+    roles: Mapping[int, str],
+    windows: Sequence[Window],
+) -> Mapping[str, int]:
+    """Samples of some processes and their descendants, in some windows: by role and stack.
 
-    `inferno` is the folder of its programs. Raises PerfError.
+    `roles` names threads by their numbers; `inferno` is the folder of its programs. Raises PerfError.
     """
-    text = within(script(samples, perf), windows)
-    return Folded(by_role(collapse(text, inferno), roles), _lost(samples, perf))
+    kept = within(samples.text, windows)
+    return by_role(collapse(kept, inferno), roles, descendants(pids, samples.parents))
+
+
+def descendants(pids: Collection[int], parents: Mapping[int, int]) -> set[int]:
+    """`pids`, and every process that comes from one of them."""
+    found = set(pids)
+    # Parents are born before their children, and perf tells of births in their order.
+    for child, parent in parents.items():
+        if parent in found:
+            found.add(child)
+    return found
 
 
 def within(text: bytes, windows: Sequence[Window]) -> bytes:
@@ -66,8 +94,8 @@ def collapse(text: bytes, inferno: Path) -> str:
     return done.stdout.decode(errors="replace")
 
 
-def by_role(folded: str, roles: Mapping[int, str]) -> Mapping[str, int]:
-    """Samples by stack, the process at the root of each replaced by the role of its thread.
+def by_role(folded: str, roles: Mapping[int, str], pids: Collection[int]) -> Mapping[str, int]:
+    """Samples of the processes `pids` by stack, the process at its root replaced by the role of its thread.
 
     A thread that nobody named is OTHER. Raises PerfError for a line that is no folded stack.
     """
@@ -78,21 +106,14 @@ def by_role(folded: str, roles: Mapping[int, str]) -> Mapping[str, int]:
         found = _THREAD.fullmatch(process)
         if found is None or not count.isdigit():
             raise PerfError("not a folded stack with its thread", where=line[:200])
-        role = roles.get(int(found["tid"]))
-        stacks[f"{role or OTHER};{frames}" if frames else role or OTHER] += int(count)
+        if found["pid"].isdigit() and int(found["pid"]) in pids:
+            role = roles.get(int(found["tid"]), OTHER)
+            stacks[f"{role};{frames}" if frames else role] += int(count)
     return stacks
 
 
-def script(samples: Path, perf: str) -> bytes:
-    """Every sample with named frames. Inlined functions count for the one that they are part of."""
-    command = [perf, "script", "--input", str(samples), "--fields", FIELDS, "--no-inline"]
+def _perf(command: Sequence[str]) -> bytes:
     done = subprocess.run(command, capture_output=True, timeout=FOLD_SECONDS, check=False)
     if done.returncode != 0:
         raise PerfError("perf cannot read its samples", hint=tail(done.stderr.decode(errors="replace")))
     return done.stdout
-
-
-def _lost(samples: Path, perf: str) -> int:
-    command = [perf, "report", "--stats", "--input", str(samples)]
-    done = subprocess.run(command, capture_output=True, timeout=FOLD_SECONDS, check=False)
-    return sum(map(int, _LOST.findall(done.stdout.decode(errors="replace"))))

@@ -18,6 +18,11 @@ from suites.processes import ProcessError, start, stop, tail, tool
 FREQUENCY = 997
 """Samples in a second of CPU time: a prime, so that nothing periodic stays in step with it."""
 
+LEAST_FREQUENCY = 49
+
+MOST_SAMPLES = 200_000
+"""In one recording, roughly."""
+
 CYCLES = "cycles"
 """Hardware cycles: also what runs while interrupts are off, and without a timer's skid."""
 
@@ -44,20 +49,30 @@ class Perf:
     program: str
     event: str
     """CYCLES or CPU_CLOCK, with `:u` where only a process' own code may be sampled."""
+    machine_wide: bool = True
+    """Whether it samples all cores, and what is not a server's is left out later; else it is attached to the
+    servers' processes, and every switch from one to another has to stop and start it."""
+
+    @property
+    def described(self) -> str:
+        """What a profile says it was sampled by."""
+        return self.event if self.machine_wide else f"{self.event}, attached"
 
 
 def find_perf() -> Perf:
-    """The best event that perf may sample with. Raises PerfError that says what to do."""
+    """The best way that perf may sample. Raises PerfError that says what to do."""
     try:
         program = tool("perf")
     except ProcessError as error:
         raise PerfError("perf is not installed", hint="apt-get install linux-perf") from error
     reasons = []
-    for event in (CYCLES, CPU_CLOCK, f"{CYCLES}:u", f"{CPU_CLOCK}:u"):
-        reason = _refusal(program, event)
+    ways = [(CYCLES, True), (CPU_CLOCK, True), (CYCLES, False), (CPU_CLOCK, False)]
+    for event, machine_wide in [*ways, (f"{CYCLES}:u", False), (f"{CPU_CLOCK}:u", False)]:
+        perf = Perf(program, event, machine_wide)
+        reason = _refusal(perf)
         if reason is None:
-            return Perf(program, event)
-        reasons.append(f"{event}: {reason}")
+            return perf
+        reasons.append(f"{perf.described}: {reason}")
     raise PerfError(
         "perf may not sample here",
         where="; ".join(reasons),
@@ -65,36 +80,56 @@ def find_perf() -> Perf:
     )
 
 
-def _refusal(program: str, event: str) -> str | None:
-    """None when perf can sample by `event`, else what it said."""
+def _refusal(perf: Perf) -> str | None:
+    """None when perf can sample that way, else what it said."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "perf.data"
-        command = [program, "record", "--event", event, "--output", str(output), "--quiet", "--", "true"]
+        command = [perf.program, "record", *_what(perf, []), "--output", str(output), "--quiet", "--", "true"]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode != 0 or not output.exists():
             said = [line.strip() for line in done.stderr.splitlines() if line.strip(" \t:")]
             return said[1] if len(said) > 1 and said[0] == "Error:" else (said or ["no reason given"])[0]
         # Without counters perf takes another event for `cycles` and says so at most in passing.
-        listed = subprocess.run(
-            [program, "evlist", "--input", str(output)], capture_output=True, text=True, check=False
-        )
-        taken = listed.stdout.split()
-        return None if event.split(":")[0] in {each.split(":")[0] for each in taken} else "not supported"
+        command = [perf.program, "evlist", "--input", str(output)]
+        listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+        taken = {each.split(":")[0] for each in listed}
+        return None if perf.event.split(":")[0] in taken else "not supported"
+
+
+def _what(perf: Perf, pids: Sequence[int]) -> list[str]:
+    """The options that say what is sampled: a machine's cores while they are not idle, or processes."""
+    if perf.machine_wide:
+        return ["--event", f"{perf.event}:I", "--all-cpus"]
+    processes = ["--pid", ",".join(map(str, pids[:_MANY]))] if pids else []
+    return ["--event", perf.event, *processes]
+
+
+def frequency(core_seconds: float) -> float:
+    """Samples in a second of CPU time: fewer where so many busy cores would be sampled for so long.
+
+    All samples go through a text of perf's, of about a KiB each.
+    """
+    return min(FREQUENCY, max(LEAST_FREQUENCY, MOST_SAMPLES // max(1.0, core_seconds)))
 
 
 class Recording:
-    """perf on some processes and all that they start, from `enable` on."""
+    """perf on the machine, or on some processes and all that they start, from `enable` on."""
 
     def __init__(
-        self, perf: Perf, pids: Sequence[int], output: Path, bound_to: Collection[int] | None
+        self,
+        perf: Perf,
+        pids: Sequence[int],
+        output: Path,
+        per_second: float = FREQUENCY,
+        bound_to: Collection[int] | None = None,
     ) -> None:
-        """Attach to `pids`. perf itself runs on the cores `bound_to`. Raises PerfError."""
+        """Start perf, which itself runs on the cores `bound_to`. Raises PerfError."""
         self.output = output
         self._log = output.with_suffix(".log")
         orders, self._orders = os.pipe()
         self._answers, answers = os.pipe()
-        argv: list[str | Path] = [perf.program, "record", "--event", perf.event, "--freq", str(FREQUENCY)]
-        argv += ["--call-graph", "fp", "--pid", ",".join(map(str, pids[:_MANY])), "--output", output]
+        argv: list[str | Path] = [perf.program, "record", *_what(perf, pids)]
+        argv += ["--freq", f"{per_second:.0f}", "--call-graph", "fp", "--output", output]
         # Attached, but not sampling before an order that comes through a pipe, and is answered. Times are
         # those of the clock that windows of a load are told by.
         argv += ["--delay", "-1", "--control", f"fd:{orders},{answers}", "--clockid", "monotonic"]
@@ -146,14 +181,17 @@ class Recording:
             return "perf said nothing"
 
 
-def record_tree(perf: Perf, pid: int, output: Path, bound_to: Collection[int] | None) -> Recording:
-    """A recording of a process and all its descendants, which samples already. Raises PerfError.
+def record(
+    perf: Perf, roots: Sequence[int], output: Path, per_second: float, bound_to: Collection[int] | None
+) -> Recording:
+    """A recording of the processes `roots` and all their descendants, which samples already.
 
-    perf gives up when one of the processes has ended meanwhile, as a backend does whose client has gone, so
-    that it is tried ATTEMPTS times.
+    An attached perf gives up when one of the processes has ended meanwhile, as a backend does whose client
+    has gone, so that it is tried ATTEMPTS times. Raises PerfError.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        recording = Recording(perf, tree_of(pid), output, bound_to)
+        pids = [pid for root in roots for pid in tree_of(root)]
+        recording = Recording(perf, pids, output, per_second, bound_to)
         try:
             recording.enable()
         except PerfError:

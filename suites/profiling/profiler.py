@@ -13,8 +13,8 @@ import psutil
 from build.errors import TidemarkError
 from suites.definition import Step
 from suites.generators.load import Generator, Load, Observer, Share
-from suites.profiling.folding import Window, fold
-from suites.profiling.perf import FREQUENCY, Perf, Recording, record_tree
+from suites.profiling.folding import Samples, Window, fold, read
+from suites.profiling.perf import Perf, Recording, frequency, record, tree_of
 from suites.profiling.stacks import StepProfile
 from suites.server import Server
 from suites.slices import mirrored
@@ -53,65 +53,87 @@ class Profiled:
         return [f"profile: {'; '.join(doubts)}"] if doubts else []
 
 
-class Profiler:
-    """An observer of a load (suites.generators.load.Observer): perf samples the server meanwhile.
+class Sampler:
+    """One perf for all servers of a step. Trouble with it is kept, and raised by `samples` each time."""
 
-    Trouble with perf never ends a step: it is kept, and said by `result`.
-    """
-
-    def __init__(self, server: Server, profiling: Profiling, samples: Path) -> None:
-        self._server = server
-        self._profiling = profiling
-        self._samples = samples
-        self._roles: dict[int, str] = {}
-        self._windows: list[Window] = []
+    def __init__(self, servers: Sequence[Server], profiling: Profiling, seconds: float, file: Path) -> None:
+        """`seconds` is how long the load will take."""
+        cores = psutil.Process().cpu_affinity() or [0]
+        self.profiling = profiling
+        self.per_second = frequency(seconds * len(cores))
+        self._servers = servers
+        self._file = file
         self._recording: Recording | None = None
-        self._trouble: TidemarkError | None = None
+        self._samples: Samples | TidemarkError | None = None
 
     def attach(self) -> None:
-        """Let perf sample the server from now on. What is born later, such as a backend, inherits that."""
+        """Sample from now on, also whatever is born later, such as a backend."""
         try:
-            pid = self._server.pid
-            self._recording = record_tree(self._profiling.perf, pid, self._samples, _cores_beside(pid))
+            roots = [server.pid for server in self._servers]
+            beside = _cores_beside(roots[0])
+            self._recording = record(self.profiling.perf, roots, self._file, self.per_second, beside)
         except TidemarkError as error:
-            self._trouble = error
+            self._samples = error
 
-    def begin(self, pid: int) -> None:
-        """What is sampled from here on counts."""
-        self._ask_for_roles()
-        self._windows.append((time.monotonic(), math.inf))
-
-    def end(self, pid: int) -> None:
-        """What is sampled after this, and before the next beginning, does not count. The last call counts."""
-        self._windows[-1] = (self._windows[-1][0], time.monotonic())
-        self._ask_for_roles()
-
-    def _ask_for_roles(self) -> None:
-        try:
-            self._roles |= self._server.roles()
-        except TidemarkError as error:
-            self._trouble = self._trouble or error
-
-    def result(self, load: Load) -> Profiled:
-        """What was sampled, per query of the load."""
-        try:
-            if self._trouble is not None:
-                raise self._trouble
+    def samples(self) -> Samples:
+        """End perf, and read what it has. Raises TidemarkError."""
+        if self._samples is None:
             assert self._recording is not None  # attached, or in trouble
-            samples = self._recording.finish()
-            means = (self._profiling.perf.program, self._profiling.inferno)
-            folded = fold(samples, *means, self._roles, self._windows)
-        except TidemarkError as error:
-            return Profiled(None, f"no profile: {error}")
-        queries = max(load.watched_queries, load.queries)
-        return Profiled(
-            StepProfile(self._profiling.perf.event, FREQUENCY, queries, folded.lost, folded.stacks)
-        )
+            try:
+                self._samples = read(self._recording.finish(), self.profiling.perf.program)
+            except TidemarkError as error:
+                self._samples = error
+        if isinstance(self._samples, TidemarkError):
+            raise self._samples
+        return self._samples
 
     def close(self) -> None:
         """End perf, whatever came of it."""
         if self._recording is not None:
             self._recording.close()
+
+
+class Profiler:
+    """An observer of a load (suites.generators.load.Observer): it notes which samples are this server's."""
+
+    def __init__(self, server: Server, sampler: Sampler) -> None:
+        self._server = server
+        self._sampler = sampler
+        self._roles: dict[int, str] = {}
+        self._pids: set[int] = set()
+        self._windows: list[Window] = []
+        self._trouble: TidemarkError | None = None
+
+    def begin(self, pid: int) -> None:
+        """What is sampled from here on counts."""
+        self._look()
+        self._windows.append((time.monotonic(), math.inf))
+
+    def end(self, pid: int) -> None:
+        """What is sampled after this, and before the next beginning, does not count. The last call counts."""
+        self._windows[-1] = (self._windows[-1][0], time.monotonic())
+        self._look()
+
+    def _look(self) -> None:
+        try:
+            self._pids |= set(tree_of(self._server.pid))
+            self._roles |= self._server.roles()
+        except TidemarkError as error:
+            self._trouble = error
+
+    def result(self, load: Load) -> Profiled:
+        """What was sampled, per query of the load."""
+        profiling = self._sampler.profiling
+        try:
+            if self._trouble is not None:
+                raise self._trouble
+            samples = self._sampler.samples()
+            stacks = fold(samples, profiling.inferno, self._pids, self._roles, self._windows)
+        except TidemarkError as error:
+            return Profiled(None, f"no profile: {error}")
+        queries = max(load.watched_queries, load.queries)
+        event, per_second = profiling.perf.described, self._sampler.per_second
+        return Profiled(StepProfile(event, per_second, queries, samples.lost, stacks))
 
 
 class Both:
@@ -132,20 +154,15 @@ class Both:
 
 
 @contextlib.contextmanager
-def profilers(servers: Sequence[Server], profiling: Profiling) -> Iterator[list[Profiler]]:
-    """One profiler for each server; their files and programs are gone afterwards."""
+def profilers(servers: Sequence[Server], profiling: Profiling, seconds: float) -> Iterator[list[Profiler]]:
+    """One profiler for each server, for a load of so many seconds; perf and its file are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="tidemark-perf-") as folder:
-        made = [
-            Profiler(server, profiling, Path(folder) / f"{place}.data")
-            for place, server in enumerate(servers)
-        ]
+        sampler = Sampler(servers, profiling, seconds, Path(folder) / "perf.data")
         try:
-            for each in made:
-                each.attach()
-            yield made
+            sampler.attach()
+            yield [Profiler(server, sampler) for server in servers]
         finally:
-            for each in made:
-                each.close()
+            sampler.close()
 
 
 def profile_after(
@@ -166,7 +183,7 @@ def profile_after(
         done_before=share.done_before + (used or 0),
     )
     addresses = [server.address for server in servers]
-    with profilers(servers, profiling) as watching:
+    with profilers(servers, profiling, schedule.seconds) as watching:
         loads = generator.alternate(addresses, step, after, watching)
         return [each.result(load) for each, load in zip(watching, loads, strict=True)]
 

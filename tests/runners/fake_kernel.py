@@ -62,7 +62,7 @@ def a_good_machine(root: Path) -> FakeKernel:
         "/proc/stat": "cpu  1 2 3 4 5 6 7 8 9 10",
         "/proc/loadavg": "0.10 0.20 0.30 1/200 4711",
         "/proc/self/mounts": "/dev/sda1 / ext4 rw,relatime 0 0",
-        "/proc/sys/kernel/perf_event_paranoid": "1",
+        "/proc/sys/kernel/perf_event_paranoid": "0",
         "/proc/sys/kernel/kptr_restrict": "0",
         "/proc/sys/kernel/nmi_watchdog": "0",
         "/proc/cpuinfo": "processor\t: 0\nmodel name\t: EPYC 9454P\nmicrocode\t: 0xa101148",

@@ -6,6 +6,7 @@ The expected table lies in tests/golden/runners/; rewrite it as those of tests/t
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,26 @@ def test_the_noise_is_shown_and_stored(
     assert noise["delete"].sd == pytest.approx(0.0293, abs=1e-4)
     assert noise["delete"].degrees_of_freedom == 4
     assert (constant, len(other)) == ({}, 2)
+
+
+@pytest.mark.parametrize(
+    ("durability", "options", "known"),
+    [
+        ("relaxed", {"threads": 8}, True),
+        ("relaxed", {"threads": 16}, True),
+        ("full", {"threads": 8}, False),
+        ("relaxed", {"threads": 8, "seconds": 60.0}, False),
+        ("relaxed", {"threads": 8, "slice_seconds": 1.0}, False),
+        ("relaxed", {"threads": 8, "mode": "long"}, False),
+    ],
+)
+def test_rounds_of_another_kind_are_not_calibrated(
+    night: Night, tmp_path: Path, durability: str, options: dict[str, object], known: bool
+) -> None:
+    assert main(WORDS) == 0
+    with open_store(tmp_path / "history.db") as store:
+        later = replace(session_start("later"), durability=durability, options=options)
+        assert bool(store.noise(later, "qps")) is known
 
 
 def test_it_measures_a_version_and_its_twin(night: Night) -> None:

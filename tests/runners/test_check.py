@@ -227,7 +227,14 @@ def test_other_databases(kernel: FakeKernel, place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("paranoid", "pointers", "is_root", "mend"),
-    [(1, 0, False, ""), (2, 0, False, FIX), (4, 1, True, ""), (1, 1, False, FIX), (1, 2, True, FIX)],
+    [
+        (0, 0, False, ""),
+        (1, 0, False, FIX),
+        (2, 0, False, FIX),
+        (4, 1, True, ""),
+        (1, 1, False, FIX),
+        (1, 2, True, FIX),
+    ],
 )
 def test_perf(
     kernel: FakeKernel, place: Place, paranoid: int, pointers: int, is_root: bool, mend: str

@@ -115,7 +115,7 @@ def test_what_is_set(tmp_path: Path, state: Path) -> None:
         processor.BOOST: ("1", "0"),
         memory.THP: ("always", "madvise"),
         memory.SWAPPINESS: ("60", "1"),
-        profiling.PARANOID: ("4", "1"),
+        profiling.PARANOID: ("4", "0"),
         profiling.POINTERS: ("2", "0"),
         profiling.NMI_WATCHDOG: ("1", "0"),
     }

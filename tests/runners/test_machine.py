@@ -109,7 +109,7 @@ def test_the_details_say_more_than_the_fingerprint(kernel: FakeKernel) -> None:
         "kind": "ext4",
         "options": "rw,relatime",
     }
-    assert details["perf"] == {"paranoid": 1, "kptr_restrict": 0, "samples_by": "hardware counters"}
+    assert details["perf"] == {"paranoid": 0, "kptr_restrict": 0, "samples_by": "hardware counters"}
 
 
 def test_this_machine_is_itself() -> None:

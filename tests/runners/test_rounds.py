@@ -251,10 +251,13 @@ def test_a_version_that_cannot_run_a_step_keeps_it_not_open(journal: Journal) ->
     assert len(journal.rounds_of("17.11", "update-index")) == 3
 
 
-def test_long_mode_keeps_the_servers_up_and_measures_the_base_first_and_last(journal: Journal) -> None:
-    carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=4.0)
-    blocks = round(4.0 / SUITE.profile("smoke").slice_seconds / 2)
-    assert all(share.schedule.order == (0, 1, 1, 0) for share in journal.shares)
+@pytest.mark.parametrize(("seconds", "blocks"), [(2.0, 1), (30.0, 3), (100.0, 10)])
+def test_long_mode_keeps_the_servers_up_and_measures_the_base_first_and_last(
+    journal: Journal, seconds: float, blocks: int
+) -> None:
+    carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=seconds)
+    slices = round(seconds / blocks / SUITE.profile("smoke").slice_seconds)
+    assert {share.schedule.order for share in journal.shares} == {(0, 1, 1, 0) * (slices // 2)}
     assert journal.rounds_of("18.6", "delete") == [
         (each, RunStatus.FINISHED) for each in range(1, blocks + 1)
     ]
@@ -269,7 +272,7 @@ def test_long_mode_keeps_the_servers_up_and_measures_the_base_first_and_last(jou
 
 def test_a_server_that_dies_in_long_mode_is_out_of_the_session(journal: Journal) -> None:
     journal.dies_in = {"18.6 update-index": 1}
-    carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=4.0)
+    carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=30.0)
     assert {status for _, status in journal.rounds_of("18.6", "delete")} == {RunStatus.FAILED}
     assert {status for _, status in journal.rounds_of("17.11", "delete")} == {RunStatus.FINISHED}
 

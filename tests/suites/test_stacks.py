@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from build.home import locate
 from build.inferno import VERSION, find_inferno
-from suites.profiling.folding import by_role, collapse, within
-from suites.profiling.perf import PerfError
+from suites.profiling.folding import by_role, collapse, descendants, within
+from suites.profiling.perf import FREQUENCY, LEAST_FREQUENCY, PerfError, frequency
 from suites.profiling.stacks import OTHER, StepProfile, merged, of_role
 from tests.suites.golden import GOLDEN, require_golden
 
@@ -28,7 +28,7 @@ def test_every_sample_goes_to_the_role_of_its_thread(samples: list[tuple[int, li
     text = "".join(
         f"{';'.join([f'my comm-{thread}/{thread}', *inner])} {count}\n" for thread, inner, count in samples
     )
-    stacks = by_role(text, roles)
+    stacks = by_role(text, roles, {1, 2, 3, 4})
     assert sum(stacks.values()) == sum(count for *_, count in samples)
     for thread, inner, _ in samples:
         assert ";".join([roles.get(thread, OTHER), *inner]) in stacks
@@ -37,7 +37,7 @@ def test_every_sample_goes_to_the_role_of_its_thread(samples: list[tuple[int, li
 @pytest.mark.parametrize("line", ["postgres;main 3", "postgres-1/1;main three", "postgres-1/1;main", ""])
 def test_a_line_that_is_no_stack_of_a_thread_is_refused(line: str) -> None:
     with pytest.raises(PerfError, match="not a folded stack"):
-        by_role(f"{line}\n", {})
+        by_role(f"{line}\n", {}, {1})
 
 
 def test_only_samples_within_a_window_count() -> None:
@@ -46,6 +46,28 @@ def test_only_samples_within_a_window_count() -> None:
     kept = within(text, [(10.0, 11.0), (20.0, 21.0)])
     assert kept == b"".join(sample % moment for moment in (b"10.000000", b"10.5", b"20.1"))
     assert within(text, []) == b""
+
+
+def test_descendants_of_a_server_are_its_own() -> None:
+    """Such as an autovacuum worker that nobody saw, and a parallel worker of a backend that nobody saw."""
+    assert descendants([7, 8], {20: 7, 21: 20, 30: 99, 31: 30}) == {7, 8, 20, 21}
+
+
+def test_samples_of_others_are_left_out() -> None:
+    text = "postgres-7/7;main;work 3\npostgres-8/8;main;work 4\nsysbench-9/9;main 5\n?-?/?;main 6\n"
+    with pytest.raises(PerfError, match="not a folded stack"):
+        by_role(text, {}, {7})
+    text = text.replace("?-?/?", "perf-?/10")
+    assert by_role(text, {7: "client backend", 8: "walwriter"}, {7, 8}) == {
+        "client backend;main;work": 3,
+        "walwriter;main;work": 4,
+    }
+
+
+def test_fewer_samples_are_taken_of_many_cores() -> None:
+    assert frequency(2 * 5) == FREQUENCY
+    assert frequency(48 * 20) == pytest.approx(200_000 // 960)
+    assert frequency(48 * 7200) == LEAST_FREQUENCY
 
 
 @given(st.dictionaries(frames.map(lambda each: ";".join(["role", *each])), st.integers(1, 1000), min_size=1))
@@ -91,6 +113,6 @@ def test_a_real_capture_folds_as_it_always_did() -> None:
     roles = {
         int(thread): role for thread, role in json.loads((GOLDEN / "perf-roles.json").read_text()).items()
     }
-    stacks = by_role(collapse(text, inferno), roles)
+    stacks = by_role(collapse(text, inferno), roles, roles.keys())
     require_golden("perf-folded.txt", "".join(f"{stack} {n}\n" for stack, n in sorted(stacks.items())))
     assert {stack.split(";")[0] for stack in stacks} >= {"client backend"}
