@@ -3,12 +3,12 @@
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from suites.profiling.stacks import StepProfile, merged
 
-Rounds = Mapping[int, Sequence[StepProfile]]
+Rounds = Mapping[int, StepProfile]
 """Profiles of one version on one step, by round."""
 
 LEAST_ROUNDS = 3
@@ -86,7 +86,7 @@ def differential(base: Rounds, contender: Rounds) -> Differential:
 
     Raises ValueError when one of them has no profile.
     """
-    old, new = merged(_all(base)), merged(_all(contender))
+    old, new = merged(base.values()), merged(contender.values())
     before, after = costs(old), costs(new)
     change = total(new) - total(old)
     explains = abs(change) > LEAST_CHANGE * total(old)
@@ -134,10 +134,6 @@ def own_samples(profile: StepProfile) -> Counter[str]:
     return own
 
 
-def _all(rounds: Rounds) -> list[StepProfile]:
-    return [profile for profiles in rounds.values() for profile in profiles]
-
-
 def _errors(base: Rounds, contender: Rounds) -> Mapping[str, float] | None:
     """By function, the standard error of the mean change of its own time over the rounds that have both."""
     both = sorted(base.keys() & contender.keys())
@@ -155,7 +151,6 @@ def _errors(base: Rounds, contender: Rounds) -> Mapping[str, float] | None:
     }
 
 
-def _own_times(profiles: Sequence[StepProfile]) -> Mapping[str, float]:
-    profile = merged(profiles)
+def _own_times(profile: StepProfile) -> Mapping[str, float]:
     scale = profile.microseconds_per_sample
     return {name: count * scale for name, count in own_samples(profile).items()}

@@ -2,7 +2,6 @@
 
 import json
 import zlib
-from collections import defaultdict
 from collections.abc import Mapping
 
 from sqlalchemy import Connection, insert, select
@@ -31,20 +30,20 @@ def insert_profile(connection: Connection, run_id: int, profile: StepProfile) ->
 
 def profiles_of(
     connection: Connection, session_id: int, step: str, version: str
-) -> Mapping[int, tuple[StepProfile, ...]]:
-    """The profiles of a version on a step, by round. A round that was run again has one for each time."""
+) -> Mapping[int, StepProfile]:
+    """The profiles of a version on a step, by round."""
     query = (
         select(profiles, runs.c.repetition)
         .join_from(profiles, runs, profiles.c.run_id == runs.c.id)
         .where(runs.c.session_id == session_id, runs.c.step == step, runs.c.version == version)
         .order_by(runs.c.position, runs.c.id)
     )
-    found: defaultdict[int, tuple[StepProfile, ...]] = defaultdict(tuple)
-    for row in connection.execute(query).mappings():
-        stacks = unpacked(row["stacks"])
-        profile = StepProfile(row["event"], row["frequency"], row["queries"], row["lost"], stacks)
-        found[row["repetition"]] += (profile,)
-    return dict(found)
+    return {
+        row["repetition"]: StepProfile(
+            row["event"], row["frequency"], row["queries"], row["lost"], unpacked(row["stacks"])
+        )
+        for row in connection.execute(query).mappings()
+    }
 
 
 def packed(stacks: Mapping[str, int]) -> bytes:

@@ -166,7 +166,7 @@ class Store:
         with self._database.reading() as connection:
             return calibration.latest_noise(connection, session, metric, until)
 
-    def profiles(self, session_id: int, step: str, version: Version) -> Mapping[int, tuple[StepProfile, ...]]:
+    def profiles(self, session_id: int, step: str, version: Version) -> Mapping[int, StepProfile]:
         """The CPU profiles of a version on a step, by round; empty when it was not profiled."""
         with self._database.reading() as connection:
             return profiles.profiles_of(connection, session_id, step, str(version))

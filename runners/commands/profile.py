@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -13,7 +13,7 @@ from build.inferno import provide_inferno
 from build.version import Version
 from history.comparison import ComparisonError
 from history.database import existing_history
-from history.differential import costs, differential, total
+from history.differential import Rounds, costs, differential, total
 from history.records import Session
 from history.rendering.function_tables import render_costs, render_differential
 from history.rendering.functions import differential_json
@@ -22,8 +22,6 @@ from history.store import Store, open_store
 from runners.console import progress
 from runners.flamegraphs import draw, draw_difference
 from suites.profiling.stacks import StepProfile, merged, of_role
-
-Rounds = Mapping[int, tuple[StepProfile, ...]]
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -46,7 +44,7 @@ def _show(
     folder: Path,
     home: Home,
 ) -> None:
-    profile = merged(each for profiles in rounds[0].values() for each in profiles)
+    profile = merged(rounds[0].values())
     drawn = _draw_one(versions[0], profile, arguments, folder, home)
     if arguments.format == "json":
         found = sorted(costs(profile).items(), key=lambda each: -each[1].own)[: arguments.limit]
@@ -118,15 +116,13 @@ def _rounds(store: Store, session: Session, version: Version, arguments: argpars
         )
     if arguments.role is None:
         return found
-    roles = sorted(
-        {stack.split(";", 1)[0] for each in found.values() for one in each for stack in one.stacks}
-    )
+    roles = sorted({stack.split(";", 1)[0] for each in found.values() for stack in each.stacks})
     if arguments.role not in roles:
         raise ComparisonError(
             f"{version} has no samples of the role '{arguments.role}' on {arguments.step}",
             hint=f"its roles: {', '.join(roles)}",
         )
-    return {number: tuple(of_role(one, arguments.role) for one in each) for number, each in found.items()}
+    return {number: of_role(each, arguments.role) for number, each in found.items()}
 
 
 def _plain(text: str) -> str:

@@ -26,7 +26,7 @@ stacks = st.dictionaries(
 
 
 def test_what_was_planted_comes_first_and_explains_everything() -> None:
-    both = differential({1: [profile(BASE)]}, {1: [profile(SLOWER)]})
+    both = differential({1: profile(BASE)}, {1: profile(SLOWER)})
     first = both.functions[0]
     assert first.name == "burn"
     assert [first.own_change, first.own_share] == pytest.approx([25.0, 1.0])
@@ -38,7 +38,7 @@ def test_what_was_planted_comes_first_and_explains_everything() -> None:
 
 def test_it_counts_per_query_and_not_per_sample() -> None:
     twice = {stack: 2 * count for stack, count in BASE.items()}
-    both = differential({1: [profile(BASE, 1000)]}, {1: [profile(twice, 2000)]})
+    both = differential({1: profile(BASE, 1000)}, {1: profile(twice, 2000)})
     assert all(each.own_change == pytest.approx(0) for each in both.functions)
     assert both.functions[0].own_share is None
     assert both.gained(3) == () or all(each.own_change < 1e-9 for each in both.gained(3))
@@ -50,9 +50,9 @@ def test_recursion_counts_once() -> None:
 
 
 def test_errors_come_from_the_rounds_that_both_have() -> None:
-    base = {number: [profile({"role;main;work": 100})] for number in (1, 2, 3, 4)}
+    base = {number: profile({"role;main;work": 100}) for number in (1, 2, 3, 4)}
     contender = {
-        number: [profile({"role;main;work": n})] for number, n in ((1, 110), (2, 112), (3, 108), (9, 500))
+        number: profile({"role;main;work": n}) for number, n in ((1, 110), (2, 112), (3, 108), (9, 500))
     }
     both = differential(base, contender)
     work = next(each for each in both.functions if each.name == "work")
@@ -67,7 +67,7 @@ def test_errors_come_from_the_rounds_that_both_have() -> None:
 def test_own_times_sum_to_the_total(
     old: dict[str, int], new: dict[str, int], before: int, after: int
 ) -> None:
-    both = differential({1: [profile(old, before)]}, {1: [profile(new, after)]})
+    both = differential({1: profile(old, before)}, {1: profile(new, after)})
     assert sum(each.base.own for each in both.functions) == pytest.approx(both.base_total)
     assert sum(each.contender.own for each in both.functions) == pytest.approx(both.contender_total)
     assert both.base_total == pytest.approx(total(profile(old, before)))

@@ -148,7 +148,7 @@ def test_profiles_come_back_as_they_went_in(tmp_path: Path) -> None:
         session = store.latest_session([parse_version(BASE)])
         assert session is not None
         found = store.profiles(session.id, STEP, parse_version(CONTENDER))
-        assert found == {number: (profile(NEW, 2 * number),) for number in (1, 2, 3)}
+        assert found == {number: profile(NEW, 2 * number) for number in (1, 2, 3)}
         assert store.profiles(session.id, "delete", parse_version(CONTENDER)) == {}
 
 
