@@ -92,7 +92,7 @@ def _overhead(home: Home, shown: Progress) -> Figure:
     interval = ratio_interval(rates[False], rates[True], CONFIDENCE)
     assert interval is not None
     bounds = f"{CONFIDENCE:.0%} interval {interval.low:.3f} to {interval.high:.3f}"
-    note = f"{PAIRS} pairs, {bounds}, by {profiling.perf.event}"
+    note = f"{PAIRS} pairs, {bounds}, by {profiling.perf.described}"
     return Figure("QPS sampled / not sampled", interval.estimate, "", at_least=LEAST_RATIO, note=note)
 
 

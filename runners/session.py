@@ -88,7 +88,7 @@ def run_session(
         if profiling is not None:
             start = replace(
                 start,
-                options={**start.options, "perf": {"event": profiling.perf.event, "when": request.perf}},
+                options={**start.options, "perf": {"event": profiling.perf.described, "when": request.perf}},
             )
         session = store.start_session(_marked(start, changed))
         progress.note(f"session {uid}: {request.suite.name}, {request.profile_name}, in {store.where}")

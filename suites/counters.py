@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import psutil
-
 from build.errors import TidemarkError
+from suites.processes import tree_of
 
 PROC = Path("/proc")
 
@@ -120,11 +119,9 @@ def instructions_of(pids: Sequence[int]) -> Iterator[list[TreeCounter | None]]:
 def _threads(pid: int) -> list[int]:
     """The threads of a process and of all its descendants."""
     found: list[int] = []
-    with contextlib.suppress(psutil.Error):
-        root = psutil.Process(pid)
-        for process in (root, *root.children(recursive=True)):
-            with contextlib.suppress(OSError):
-                found += [int(each.name) for each in (PROC / str(process.pid) / "task").iterdir()]
+    for process in tree_of(pid):
+        with contextlib.suppress(OSError):
+            found += [int(each.name) for each in (PROC / str(process) / "task").iterdir()]
     return found
 
 

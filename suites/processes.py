@@ -183,6 +183,15 @@ def stop(process: "subprocess.Popen[bytes] | subprocess.Popen[str]", patience: f
     process.wait()
 
 
+def tree_of(pid: int) -> list[int]:
+    """A process and all its descendants."""
+    try:
+        root = psutil.Process(pid)
+        return [pid, *(child.pid for child in root.children(recursive=True))]
+    except psutil.Error:
+        return [pid]
+
+
 def living_in(folder: Path) -> Iterator[psutil.Process]:
     """Processes whose working folder is `folder`.
 

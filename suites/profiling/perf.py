@@ -10,10 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from build.errors import TidemarkError
-from suites.processes import ProcessError, start, stop, tail, tool
+from suites.processes import ProcessError, start, stop, tail, tool, tree_of
 
 FREQUENCY = 997
 """Samples in a second of CPU time: a prime, so that nothing periodic stays in step with it."""
@@ -120,8 +118,8 @@ class Recording:
         perf: Perf,
         pids: Sequence[int],
         output: Path,
-        per_second: float = FREQUENCY,
-        bound_to: Collection[int] | None = None,
+        per_second: float,
+        bound_to: Collection[int] | None,
     ) -> None:
         """Start perf, which itself runs on the cores `bound_to`. Raises PerfError."""
         self.output = output
@@ -202,12 +200,3 @@ def record(
         else:
             return recording
     raise AssertionError("the last attempt returns or raises")
-
-
-def tree_of(pid: int) -> list[int]:
-    """A process and all its descendants."""
-    try:
-        root = psutil.Process(pid)
-        return [pid, *(child.pid for child in root.children(recursive=True))]
-    except psutil.Error:
-        return [pid]

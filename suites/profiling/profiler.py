@@ -13,8 +13,9 @@ import psutil
 from build.errors import TidemarkError
 from suites.definition import Step
 from suites.generators.load import Generator, Load, Observer, Share
+from suites.processes import tree_of
 from suites.profiling.folding import Samples, Window, fold, read
-from suites.profiling.perf import Perf, Recording, frequency, record, tree_of
+from suites.profiling.perf import Perf, Recording, frequency, record
 from suites.profiling.stacks import StepProfile
 from suites.server import Server
 from suites.slices import mirrored

@@ -101,7 +101,7 @@ def nameless(frames: Sequence[str]) -> int:
 
 def is_unknown(frame: str) -> bool:
     """Whether a frame has no name: inferno writes `[unknown]`, or the file's name in brackets."""
-    return frame.startswith("[") and not frame.startswith("[k]")
+    return frame.startswith("[")
 
 
 def merged(profiles: Iterable[StepProfile]) -> StepProfile:

@@ -27,8 +27,9 @@ from suites.generators.load import Share, Work
 from suites.generators.pgbench import Pgbench
 from suites.generators.sysbench import Sysbench
 from suites.postgres.server import PostgresServer
+from suites.processes import tree_of
 from suites.profiling.folding import read
-from suites.profiling.perf import FREQUENCY, find_perf, record, tree_of
+from suites.profiling.perf import FREQUENCY, find_perf, record
 from suites.slices import Schedule
 from tests.suites.servers import running, small
 
