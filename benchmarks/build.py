@@ -18,7 +18,7 @@ from build.make import provide
 from build.progress import Progress
 from build.version import parse_version
 from runners.console import progress
-from runners.sweep import measuring_alone, stoppable
+from runners.sweep import measuring_alone
 
 VERSION = parse_version("postgres@18.6")
 CACHED_RUNS = 15
@@ -29,7 +29,7 @@ MOST_COMPILE_RATIO = 1.1
 def main() -> int:
     """Measure both figures: about six minutes on two cores."""
     home = locate()
-    with stoppable(), measuring_alone(home), progress() as shown:
+    with measuring_alone(home), progress() as shown:
         build = provide(VERSION, home, shown)
         cached = _cached_seconds()
         with tempfile.TemporaryDirectory(prefix="tidemark-bench-", dir=home.path) as folder:

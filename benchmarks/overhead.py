@@ -20,7 +20,7 @@ from build.progress import Progress
 from build.version import parse_version
 from history.statistics import Interval, ratio_interval
 from runners.console import Bars, Lines
-from runners.sweep import data_folder, measuring_alone, stoppable
+from runners.sweep import data_folder, measuring_alone
 from suites.definition import Step, load_suite
 from suites.durability import Durability
 from suites.generators.load import Share, Work
@@ -50,11 +50,7 @@ def main() -> int:
     """Measure both figures on a server of their own."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     home = locate()
-    with (
-        stoppable(),
-        measuring_alone(home),
-        data_folder(home, f"b{os.getpid()}") as folder,
-    ):
+    with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
         notes = Lines()  # the bars are part of what is measured
         build = provide(VERSION, home, notes)
         suite = load_suite("write-heavy")

@@ -19,7 +19,7 @@ from history.statistics import ratio_interval
 from history.store import open_store
 from runners.console import Lines
 from runners.request import Sampled
-from runners.sweep import data_folder, measuring_alone, stoppable
+from runners.sweep import data_folder, measuring_alone
 from suites.definition import load_suite
 from suites.durability import Durability
 from suites.generators.load import Share
@@ -63,7 +63,7 @@ def _overhead(home: Home, shown: Progress) -> Figure:
     room = sizes(suite, suite.profile("smoke"), this_machine())
     step = suite.select((STEP,))[0]
     rates: dict[bool, list[float]] = {False: [], True: []}
-    with stoppable(), measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
+    with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
         server = PostgresServer(build, room, Durability.RELAXED, folder / "1")
         generator = Sysbench(suite, room)
         try:

@@ -28,7 +28,7 @@ from runners.entrants import Entrant
 from runners.machine import describe
 from runners.request import Request
 from runners.session import run_session
-from runners.sweep import data_folder, measuring_alone, stoppable
+from runners.sweep import data_folder, measuring_alone
 from suites.definition import Suite, load_suite
 from suites.durability import Durability
 from suites.generators.load import Share
@@ -199,7 +199,7 @@ def _one_after_the_other(bench: Bench, twin: Build) -> Mapping[str, Interval | N
     generator = Sysbench(bench.suite, room)
     base = provide(BASE, bench.home, bench.progress)
     found: dict[str, tuple[list[float], list[float]]] = {s.name: ([], []) for s in bench.suite.steps}
-    with stoppable(), measuring_alone(bench.home), data_folder(bench.home, f"b{os.getpid()}") as folder:
+    with measuring_alone(bench.home), data_folder(bench.home, f"b{os.getpid()}") as folder:
         entrants = [
             Entrant(build, PostgresServer(build, room, Durability.RELAXED, folder / str(place)))
             for place, build in enumerate((base, twin))

@@ -1,13 +1,11 @@
-"""Nothing may be left behind: signals, and the clean-up of a session's servers however it ended."""
+"""Nothing may be left behind: the clean-up of a session's servers however it ended."""
 
 import contextlib
 import fcntl
 import os
 import shutil
-import signal
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 
 import psutil
 
@@ -17,28 +15,6 @@ from suites.postgres import shared_memory
 
 OWNER = "owner"
 """File in a session's data folder that names the Tidemark process it belongs to."""
-
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@contextlib.contextmanager
-def stoppable() -> Iterator[None]:
-    """Turn the first SIGINT, SIGTERM or SIGHUP into KeyboardInterrupt, and ignore those that follow.
-
-    The clean-up that the first one starts must not be cut short by a person who presses Ctrl-C again.
-    """
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        for each in STOPPING:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt(signal.Signals(number).name)
-
-    before = {each: signal.signal(each, handle) for each in STOPPING}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 @contextlib.contextmanager

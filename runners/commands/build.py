@@ -30,11 +30,8 @@ def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -
         # The quick way: nothing to show, so nothing that shows is loaded.
         print("\n".join(str(build.prefix) for build in found if build))
         return 0
-    # What follows takes minutes, and starts compilers that must not outlive it.
-    from runners.sweep import stoppable
-
     worst = 0
-    with stoppable(), progress() as shown:
+    with progress() as shown:
         for version in versions:
             try:
                 build = provide(version, home, shown, patches=patches, git_source=arguments.git)

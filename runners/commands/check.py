@@ -12,7 +12,7 @@ from runners.fitness.finding import Finding, Level
 from runners.fitness.kernel import Kernel
 from runners.fitness.mending import Mended, fix, restore
 from runners.fitness.place import Place
-from runners.sweep import measuring_alone, stoppable
+from runners.sweep import measuring_alone
 
 WIDTH = 110
 
@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> int:
     Nothing is looked at or changed while a session measures: both would disturb it. Raises BusyError.
     """
     home, kernel = locate(), Kernel()
-    with stoppable(), measuring_alone(home):
+    with measuring_alone(home):
         if arguments.restore:
             return _restored(restore(kernel, home.fitness), arguments.format)
         mended = fix(kernel, home.fitness) if arguments.fix else Mended()
