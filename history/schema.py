@@ -65,6 +65,24 @@ profiles = _table(
     "profiles", integers="run_id lost", texts="event", reals="frequency queries", blobs="stacks"
 )
 
+nights = _table("nights", integers="session_id build_id is_base", texts="branch version box configuration")
+
+series = _table("series", integers="id step_position", texts="box suite configuration branch step metric")
+
+points = _table("points", integers="series_id session_id", reals="value")
+
+gaps = _table("gaps", integers="session_id", texts="branch step reason")
+
+changes = _table(
+    "changes", integers="id", texts="fingerprint branch suite direction status reason found_at updated_at"
+)
+
+change_series = _table(
+    "change_series",
+    integers="change_id series_id last_before_id first_after_id raised_id gone_id",
+    reals="level_before level_after ratio_low ratio_high confidence",
+)
+
 relative_qps = _table(
     "relative_qps",
     integers="session_id repetition",

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, TableClause, func, insert, select, text, upda
 
 from build.build import Build
 from build.version import Version
-from history import calibration, profiles, reading
+from history import calibration, nights, profiles, reading
 from history.database import Database, RecordError, connect, connect_readonly, sqlite_file
 from history.liveness import ProcessIdentity, is_alive, this_process
 from history.migrate import load, migrate, schema_number
@@ -77,6 +77,11 @@ class Store:
         """The path, or the URL without its password."""
         return self._database.where
 
+    @property
+    def database(self) -> Database:
+        """For the modules that read and write what is not a session."""
+        return self._database
+
     def __enter__(self) -> Self:
         return self
 
@@ -103,7 +108,7 @@ class Store:
             return int(connection.execute(statement).scalar_one())
 
     def finish_session(self, session_id: int, status: SessionStatus) -> None:
-        """End a running session. Raises RecordError when it is not running."""
+        """End a running session and derive its night. Raises RecordError when it is not running."""
         if status is SessionStatus.RUNNING:
             raise ValueError("a session does not end as running")
         statement = (
@@ -116,6 +121,7 @@ class Store:
                 raise RecordError(
                     f"session {session_id} is not running", where=self.where, hint="it has ended already"
                 )
+            nights.derive(connection, session_id)
 
     def record_run(self, session_id: int, record: RunRecord) -> int:
         """Write one run with its measurements and samples; durable on return, else nothing of it is there.

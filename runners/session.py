@@ -25,7 +25,7 @@ from runners.entrants import Serve
 from runners.machine import changes, describe
 from runners.request import Request, Sampled
 from runners.rounds import Rounds
-from runners.sweep import data_folder, measuring_alone, stoppable
+from runners.sweep import data_folder, measuring_alone
 from suites.capabilities import require_engine
 from suites.definition import Mode
 from suites.engines import make_server, require_short_sockets
@@ -73,7 +73,7 @@ def run_session(
 
     Raises TidemarkError when nothing could be measured at all, KeyboardInterrupt after cleaning up.
     """
-    with stoppable(), measuring_alone(home):
+    with measuring_alone(home):
         room = _check(request, home)
         outcome = Outcome()
         serve = _serving(request, room)
@@ -228,6 +228,7 @@ def _start(
             "python": sys.version.split()[0],
         },
         options={
+            "versions": [str(version) for version in request.versions],
             "mode": request.profile.mode,
             "seconds": request.profile.seconds,
             "slice_seconds": request.profile.slice_seconds,
