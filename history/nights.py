@@ -42,7 +42,9 @@ class Entry:
 
     version: str
     branch: str
-    build_key: str
+    build_key: str | None
+    """None when it has no run."""
+
     is_base: bool
 
 
@@ -107,16 +109,21 @@ def derive(connection: Connection, session_id: int) -> None:
     its_runs = runs_of(connection, session_id, ())
     options = json.loads(session["options"])
     entries = _entries(its_runs, options)
-    wanted = [each.build_key for each in entries]
-    ids = {row.key: row.id for row in connection.execute(select(builds).where(builds.c.key.in_(wanted)))}
-    where = {"box": session["hostname"], "configuration": configuration_name(session)}
+    keys = [each.build_key for each in entries if each.build_key is not None]
+    ids = {row.key: row.id for row in connection.execute(select(builds).where(builds.c.key.in_(keys)))}
+    where = {
+        "box": session["hostname"],
+        "suite": session["suite"],
+        "configuration": configuration_name(session),
+    }
     rows = [
         {
             "session_id": session_id,
             "branch": each.branch,
             "version": each.version,
-            "build_id": ids[each.build_key],
+            "build_id": ids.get(each.build_key),
             "is_base": int(each.is_base),
+            "started_at": session["started_at"],
             **where,
         }
         for each in entries
@@ -124,10 +131,14 @@ def derive(connection: Connection, session_id: int) -> None:
     if rows:
         connection.execute(insert(nights), rows)
     values = _values(its_runs, entries)
-    _insert_points(connection, session_id, {**where, "suite": session["suite"]}, values)
+    _insert_points(connection, session_id, where, values)
     disturbed = {each.step: each.reason for each in dropped_of(connection, session_id)}
     missing = _gaps(its_runs, entries, values, disturbed)
-    missing |= {(line, ALL_STEPS): reason for line, reason in _not_built(options, entries)}
+    missing |= {
+        (each.branch, ALL_STEPS): _why_no_run(each, session, options)
+        for each in entries
+        if each.build_key is None
+    }
     if missing:
         connection.execute(
             insert(gaps),
@@ -144,11 +155,11 @@ Values = dict[tuple[str, int, str, str], float]
 
 def _entries(its_runs: Sequence[Run], options: Mapping[str, Any]) -> list[Entry]:
     keys = {run.version: run.build_key for run in its_runs}
-    asked = [each for each in options.get("versions", ()) if each in keys]
+    asked = options.get("versions", ())
     # Sessions of the first Tidemarks do not say the order in which versions were asked for.
-    ordered = asked + sorted(keys.keys() - set(asked), key=_age)
+    ordered = [*asked, *sorted(keys.keys() - set(asked), key=_age)]
     lines = branches(ordered, options.get("branches", {}))
-    return [Entry(each, lines[each], keys[each], place == 0) for place, each in enumerate(ordered)]
+    return [Entry(each, lines[each], keys.get(each), place == 0) for place, each in enumerate(ordered)]
 
 
 def _age(version: str) -> tuple[str, tuple[int, ...], str]:
@@ -217,14 +228,10 @@ def _gaps(
         or (f"disturbed: {disturbed[step]}" if step in disturbed else "no round of all versions")
         for entry in entries
         for step in steps
-        if (entry.branch, step) not in have
+        if entry.build_key is not None and (entry.branch, step) not in have
     }
 
 
-def _not_built(options: Mapping[str, Any], entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    taken = {each.branch for each in entries}
-    refused: Mapping[str, str] = options.get("not_built", {})
-    lines = {
-        each: options.get("branches", {}).get(each) or branch_line(parse_version(each)) for each in refused
-    }
-    return [(lines[each], f"not built: {why}") for each, why in refused.items() if lines[each] not in taken]
+def _why_no_run(entry: Entry, session: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    refused = options.get("not_built", {}).get(entry.version)
+    return f"not built: {refused}" if refused else f"session {session['status']} before its first run"

@@ -65,7 +65,11 @@ profiles = _table(
     "profiles", integers="run_id lost", texts="event", reals="frequency queries", blobs="stacks"
 )
 
-nights = _table("nights", integers="session_id build_id is_base", texts="branch version box configuration")
+nights = _table(
+    "nights",
+    integers="session_id build_id is_base",
+    texts="branch version box suite configuration started_at",
+)
 
 series = _table("series", integers="id step_position", texts="box suite configuration branch step metric")
 

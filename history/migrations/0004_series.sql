@@ -5,14 +5,18 @@ CREATE TABLE nights (
     session_id $integer NOT NULL REFERENCES sessions (id),
     branch TEXT NOT NULL,
     version TEXT NOT NULL,
-    build_id $integer NOT NULL REFERENCES builds (id),
+    build_id $integer REFERENCES builds (id),
     is_base $integer NOT NULL CHECK (is_base IN (0, 1)),
     box TEXT NOT NULL,
+    suite TEXT NOT NULL,
     configuration TEXT NOT NULL,
+    started_at TEXT NOT NULL,
     PRIMARY KEY (session_id, branch)
 ) $clustered;
 
-CREATE INDEX nights_by_branch ON nights (branch, box);
+CREATE INDEX nights_in_order ON nights (box, suite, configuration, branch, started_at);
+
+CREATE INDEX nights_by_version ON nights (version);
 
 CREATE TABLE series (
     id $id,

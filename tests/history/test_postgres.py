@@ -1,20 +1,14 @@
 """The same migrations and queries on a Postgres server that Tidemark compiled itself."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import create_engine
 
 import compare as program
-from build.build import Build
 from history.database import HistoryError, RecordError
 from history.records import DroppedRound, SessionStatus, StepNoise
 from history.store import Store, open_store
-from suites.durability import Durability
-from suites.postgres.server import NAME, PORT, PostgresServer
-from suites.sizing import Sizes
+from tests.history.conftest import emptied
 from tests.history.handmade import record_steps, run_record, session_start
 
 OLD, NEW = "postgres@17.11", "postgres@18.6"
@@ -22,27 +16,14 @@ OLD, NEW = "postgres@17.11", "postgres@18.6"
 pytestmark = pytest.mark.server
 
 
-@pytest.fixture(scope="module")
-def url(server_folders: Callable[[], AbstractContextManager[Path]], postgres_18: Build) -> Iterator[str]:
-    """The URL of a running server's database."""
-    small = Sizes(1, 1, 1, 128 * 1024**2, 1024**3, 1, 1, 1)
-    with server_folders() as folder:
-        server = PostgresServer(postgres_18, small, Durability.FULL, folder / "1")
-        try:
-            server.create()
-            server.start()
-            yield f"postgresql+psycopg://{NAME}@/{NAME}?host={server.folder}&port={PORT}"
-        finally:
-            server.destroy()
+@pytest.fixture
+def url(server_url: str) -> str:
+    """The URL of a running server's database, which is empty."""
+    return emptied(server_url)
 
 
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        connection.exec_driver_sql("DROP SCHEMA public CASCADE")
-        connection.exec_driver_sql("CREATE SCHEMA public")
-    engine.dispose()
     with open_store(url) as store:
         yield store
 

@@ -16,14 +16,15 @@ from history.database import RecordError
 from history.records import RunStatus, SessionStatus
 from history.store import Store, open_store
 from suites.measurement import METRICS
+from tests.history.conftest import Target
 from tests.history.handmade import MACHINE, NIGHT, record_steps, run_record, session_start
 
 OLD, NEW = parse_version("postgres@17.11"), parse_version("postgres@18.6")
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
+def store(target: Target) -> Iterator[Store]:
+    with open_store(target, clock=lambda: NIGHT) as store:
         yield store
 
 

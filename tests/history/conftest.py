@@ -1,0 +1,51 @@
+"""Where the history of a test lies: in a SQLite file, and on a Postgres server that Tidemark compiled."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine
+
+from build.build import Build
+from suites.durability import Durability
+from suites.postgres.server import NAME, PORT, PostgresServer
+from suites.sizing import Sizes
+
+Target = Path | str
+"""What `open_store` takes: a path, or a URL."""
+
+
+@pytest.fixture(scope="session")
+def server_url(
+    server_folders: Callable[[], AbstractContextManager[Path]], postgres_18: Build
+) -> Iterator[str]:
+    """The URL of a running server's database."""
+    small = Sizes(1, 1, 1, 128 * 1024**2, 1024**3, 1, 1, 1)
+    with server_folders() as folder:
+        server = PostgresServer(postgres_18, small, Durability.FULL, folder / "1")
+        try:
+            server.create()
+            server.start()
+            yield f"postgresql+psycopg://{NAME}@/{NAME}?host={server.folder}&port={PORT}"
+        finally:
+            server.destroy()
+
+
+def emptied(url: str) -> str:
+    """The URL of a database, which holds nothing any more."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP SCHEMA public CASCADE")
+        connection.exec_driver_sql("CREATE SCHEMA public")
+    engine.dispose()
+    return url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.server)])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
+    """A place for a history that holds nothing yet, in each of the two stores."""
+    if request.param == "sqlite":
+        return tmp_path / "history.db"
+    url: str = request.getfixturevalue("server_url")
+    return emptied(url)
