@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, select
 
@@ -34,9 +34,8 @@ class SeriesKey:
     metric: str
 
 
-@dataclass(frozen=True)
-class Night:
-    """One night of a branch."""
+class Night(NamedTuple):
+    """One night of a branch. A tuple, because a series has thousands."""
 
     session_id: int
     started_at: datetime
@@ -45,8 +44,7 @@ class Night:
     """None when the version was not built, or never came to its first step."""
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """One night of one series."""
 
     night: Night
