@@ -148,7 +148,8 @@ def _rounds(
     random: np.random.Generator,
 ) -> None:
     (last,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM runs").fetchone()
-    runs, measurements = [], []
+    runs: list[tuple[object, ...]] = []
+    measurements: list[tuple[int, str, float]] = []
     for number, version in enumerate(scale.versions()):
         for step in range(scale.steps):
             for repetition in range(1, scale.rounds + 1):

@@ -1,0 +1,112 @@
+"""Changes of level, for people and as JSON."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from history.changes import Change, Member
+from history.rendering.numbers import rounded
+from history.rendering.table import NAMES
+
+SHOWN_SERIES = 4
+"""Of a change; JSON has all."""
+
+HASH = 10
+"""Characters of a commit that people need."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A change, and the commits between which it lies; None where the version did not come from git."""
+
+    change: Change
+    commits: tuple[str | None, str | None]
+
+
+def render_changes(found: Sequence[Found]) -> str:
+    """A few lines for each change; what to do with an open one comes last."""
+    return "\n".join(line for each in found for line in _lines(each))
+
+
+def changes_json(found: Sequence[Found]) -> list[dict[str, Any]]:
+    """Everything that is known of each change."""
+    return [_json(each) for each in found]
+
+
+def _lines(found: Found) -> Iterator[str]:
+    change = found.change
+    yield f"{change.fingerprint}  {change.status} {change.direction}, {change.branch}, {change.suite}"
+    yield f"    {_range(found)}; found {change.found_at:%Y-%m-%d}"
+    if change.reason:
+        yield f"    {change.reason}"
+    for member in change.members[:SHOWN_SERIES]:
+        yield f"    {_member(member)}"
+    more = len(change.members) - SHOWN_SERIES
+    if more > 0:
+        yield f"    and {more} more series"
+    yield ""
+
+
+def _range(found: Found) -> str:
+    before, after = found.change.last_before, found.change.first_after
+    nights = f"between {before.started_at:%Y-%m-%d} and {after.started_at:%Y-%m-%d}"
+    old, new = found.commits
+    if old and new:
+        return f"{nights}, commits {old[:HASH]}..{new[:HASH]}"
+    return f"{nights}, {before.version} and {after.version}" if before.version != after.version else nights
+
+
+def _member(member: Member) -> str:
+    key = member.key
+    ratio = member.level_after / member.level_before
+    name = NAMES.get(key.metric, key.metric)
+    gone = f", gone since {member.gone.started_at:%Y-%m-%d}" if member.gone else ""
+    return (
+        f"{key.place.box} ({key.place.configuration}) {key.step} {name}: {ratio - 1:+.1%} "
+        f"({member.ratio_low - 1:+.1%} to {member.ratio_high - 1:+.1%}), "
+        f"confidence {100 * member.confidence:.3g}%{gone}"
+    )
+
+
+def _json(found: Found) -> dict[str, Any]:
+    change, (old, new) = found.change, found.commits
+    return {
+        "fingerprint": change.fingerprint,
+        "status": change.status,
+        "direction": change.direction,
+        "branch": change.branch,
+        "suite": change.suite,
+        "reason": change.reason,
+        "found_at": change.found_at.isoformat(),
+        "updated_at": change.updated_at.isoformat(),
+        "last_before": {
+            "night": change.last_before.started_at.isoformat(),
+            "version": change.last_before.version,
+            "commit": old,
+        },
+        "first_after": {
+            "night": change.first_after.started_at.isoformat(),
+            "version": change.first_after.version,
+            "commit": new,
+        },
+        "series": [_series_json(each) for each in change.members],
+    }
+
+
+def _series_json(member: Member) -> dict[str, Any]:
+    key = member.key
+    return {
+        "box": key.place.box,
+        "configuration": key.place.configuration,
+        "step": key.step,
+        "metric": key.metric,
+        "level_before": rounded(member.level_before),
+        "level_after": rounded(member.level_after),
+        "ratio_low": rounded(member.ratio_low),
+        "ratio_high": rounded(member.ratio_high),
+        "confidence": rounded(member.confidence),
+        "last_before": member.last_before.started_at.isoformat(),
+        "first_after": member.first_after.started_at.isoformat(),
+        "raised": member.raised.started_at.isoformat(),
+        "gone": member.gone and member.gone.started_at.isoformat(),
+    }
