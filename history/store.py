@@ -29,6 +29,7 @@ from history.records import (
     Sighting,
     StepNoise,
 )
+from history.resuming import Interrupted, find_interrupted, reopen
 from history.schema import (
     builds,
     configurations,
@@ -107,6 +108,21 @@ class Store:
             statement = insert(sessions).values(row).returning(sessions.c.id)
             return int(connection.execute(statement).scalar_one())
 
+    def resume_session(
+        self, start: SessionStart, builds: Sequence[Build], since: datetime
+    ) -> Interrupted | None:
+        """Go on with the latest session that asked for the same and was interrupted; None when there is none.
+
+        It is then running again, in this process, and keeps its uid.
+        """
+        with self._database.writing() as connection:
+            machine_id = _intern(connection, machines, "fingerprint", _machine_row(start.machine))
+            _interrupt_dead_sessions(connection, machine_id)
+            found = find_interrupted(connection, start, builds, since)
+            if found is not None:
+                reopen(connection, found.id, this_process())
+        return found
+
     def finish_session(self, session_id: int, status: SessionStatus) -> None:
         """End a running session and derive its night. Raises RecordError when it is not running."""
         if status is SessionStatus.RUNNING:
@@ -129,18 +145,15 @@ class Store:
         Returns the run's id. Raises RecordError for an unknown metric, a value that is not finite, and a
         run (version, step, repetition) that the session already holds.
         """
-        measured = record.measurement
-        if measured is not None:
-            _check_values(measured, where=f"{record.build.version} {record.step}")
+        return self.record_runs(session_id, [record])[0]
+
+    def record_runs(self, session_id: int, records: Sequence[RunRecord]) -> list[int]:
+        """Write the runs of a round: all of them, or none. Returns their ids; raises as `record_run`."""
+        for record in records:
+            if record.measurement is not None:
+                _check_values(record.measurement, where=f"{record.build.version} {record.step}")
         with self._database.writing() as connection:
-            build_id = _intern(connection, builds, "key", _build_row(record.build))
-            row = _run_row(record, session_id, build_id, _configuration_id(connection, record.configuration))
-            run_id = int(connection.execute(insert(runs).values(row).returning(runs.c.id)).scalar_one())
-            if measured is not None:
-                _insert_measurement(connection, run_id, measured)
-                if measured.profile is not None:
-                    profiles.insert_profile(connection, run_id, measured.profile)
-        return run_id
+            return [_insert_run(connection, session_id, record) for record in records]
 
     def record_dropped(self, session_id: int, dropped: DroppedRound) -> None:
         """Keep what a disturbed round measured, and why it is measured again."""
@@ -231,6 +244,17 @@ def _interrupt_dead_sessions(connection: Connection, machine_id: int) -> None:
             .where(sessions.c.id == row.id)
             .values(status=SessionStatus.INTERRUPTED, ended_at=func.coalesce(last_run, row.started_at))
         )
+
+
+def _insert_run(connection: Connection, session_id: int, record: RunRecord) -> int:
+    build_id = _intern(connection, builds, "key", _build_row(record.build))
+    row = _run_row(record, session_id, build_id, _configuration_id(connection, record.configuration))
+    run_id = int(connection.execute(insert(runs).values(row).returning(runs.c.id)).scalar_one())
+    if record.measurement is not None:
+        _insert_measurement(connection, run_id, record.measurement)
+        if record.measurement.profile is not None:
+            profiles.insert_profile(connection, run_id, record.measurement.profile)
+    return run_id
 
 
 def _insert_measurement(connection: Connection, run_id: int, measured: Measurement) -> None:

@@ -87,6 +87,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     perf = "profile each version by perf at the end of each step, in slices that do not count for QPS"
     during = "profile the measured slices themselves, which perf slows down a little"
     disturbed = "take rounds that others disturbed, with a warning, instead of running them again"
+    resume = "go on with the last session of a day at most that asked for the same and was interrupted"
     patch = "apply FILE to the source of engine@ref#NAME before compiling; can be repeated"
     durability = "what a commit promises: relaxed (default) may lose the last second in a crash"
     setting = "override a server setting; postgres.NAME or mysql.NAME for one engine; can be repeated"
@@ -100,6 +101,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     it.add_argument("--budget", type=_minutes, metavar="MINUTES", help=budget)
     it.add_argument("--keep-disturbed", action="store_true", help=disturbed)
     it.add_argument("--mode", choices=["rounds", "long"], help=mode)
+    it.add_argument("--resume", action="store_true", help=resume)
     sampled = it.add_mutually_exclusive_group()
     sampled.add_argument("--perf", action="store_true", help=perf)
     sampled.add_argument("--perf-during", action="store_true", help=during)

@@ -46,6 +46,8 @@ class Request:
     """Server settings that override the template's; `postgres.NAME` and `mysql.NAME` are for one engine."""
     seconds: float | None = None
     """How long each version works in a round, instead of the profile's."""
+    resume: bool = False
+    """Whether to go on with an interrupted session of a day at most that asked for the same."""
     patches: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     """By variant: what is applied to the source of versions such as `postgres@18.6#variant`."""
 

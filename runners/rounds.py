@@ -13,6 +13,7 @@ from build.build import Build
 from build.errors import TidemarkError
 from build.progress import Progress, Task
 from history.records import DroppedRound, RunRecord, RunStatus
+from history.resuming import Recorded
 from history.store import Store
 from runners.deciding import METRIC, Deciding
 from runners.entrants import Entrant, Serve
@@ -52,6 +53,8 @@ class Rounds:
     failures: list[str] = field(default_factory=list)
     """What failed and why, each reason once."""
     limits: Limits = field(default_factory=Limits)
+    recorded: Recorded = field(default_factory=dict)
+    """What an interrupted session that is gone on with has recorded: none of it is measured again."""
     _position: int = 0
 
     def run(self, builds: Sequence[Build], folder: Path) -> None:
@@ -60,6 +63,7 @@ class Rounds:
             Entrant(build, self.serve(build, folder / str(number)))
             for number, build in enumerate(builds, start=1)
         ]
+        self._take_up(entrants)
         steps = self.request.steps
         try:
             with self.progress.task("measuring", self.request.least_rounds * len(steps)) as task:
@@ -101,10 +105,11 @@ class Rounds:
 
     def _round(self, number: int, step: Step, entrants: Sequence[Entrant]) -> None:
         """One round of a step, until the versions that can run it have run it undisturbed."""
+        failed = self._recorded(step, number)
         for entrant in entrants:
-            self._record_if_out(entrant, step, number)
+            if entrant.name not in failed:
+                self._record_if_out(entrant, step, number)
         disturbed = MOST_DISTURBED if self.request.keep_disturbed else 0
-        failed = set[str]()
         while active := _able(entrants, step, failed):
             started = _now()
             try:
@@ -187,9 +192,10 @@ class Rounds:
     def _block(
         self, block: int, step: Step, entrants: Sequence[Entrant], part: int | None, *, last: bool
     ) -> None:
+        failed = self._recorded(step, block)
         for entrant in entrants:
-            self._record_if_out(entrant, step, block)
-        failed = set[str]()
+            if entrant.name not in failed:
+                self._record_if_out(entrant, step, block)
         while active := _able(entrants, step, failed):
             profile, started = self.request.profile, _now()
             order = (*range(len(active)), *reversed(range(len(active)))) * _turns_of_block(profile)
@@ -206,6 +212,28 @@ class Rounds:
             # Hours cannot be measured again: what disturbed them is said instead.
             self._record_all(block, step, active, measured, reasons, started)
             return
+
+    # --- what an interrupted session has recorded already
+
+    def _take_up(self, entrants: Sequence[Entrant]) -> None:
+        """Know again what was measured and what failed."""
+        by_name = {entrant.name: entrant for entrant in entrants}
+        for (step, _), its_runs in self.recorded.items():
+            for name, run in its_runs.items():
+                self._position = max(self._position, run.position)
+                if run.failure is not None:
+                    by_name[name].failures[step] += 1
+                    if by_name[name].failures[step] >= MOST_FAILURES:
+                        by_name[name].out[step] = run.failure
+            rates = {name: run.values[METRIC] for name, run in its_runs.items() if METRIC in run.values}
+            self.deciding.add(step, rates)
+        for entrant in entrants:
+            for step in entrant.out:
+                self.deciding.drop(entrant.name, step)
+
+    def _recorded(self, step: Step, number: int) -> set[str]:
+        """The versions that have their run of a round already."""
+        return set(self.recorded.get((step.name, number), ()))
 
     # --- what goes into the history
 
@@ -238,14 +266,14 @@ class Rounds:
                 entrant.out[step.name] = str(error)
                 self.deciding.drop(entrant.name, step.name)
             self._fail(f"{entrant.name} {step.name} (round {number})", str(error))
-            self._record(entrant, step, number, None, started, str(error))
+            self._record_failure(entrant, step, number, started, str(error))
         return {entrant.name for entrant in culprits}
 
     def _record_if_out(self, entrant: Entrant, step: Step, number: int) -> None:
         """A step that a version cannot run is recorded as failed in every planned round."""
         reason = entrant.why_not(step.name)
         if reason is not None and number <= self.request.least_rounds:
-            self._record(entrant, step, number, None, _now(), reason)
+            self._record_failure(entrant, step, number, _now(), reason)
 
     def _drop(
         self,
@@ -270,18 +298,28 @@ class Rounds:
         started: datetime,
     ) -> None:
         disturbed = [f"disturbed: {reason}" for reason in reasons]
+        records = []
         for entrant, each in zip(active, measured, strict=True):
             whole = replace(each, warnings=[*each.warnings, *disturbed])
-            self._record(entrant, step, number, whole, started, None)
+            records.append(self._run_record(entrant, step, number, whole, started, None))
             for warning in whole.warnings:
                 self.progress.note(f"{entrant.name} {step.name} (round {number}): {warning}")
+        # At once: a round of which only some versions are there could be neither used nor measured again.
+        self.store.record_runs(self.session, records)
         self.deciding.add(step.name, _rates(active, measured))
 
     def _fail(self, what: str, reason: str) -> None:
         self.failures.append(f"{what}: {reason}")
         self.progress.note(f"{what}: failed: {reason}")
 
-    def _record(
+    def _record_failure(
+        self, entrant: Entrant, step: Step, number: int, started: datetime, failure: str
+    ) -> None:
+        self.store.record_runs(
+            self.session, [self._run_record(entrant, step, number, None, started, failure)]
+        )
+
+    def _run_record(
         self,
         entrant: Entrant,
         step: Step,
@@ -289,10 +327,10 @@ class Rounds:
         measurement: Measurement | None,
         started: datetime,
         failure: str | None,
-    ) -> None:
+    ) -> RunRecord:
         self._position += 1
         names = [each.name for each in self.request.suite.steps]
-        record = RunRecord(
+        return RunRecord(
             build=entrant.build,
             configuration=entrant.settings,
             step=step.name,
@@ -305,7 +343,6 @@ class Rounds:
             ended_at=_now(),
             measurement=measurement,
         )
-        self.store.record_run(self.session, record)
 
 
 def _turns_of_block(profile: Profile) -> int:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from build.build import Build
@@ -44,6 +45,9 @@ BUILD_BYTES = 1_500_000_000
 LONGEST_DATA_NAME = "s00000000/99-99"
 """For checking the length of socket paths before anything is done."""
 
+RESUMABLE_HOURS = 24.0
+"""How old an interrupted session may be that is gone on with: the machine drifts, its base with it."""
+
 
 @dataclass
 class Outcome:
@@ -78,29 +82,32 @@ def run_session(
         outcome = Outcome()
         serve = _serving(request, room)
         builds = _builds(request, home, progress, outcome, serve, given or {})
-        uid = secrets.token_hex(4)
-        outcome.uid = uid
         generator = _generator(request, room, builds)
         profiling = _profiling(request, home, progress)
         machine = describe(home.path)
         changed = changes(store.latest_machine(machine.hostname), machine)
-        start = _start(request, uid, room, generator, outcome, machine)
+        start = _start(request, secrets.token_hex(4), room, generator, outcome, machine)
         if profiling is not None:
             start = replace(
                 start,
                 options={**start.options, "perf": {"event": profiling.perf.described, "when": request.perf}},
             )
-        session = store.start_session(_marked(start, changed))
-        progress.note(f"session {uid}: {request.suite.name}, {request.profile_name}, in {store.where}")
+        taken = store.resume_session(start, builds, _resumable_since()) if request.resume else None
+        session = store.start_session(_marked(start, changed)) if taken is None else taken.id
+        outcome.uid = start.uid if taken is None else taken.uid
+        again = "" if taken is None else f", gone on with after {len(taken.recorded)} rounds of steps"
+        named = f"session {outcome.uid}: {request.suite.name}, {request.profile_name}, in {store.where}"
+        progress.note(named + again)
         for change in changed:
             progress.note(f"the machine has changed since its last session: {change}")
         status = SessionStatus.FAILED
         try:
-            with data_folder(home, f"s{uid}") as folder:
+            with data_folder(home, f"s{outcome.uid}") as folder:
                 deciding = _deciding(request, builds, store.noise(start, METRIC))
                 rounds = Rounds(
                     request, room, serve, generator, store, session, progress, deciding, profiling
                 )
+                rounds.recorded = {} if taken is None else taken.recorded
                 rounds.run(builds, folder)
                 outcome.failures = rounds.failures
             status = SessionStatus.FINISHED
@@ -202,6 +209,10 @@ def _serving(request: Request, room: Sizes) -> Serve:
         return make_server(build, room, request.durability, folder, settings)
 
     return serve
+
+
+def _resumable_since() -> datetime:
+    return datetime.now(UTC) - timedelta(hours=RESUMABLE_HOURS)
 
 
 def _marked(start: SessionStart, changed: Sequence[str]) -> SessionStart:

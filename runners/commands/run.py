@@ -68,6 +68,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         mode=None if arguments.mode is None else Mode(arguments.mode),
         keep_disturbed=arguments.keep_disturbed,
         perf=_sampled(arguments),
+        resume=arguments.resume,
         patches=patches,
         durability=Durability(arguments.durability),
         settings=settings,

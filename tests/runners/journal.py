@@ -28,10 +28,10 @@ class Journal:
         self.disturbed = 0
         """How many rounds from now on are disturbed."""
 
-    def record_run(self, session: int, record: RunRecord) -> int:
-        self.records.append(record)
-        self.lines.append(f"record {record.build.release} {record.step} {record.status}")
-        return len(self.records)
+    def record_runs(self, session: int, records: Sequence[RunRecord]) -> None:
+        self.records += records
+        for each in records:
+            self.lines.append(f"record {each.build.release} {each.step} {each.status}")
 
     def record_dropped(self, session: int, dropped: DroppedRound) -> None:
         self.dropped.append(dropped)

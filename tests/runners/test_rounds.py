@@ -9,7 +9,8 @@ import pytest
 from build.build import Build
 from build.progress import Silent
 from build.version import Engine, parse_version
-from history.records import RunStatus
+from history.records import Run, RunStatus
+from history.resuming import Recorded, recorded
 from history.sequential import Design
 from runners.deciding import Deciding
 from runners.request import Request
@@ -62,6 +63,7 @@ def carry_out(
     builds: tuple[Build, ...],
     repetitions: int,
     room: Sizes | None = None,
+    recorded: Recorded | None = None,
     **options: Any,
 ) -> Rounds:
     names = tuple(each.version for each in builds)
@@ -77,7 +79,7 @@ def carry_out(
     design = Design(steps=2, least=3, cap=20)
     deciding = Deciding(str(names[0]), [str(each) for each in names[1:]], design, 0.02, {})
     generator: Any = FakeGenerator(journal, servers)
-    rounds = Rounds(request, room, serve, generator, store, 1, Silent(), deciding)
+    rounds = Rounds(request, room, serve, generator, store, 1, Silent(), deciding, recorded=recorded or {})
     rounds.run(builds, Path("/nowhere"))
     return rounds
 
@@ -291,6 +293,76 @@ def test_an_interrupt_destroys_the_servers(interrupted_at: str, journal: Journal
     with pytest.raises(KeyboardInterrupt):
         carry_out(journal, (OLD, NEW), 1)
     assert journal.lines[-2:] == ["destroy 17.11", "destroy 18.6"]
+
+
+def as_recorded(journal: Journal) -> Recorded:
+    """What the history would hold of the journal's records."""
+    return recorded(
+        [
+            Run(
+                position,
+                str(each.build.version),
+                each.build.key,
+                each.step,
+                each.step_position,
+                each.repetition,
+                each.position,
+                each.status,
+                each.failure,
+                each.measurement.values if each.measurement else {},
+            )
+            for position, each in enumerate(journal.records)
+        ]
+    )
+
+
+@pytest.mark.parametrize("mode", [Mode.ROUNDS, Mode.LONG])
+@pytest.mark.parametrize("records", [1, 2, 3, 5, 11])
+def test_an_interrupted_session_goes_on_and_measures_nothing_twice(
+    journal: Journal, records: int, mode: Mode
+) -> None:
+    options: dict[str, Any] = {"mode": mode, "seconds": 30.0}
+    journal.dies_in = {"18.6 update-index": 1}
+
+    class Interrupting(list[str]):
+        def append(self, line: str) -> None:
+            super().append(line)
+            if len(journal.records) >= records:
+                raise KeyboardInterrupt
+
+    whole = journal.lines
+    journal.lines = Interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(journal, (OLD, NEW), 3, **options)
+    journal.lines = whole
+    carry_out(journal, (OLD, NEW), 3, recorded=as_recorded(journal), **options)
+    found = [(each.build.release, each.step, each.repetition) for each in journal.records]
+    rounds = 3 if mode is Mode.ROUNDS else max(each.repetition for each in journal.records)
+    assert sorted(found) == sorted(
+        (release, step.name, number)
+        for release in ("17.11", "18.6")
+        for step in STEPS
+        for number in range(1, rounds + 1)
+    )
+    positions = [each.position for each in journal.records]
+    assert len(set(positions)) == len(positions)
+
+
+def test_a_version_that_was_left_out_of_a_step_stays_out(journal: Journal) -> None:
+    journal.dies_in = {"18.6 update-index": 99}
+    carry_out(journal, (OLD, NEW), 2)
+    died = 99 - journal.dies_in["18.6 update-index"]
+    carry_out(journal, (OLD, NEW), 3, recorded=as_recorded(journal))
+    assert 99 - journal.dies_in["18.6 update-index"] == died == MOST_FAILURES
+    assert journal.rounds_of("18.6", "update-index") == [(each, RunStatus.FAILED) for each in (1, 2, 3)]
+
+
+def test_what_was_decided_before_needs_no_more_rounds(journal: Journal) -> None:
+    journal.speed = {"18.6": 900.0}
+    carry_out(journal, (OLD, NEW), 3, until_decided=True)
+    runs = len([line for line in journal.lines if line.startswith("run")])
+    carry_out(journal, (OLD, NEW), 3, until_decided=True, recorded=as_recorded(journal))
+    assert len([line for line in journal.lines if line.startswith("run")]) == runs
 
 
 def test_three_versions_work_in_one_round(journal: Journal) -> None:
