@@ -1,0 +1,115 @@
+"""Plans: read, and refused with file, key and reason."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from build.home import ROOT
+from build.version import Engine
+from runners.nightly.plan import PlanError, find_box, load_plan
+
+WHOLE = """
+[boxes.one]
+label = "tidemark-one"
+[boxes.two]
+label = "tidemark-two"
+hostname = "db2.example.org"
+[engines.postgres]
+base = "postgres@17.11"
+releases = ["18.6"]
+branches = ["master"]
+[[tasks]]
+suite = "write-heavy"
+profile = "long"
+[[tasks]]
+suite = "pgbench"
+profile = "smoke"
+priority = 1
+boxes = ["two"]
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "plan.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["runners/nightly.toml", "runners/examples/demo.toml"])
+def test_our_own_plans_are_plans(name: str) -> None:
+    assert load_plan(ROOT / name).tasks
+
+
+def test_tasks_by_priority_and_box(tmp_path: Path) -> None:
+    plan = load_plan(written(tmp_path, WHOLE))
+    assert [task.suite for task in plan.tasks_of("one")] == ["write-heavy"]
+    assert [task.suite for task in plan.tasks_of("two")] == ["pgbench", "write-heavy"]
+    assert plan.engines_of(plan.tasks[0]) == [Engine.POSTGRES]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("label = \"tidemark-two\"", "label = \"tidemark-one\""), "the label tidemark-one has two boxes"),
+        (("label = \"tidemark-two\"", "label = \"$(touch x)\""), "boxes.two.label: String should match"),
+        (("[boxes.two]", "[boxes.\"a b\"]"), "boxes.a b"),
+        (("base = \"postgres@17.11\"", "base = \"postgres@master\""), "base: postgres@master is no"),
+        (("base = \"postgres@17.11\"", "base = \"17.11\""), "base: '17.11' is not a version"),
+        (("base = \"postgres@17.11\"", "base = \"mysql@9.7.2\""), "mysql@9.7.2 is no release of postgres"),
+        (("\"18.6\"", "\"17.11\""), "engines.postgres.releases: 17.11 is the base already"),
+        (("\"18.6\"", "\"18.6\", \"18.6\""), "releases: one of them is named twice"),
+        (("\"18.6\"", "\"master\""), "'master' is no release; branches have a list of their own"),
+        (("\"master\"", "\"$(touch x)\""), "engines.postgres.branches: '$(touch x)' is no branch"),
+        (("\"master\"", "\"../x\""), "'../x' is no branch that git could have"),
+        (("[engines.postgres]", "[engines.oracle]"), "engines.oracle"),
+        (("suite = \"pgbench\"", "suite = \"../pgbench\""), "tasks.1.suite: String should match"),
+        (("suite = \"pgbench\"", "suite = \"nonsense\""), "tasks.1.suite: there is no suite"),
+        (("profile = \"smoke\"", "profile = \"tiny\""), "tasks.1.profile: pgbench has "),
+        (("boxes = [\"two\"]", "boxes = [\"three\"]"), "tasks.1.boxes: there is no box 'three'"),
+        (("boxes = [\"two\"]", "steps = [\"nothing\"]"), "tasks.1.steps: pgbench has no step 'nothing'"),
+        (("boxes = [\"two\"]", "engines = [\"mysql\"]"), "tasks.1.engines: nothing of mysql is tracked"),
+        (("priority = 1", "prioritty = 1"), "tasks.1.prioritty: Extra inputs are not permitted"),
+        (("priority = 1", "priority = \"1\""), "tasks.1.priority: Input should be a valid integer"),
+        (("[[tasks]]", "history = 1\n[[tasks]]"), "engines.postgres.history: Extra inputs"),
+        (("[boxes.one]", "[boxes.one"), "not TOML"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_file_key_and_reason(
+    tmp_path: Path, change: tuple[str, str], said: str
+) -> None:
+    assert change[0] in WHOLE
+    path = written(tmp_path, WHOLE.replace(*change))
+    with pytest.raises(PlanError) as caught:
+        load_plan(path)
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="No such file"):
+        load_plan(tmp_path / "nothing.toml")
+
+
+def test_which_box_this_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = load_plan(written(tmp_path, WHOLE))
+    monkeypatch.delenv("TIDEMARK_BOX", raising=False)
+    assert find_box(plan, "one", "anything") == "one"
+    assert find_box(plan, None, "one") == "one"
+    assert find_box(plan, None, "db2.example.org") == "two"
+    monkeypatch.setenv("TIDEMARK_BOX", "two")
+    assert find_box(plan, None, "one") == "two"
+    assert find_box(plan, "one", "two") == "one"
+    monkeypatch.delenv("TIDEMARK_BOX")
+    with pytest.raises(PlanError, match="no box of the plan has the host name db3"):
+        find_box(plan, None, "db3")
+    assert find_box(load_plan(ROOT / "runners/examples/demo.toml"), None, "db3") == "demo"
+
+
+@given(st.text(max_size=40))
+def test_a_box_that_is_not_in_the_plan_is_refused_whatever_it_says(text: str) -> None:
+    plan = load_plan(ROOT / "runners/nightly.toml")
+    if text not in plan.boxes:
+        with pytest.raises(PlanError):
+            find_box(plan, text, "box1")
