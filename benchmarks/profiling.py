@@ -17,9 +17,10 @@ from build.progress import Progress
 from history.differential import differential
 from history.statistics import ratio_interval
 from history.store import open_store
+from runners.alone import measuring_alone
 from runners.console import Lines
 from runners.request import Sampled
-from runners.sweep import data_folder, measuring_alone
+from runners.sweep import data_folder
 from suites.definition import load_suite
 from suites.durability import Durability
 from suites.generators.load import Share

@@ -24,11 +24,12 @@ from history.comparison import CONFIDENCE, CompareOptions, ContenderComparison, 
 from history.judging import Verdict
 from history.statistics import Interval, ratio_interval, simultaneous_confidence
 from history.store import open_store
+from runners.alone import measuring_alone
 from runners.entrants import Entrant
 from runners.machine import describe
 from runners.request import Request
 from runners.session import run_session
-from runners.sweep import data_folder, measuring_alone
+from runners.sweep import data_folder
 from suites.definition import Suite, load_suite
 from suites.durability import Durability
 from suites.generators.load import Share

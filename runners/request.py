@@ -48,6 +48,8 @@ class Request:
     """How long each version works in a round, instead of the profile's."""
     resume: bool = False
     """Whether to go on with an interrupted session of a day at most that asked for the same."""
+    branches: Mapping[str, str] = field(default_factory=dict)
+    """The branches that versions stand for which are commits, such as `postgres@master`."""
     patches: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     """By variant: what is applied to the source of versions such as `postgres@18.6#variant`."""
 

@@ -21,12 +21,13 @@ from history.records import CalibratedNoise, Machine, SessionStart, SessionStatu
 from history.sequential import Design
 from history.statistics import MINIMUM_REPETITIONS
 from history.store import Store
+from runners.alone import measuring_alone
 from runners.deciding import METRIC, Deciding
 from runners.entrants import Serve
 from runners.machine import changes, describe
 from runners.request import Request, Sampled
 from runners.rounds import Rounds
-from runners.sweep import data_folder, measuring_alone
+from runners.sweep import data_folder
 from suites.capabilities import require_engine
 from suites.definition import Mode
 from suites.engines import make_server, require_short_sockets
@@ -240,6 +241,7 @@ def _start(
         },
         options={
             "versions": [str(version) for version in request.versions],
+            "branches": dict(request.branches),
             "mode": request.profile.mode,
             "seconds": request.profile.seconds,
             "slice_seconds": request.profile.slice_seconds,

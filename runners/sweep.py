@@ -1,7 +1,6 @@
 """Nothing may be left behind: the clean-up of a session's servers however it ended."""
 
 import contextlib
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import psutil
 
-from build.errors import TidemarkError
 from build.home import Home
 from suites.postgres import shared_memory
 
@@ -84,27 +82,3 @@ def _started(pid: int) -> str:
     with contextlib.suppress(psutil.Error):
         return f"{psutil.Process(pid).create_time():.2f}"
     return ""
-
-
-class BusyError(TidemarkError):
-    """Another measurement runs on this machine."""
-
-
-@contextlib.contextmanager
-def measuring_alone(home: Home) -> Iterator[None]:
-    """Hold the lock that keeps two measurements apart. Raises BusyError when another holds it."""
-    home.path.mkdir(parents=True, exist_ok=True)
-    with (home.path / "measuring.lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            raise BusyError(
-                f"another measurement is running (process {lock.read().strip()})",
-                where=str(home.path / "measuring.lock"),
-                hint="wait for it: two measurements at once disturb each other",
-            ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield

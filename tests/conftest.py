@@ -74,6 +74,14 @@ def server_folder() -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(autouse=True)
+def lock_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a test measures is kept apart only from what the same test measures."""
+    path = tmp_path_factory.mktemp("lock") / "measuring.lock"
+    monkeypatch.setenv("TIDEMARK_LOCK", str(path))
+    return path
+
+
 @pytest.fixture
 def home() -> Iterator[Home]:
     """A Home of its own, of the kind of `server_folder`, that shares builds, sources and compiled tools."""

@@ -21,4 +21,12 @@ def main(arguments: argparse.Namespace) -> int:
     return benchmark()
 
 
-_NOT_BENCHMARKS = {"__init__", "figures", "rounds", "real_verdicts", "simulated_verdicts", "vectorised", "years"}
+_NOT_BENCHMARKS = {
+    "__init__",
+    "figures",
+    "rounds",
+    "real_verdicts",
+    "simulated_verdicts",
+    "vectorised",
+    "years",
+}

@@ -1,6 +1,7 @@
 """Each check, on machines of files: what is said of a good one, a bad one, and one that shows nothing."""
 
 import argparse
+import fcntl
 import json
 import shutil
 import time
@@ -20,7 +21,6 @@ from runners.fitness.finding import FIX, NOT_VISIBLE, Level
 from runners.fitness.kernel import chosen
 from runners.fitness.mending import Change, Mended
 from runners.fitness.place import Place
-from runners.sweep import measuring_alone
 from suites.disturbance import Disturbance
 from tests.runners.fake_kernel import CPU, FakeKernel, a_good_machine
 
@@ -306,12 +306,13 @@ def test_fix_and_restore_from_the_command_line(
 
 
 def test_a_measurement_is_not_disturbed(
-    on_files: FakeKernel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    on_files: FakeKernel, lock_of_its_own: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from runners.cli import main
 
     on_files.governors("powersave")
-    with measuring_alone(Home(tmp_path / "home")):
+    with lock_of_its_own.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         assert main(["check", "--fix"]) == 2
     assert "another measurement is running" in capsys.readouterr().err
     assert "powersave" in on_files.tree()["sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"]

@@ -1,0 +1,150 @@
+"""What is new on a box: releases without a result, and branches that have moved since theirs."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from build.errors import TidemarkError
+from build.git import mirror
+from build.home import Home
+from build.releases import upstream
+from build.source import git_address
+from build.version import Engine, Version, parse_version
+from history.nights import configuration_name
+from history.records import SessionStatus
+from history.schema import nights, sessions
+from history.series import Place
+from runners.nightly.plan import Plan, Task, Tracked
+from runners.request import Request, Sampled
+from suites.definition import load_suite
+from suites.durability import Durability
+
+COMMIT_DIGITS = 12
+"""Of a commit in the name of a version."""
+
+
+@dataclass(frozen=True)
+class Tip:
+    """What a branch means now."""
+
+    branch: str
+    """With its engine: `postgres@master`."""
+
+    version: Version
+    """The commit: `postgres@git:5bf748b86b12`."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session that a night is to carry out."""
+
+    task: Task
+    request: Request
+    place: Place
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a night has to do, in order, and what could not even be looked at."""
+
+    sessions: tuple[Session, ...]
+    problems: tuple[str, ...]
+
+
+def find_work(plan: Plan, box: str, hostname: str, connection: Connection, home: Home) -> Work:
+    """The sessions that are missing in the history for a box, the most important first.
+
+    A git source that does not answer is a problem that is told; what does not need it goes on.
+    """
+    problems: list[str] = []
+    tips: dict[Engine, list[Tip]] = {}
+    for engine, tracked in plan.engines.items():
+        tips[engine] = list(_tips(engine, tracked, home, problems))
+    found = []
+    for task in plan.tasks_of(box):
+        for engine in plan.engines_of(task):
+            session = _session(plan.engines[engine], tips[engine], task, hostname, connection)
+            if session is not None:
+                found.append(session)
+    return Work(tuple(found), tuple(problems))
+
+
+def place_of(request: Request, box: str) -> Place:
+    """Where the nights of a request belong."""
+    row = {
+        "profile": request.profile_name,
+        "durability": request.durability,
+        "options": json.dumps(
+            {
+                "mode": request.profile.mode,
+                "seconds": request.profile.seconds,
+                "settings": dict(request.settings),
+            }
+        ),
+    }
+    return Place(box, request.suite.name, configuration_name(row))
+
+
+def _tips(engine: Engine, tracked: Tracked, home: Home, problems: list[str]) -> Iterator[Tip]:
+    if not tracked.branches:
+        return
+    source = mirror(git_address(engine, tracked.git) or upstream(engine).git, engine, home)
+    for branch in tracked.branches:
+        try:
+            commit = source.fetch(branch).commit
+        except TidemarkError as error:
+            problems.append(f"{engine}@{branch}: {error}")
+            continue
+        yield Tip(f"{engine}@{branch}", Version(engine, f"git:{commit[:COMMIT_DIGITS]}"))
+
+
+def _session(
+    tracked: Tracked, tips: list[Tip], task: Task, hostname: str, connection: Connection
+) -> Session | None:
+    base = parse_version(tracked.base)
+    place = place_of(_request(task, (base,)), hostname)
+    done = _done(connection, place)
+    releases = [Version(base.engine, each) for each in tracked.releases]
+    new_releases = [each for each in releases if str(each) not in done]
+    moved = [tip for tip in tips if str(tip.version) not in done]
+    contenders = tuple(dict.fromkeys([*new_releases, *(tip.version for tip in moved)]))
+    if not contenders and not (str(base) not in done and not releases and not tips):
+        return None
+    request = _request(task, (base, *contenders), {str(tip.version): tip.branch for tip in moved})
+    return Session(task, request, place)
+
+
+def _request(task: Task, versions: tuple[Version, ...], branches: Mapping[str, str] | None = None) -> Request:
+    suite = load_suite(task.suite)
+    profile = suite.profile(task.profile)
+    return Request(
+        versions=versions,
+        suite=suite,
+        profile_name=task.profile,
+        steps=suite.select(task.steps),
+        repetitions=task.rounds or profile.repetitions,
+        until_decided=task.until_decided,
+        perf=Sampled.AFTER if task.perf else None,
+        durability=Durability(task.durability),
+        seconds=task.seconds,
+        resume=True,
+        branches=branches or {},
+    )
+
+
+def _done(connection: Connection, place: Place) -> set[str]:
+    """The versions that have a result at a place, or could not be built: both will not change."""
+    query = (
+        select(nights.c.version)
+        .join_from(nights, sessions, sessions.c.id == nights.c.session_id)
+        .where(
+            nights.c.box == place.box,
+            nights.c.suite == place.suite,
+            nights.c.configuration == place.configuration,
+            sessions.c.status == SessionStatus.FINISHED,
+        )
+        .distinct()
+    )
+    return set(connection.execute(query).scalars())
