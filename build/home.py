@@ -58,6 +58,21 @@ class Home:
         return self.path / "history.db"
 
     @property
+    def heartbeat(self) -> Path:
+        """What the nightly service is doing now."""
+        return self.path / "heartbeat.json"
+
+    @property
+    def backups(self) -> Path:
+        """Copies of the history, one for each night."""
+        return self.path / "backups"
+
+    @property
+    def summaries(self) -> Path:
+        """What each night came to, as Markdown."""
+        return self.path / "summaries"
+
+    @property
     def flame_graphs(self) -> Path:
         """SVGs that `profile` drew, one folder per session."""
         return self.path / "flamegraphs"

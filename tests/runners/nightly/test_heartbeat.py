@@ -1,0 +1,84 @@
+"""The heartbeat: what it says while a night runs, ends, hangs, dies, and is missed."""
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from build.progress import Silent
+from runners.nightly import heartbeat
+from runners.nightly.heartbeat import MISSED_HOURS, STALE_MINUTES, Heart, State, read, status
+
+NOW = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_by(self, **amount: float) -> datetime:
+        self.now += timedelta(**amount)
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.0)
+    return Clock()
+
+
+def test_a_box_that_never_ran(tmp_path: Path) -> None:
+    assert status(tmp_path / "heartbeat.json", NOW).state is State.NEVER
+    (tmp_path / "heartbeat.json").write_text('{"box": "half')
+    assert status(tmp_path / "heartbeat.json", NOW).state is State.NEVER
+
+
+def test_a_night_from_its_first_beat_to_the_one_that_is_missed(tmp_path: Path, clock: Clock) -> None:
+    path, shown = tmp_path / "deep/heartbeat.json", Silent()
+    heart = Heart(path, "db1", shown, clock)
+    clock.pass_by(minutes=1)
+    with heart.task("measuring", 10) as task:
+        task.rename("round 1: insert")
+        task.update(0)
+        clock.pass_by(minutes=2)
+        task.update(4)
+        found = status(path, clock.now)
+        assert found.state is State.RUNNING
+        assert found.beat is not None
+        assert (found.beat.box, found.beat.what, found.beat.done) == ("db1", "round 1: insert", 4)
+        assert found.beat.process_id == os.getpid()
+        assert found.beat.ends_at == NOW + timedelta(minutes=1 + 5)
+        assert status(path, clock.now + timedelta(minutes=STALE_MINUTES)).state is State.RUNNING
+        assert status(path, clock.now + timedelta(minutes=STALE_MINUTES + 1)).state is State.STALE
+    heart.note("a word")
+    assert shown.notes == ["a word"]
+    after = read(path)
+    assert after is not None
+    assert (after.what, after.ends_at) == ("begins", None)
+    clock.pass_by(minutes=3)
+    heart.end("2 sessions")
+    ended = status(path, clock.now + timedelta(hours=MISSED_HOURS))
+    assert ended.state is State.ENDED
+    assert ended.beat is not None
+    assert ended.beat.outcome == "2 sessions"
+    assert status(path, clock.now + timedelta(hours=MISSED_HOURS + 0.1)).state is State.MISSED
+
+
+def test_a_night_whose_process_is_gone(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "heartbeat.json"
+    Heart(path, "db1", Silent(), clock)
+    beat = json.loads(path.read_text())
+    beat["start_ticks"] += 1
+    path.write_text(json.dumps(beat))
+    assert status(path, NOW).state is State.DEAD
+
+
+def test_a_disk_without_room_does_not_end_a_night(tmp_path: Path, clock: Clock) -> None:
+    (tmp_path / "file").write_text("")
+    heart = Heart(tmp_path / "file/heartbeat.json", "db1", Silent(), clock)
+    heart.end("went well")
