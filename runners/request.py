@@ -50,6 +50,10 @@ class Request:
     """Whether to go on with an interrupted session of a day at most that asked for the same."""
     branches: Mapping[str, str] = field(default_factory=dict)
     """The branches that versions stand for which are commits, such as `postgres@master`."""
+    git: Mapping[Engine, str] = field(default_factory=dict)
+    """The git source of each engine, where it is not the environment's."""
+    needs_contender: bool = False
+    """Whether nothing is measured when all but the first version could not be built."""
     patches: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     """By variant: what is applied to the source of versions such as `postgres@18.6#variant`."""
 

@@ -109,7 +109,10 @@ def run_session(
                     request, room, serve, generator, store, session, progress, deciding, profiling
                 )
                 rounds.recorded = {} if taken is None else taken.recorded
-                rounds.run(builds, folder)
+                if request.needs_contender and len(builds) == 1:
+                    progress.note(f"nothing is left to compare {builds[0].version} with")
+                else:
+                    rounds.run(builds, folder)
                 outcome.failures = rounds.failures
             status = SessionStatus.FINISHED
         except KeyboardInterrupt:
@@ -154,7 +157,10 @@ def _builds(
     for version in request.versions:
         try:
             patches = request.patches.get(version.variant, ())
-            found = given.get(version) or provide(version.plain, home, progress, patches=patches)
+            git = request.git.get(version.engine)
+            found = given.get(version) or provide(
+                version.plain, home, progress, patches=patches, git_source=git
+            )
             build = replace(found, version=version)
             require_engine(build, request.suite.engines, request.suite.name)
             serve(build, home.data)  # refuses what the version cannot do, and makes nothing yet

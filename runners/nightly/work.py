@@ -112,11 +112,16 @@ def _session(
     contenders = tuple(dict.fromkeys([*new_releases, *(tip.version for tip in moved)]))
     if not contenders and not (str(base) not in done and not releases and not tips):
         return None
-    request = _request(task, (base, *contenders), {str(tip.version): tip.branch for tip in moved})
-    return Session(task, request, place)
+    named = {str(tip.version): tip.branch for tip in moved}
+    return Session(task, _request(task, (base, *contenders), named, tracked.git), place)
 
 
-def _request(task: Task, versions: tuple[Version, ...], branches: Mapping[str, str] | None = None) -> Request:
+def _request(
+    task: Task,
+    versions: tuple[Version, ...],
+    branches: Mapping[str, str] | None = None,
+    git: str | None = None,
+) -> Request:
     suite = load_suite(task.suite)
     profile = suite.profile(task.profile)
     return Request(
@@ -130,7 +135,9 @@ def _request(task: Task, versions: tuple[Version, ...], branches: Mapping[str, s
         durability=Durability(task.durability),
         seconds=task.seconds,
         resume=True,
+        needs_contender=len(versions) > 1,
         branches=branches or {},
+        git={} if git is None else {versions[0].engine: git},
     )
 
 

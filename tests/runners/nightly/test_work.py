@@ -1,0 +1,153 @@
+"""What is new: releases without a result, branches that have moved; and what is done already."""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from build.home import Home
+from history.records import SessionStatus
+from history.store import Store, open_store
+from runners.nightly.plan import Plan
+from runners.nightly.work import Work, find_work
+from tests.history.handmade import record_steps, session_start
+
+PLAN = {
+    "boxes": {"db1": {"label": "tidemark-db1"}},
+    "engines": {
+        "postgres": {"base": "postgres@17.11", "releases": ["18.6"], "branches": ["master", "stable"]}
+    },
+    "tasks": [{"suite": "write-heavy", "profile": "smoke", "perf": False}],
+}
+BASE = "postgres@17.11"
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=T", "-c", "user.email=t@example.org"]
+    command = ["git", "-C", str(folder), *identity, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "postgres"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "master")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "one")
+    git(folder, "branch", "stable")
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "history.db") as store:
+        yield store
+
+
+def plan(source: Path | str) -> Plan:
+    tracked = PLAN["engines"]["postgres"] | {"git": str(source)}  # type: ignore[index]
+    return Plan.model_validate(PLAN | {"engines": {"postgres": tracked}})
+
+
+def look(store: Store, source: Path | str, tmp_path: Path) -> Work:
+    with store.database.reading() as connection:
+        return find_work(plan(source), "db1", "db1", connection, Home(tmp_path / "home"))
+
+
+def names(work: Work) -> list[list[str]]:
+    return [[str(each) for each in session.request.versions] for session in work.sessions]
+
+
+def done(
+    store: Store, *versions: str, status: SessionStatus = SessionStatus.FINISHED, **options: object
+) -> None:
+    with store.database.reading() as connection:
+        number = connection.exec_driver_sql("SELECT count(*) FROM sessions").scalar()
+    start = replace(
+        session_start(f"night-{number}"),
+        profile="smoke",
+        options={"mode": "rounds", "seconds": 3.0, "settings": {}, "versions": list(versions), **options},
+    )
+    record_steps(store, start, {"insert": {each: [1.0] for each in versions}}, status)
+
+
+def tip(source: Path, branch: str = "master") -> str:
+    return f"postgres@git:{git(source, 'rev-parse', branch)[:12]}"
+
+
+def test_everything_is_new_at_first(store: Store, source: Path, tmp_path: Path) -> None:
+    work = look(store, source, tmp_path)
+    # Both branches mean the same commit still: it is measured once.
+    assert names(work) == [[BASE, "postgres@18.6", tip(source)]]
+    (session,) = work.sessions
+    assert session.request.resume
+    assert session.request.needs_contender
+    assert session.request.git == {"postgres": str(source)}
+    assert session.place.configuration == "smoke relaxed 3s"
+
+
+def test_what_has_a_result_is_not_new(store: Store, source: Path, tmp_path: Path) -> None:
+    done(store, BASE, "postgres@18.6", tip(source))
+    assert look(store, source, tmp_path) == Work((), ())
+
+
+def test_a_branch_that_moved_is_measured_beside_the_base(store: Store, source: Path, tmp_path: Path) -> None:
+    done(store, BASE, "postgres@18.6", tip(source))
+    git(source, "commit", "-q", "--allow-empty", "-m", "two")
+    work = look(store, source, tmp_path)
+    assert names(work) == [[BASE, tip(source)]]
+    assert work.sessions[0].request.branches == {tip(source): "postgres@master"}
+    done(store, BASE, tip(source))
+    assert not look(store, source, tmp_path).sessions
+
+
+def test_a_session_that_was_interrupted_or_failed_is_no_result(
+    store: Store, source: Path, tmp_path: Path
+) -> None:
+    for status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED):
+        done(store, BASE, "postgres@18.6", tip(source), status=status)
+    assert len(names(look(store, source, tmp_path))[0]) == 3
+
+
+def test_another_configuration_box_or_suite_is_no_result(store: Store, source: Path, tmp_path: Path) -> None:
+    done(store, BASE, "postgres@18.6", tip(source), seconds=4.0)
+    assert len(names(look(store, source, tmp_path))[0]) == 3
+    with store.database.reading() as connection:
+        elsewhere = find_work(plan(source), "db1", "db2", connection, Home(tmp_path / "home"))
+    assert len(elsewhere.sessions) == 1
+
+
+def test_what_could_not_be_built_is_not_tried_again(store: Store, source: Path, tmp_path: Path) -> None:
+    start = replace(
+        session_start("night"),
+        profile="smoke",
+        options={
+            "mode": "rounds",
+            "seconds": 3.0,
+            "settings": {},
+            "versions": [BASE, "postgres@18.6", tip(source)],
+            "not_built": {tip(source): "make failed"},
+        },
+    )
+    record_steps(store, start, {"insert": {BASE: [1.0], "postgres@18.6": [1.0]}})
+    assert not look(store, source, tmp_path).sessions
+
+
+def test_a_source_that_does_not_answer_is_told_and_the_rest_goes_on(store: Store, tmp_path: Path) -> None:
+    work = look(store, tmp_path / "nothing here", tmp_path)
+    assert names(work) == [[BASE, "postgres@18.6"]]
+    assert len(work.problems) == 2
+    assert "postgres@master" in work.problems[0]
+
+
+def test_a_base_alone_is_measured_once(store: Store, tmp_path: Path) -> None:
+    alone = Plan.model_validate(PLAN | {"engines": {"postgres": {"base": BASE}}})
+    with store.database.reading() as connection:
+        first = find_work(alone, "db1", "db1", connection, Home(tmp_path / "home"))
+    assert names(first) == [[BASE]]
+    assert not first.sessions[0].request.needs_contender
+    done(store, BASE)
+    with store.database.reading() as connection:
+        assert not find_work(alone, "db1", "db1", connection, Home(tmp_path / "home")).sessions
