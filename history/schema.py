@@ -87,6 +87,13 @@ change_series = _table(
     reals="level_before level_after ratio_low ratio_high confidence",
 )
 
+alerts = _table(
+    "alerts",
+    integers="id issue attempts",
+    texts="fingerprint kind title body wanted closing within silenced issue_state sent_digest last_error"
+    " not_before created_at updated_at",
+)
+
 relative_qps = _table(
     "relative_qps",
     integers="session_id repetition",
