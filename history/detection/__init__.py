@@ -1,0 +1,7 @@
+"""Changes of level in a series of nights: found in a finished series, or watched for night by night."""
+
+from history.detection.change_point import ChangePoint
+from history.detection.finished import find_changes, find_changes_many
+from history.detection.watching import Watch, watch_many
+
+__all__ = ["ChangePoint", "Watch", "find_changes", "find_changes_many", "watch_many"]

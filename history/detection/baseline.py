@@ -1,0 +1,138 @@
+"""A series' level and noise as its nights so far show them: robust, night by night, many series at once."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from history.detection.student import geary_ratio, inverse_degrees, scale_of
+
+Array = NDArray[np.float64]
+Columns = NDArray[np.int64]
+
+LEVEL_NIGHTS = 70.0
+"""Nights that the level rests on: older ones are forgotten, so that slow drift is no step."""
+
+NOISE_NIGHTS = 365.0
+"""Nights that the noise rests on. A step leaves it as it was: only levels change."""
+
+FIRST_NIGHTS = 10
+"""Nights with a value from whose median and mean deviation everything starts."""
+
+MEDIAN_EFFICIENCY = 0.65
+"""Nights of a mean that the median of a night is worth."""
+
+USUAL_DEGREES = 8.0
+"""Student's degrees of freedom that noise is taken to have before it has shown its own."""
+
+USUAL_NIGHTS = 20.0
+"""Nights that this assumption counts."""
+
+FARTHEST = 12.0
+"""Scales at which a residual is cut before it enters a moment: one night says no more than that."""
+
+NEAR = 2.5
+"""Scales at which residuals are cut for their correlation: an outlier has no echo."""
+
+FAR = 5.0
+"""Scales beyond which a night counts as an outlier."""
+
+OUTLIERS = 0.5
+OUTLIER_NIGHTS = 50.0
+"""Outliers in so many nights that are assumed before any is seen."""
+
+MOST_CORRELATION = 0.75
+CORRELATION_DOUBT = 4.0
+"""A correlation below about the root of this many standard errors is taken for none."""
+
+CORRELATION_MARGIN = 0.5
+"""Standard errors by which the correlation is taken to be larger than it looks."""
+
+SCALE_DOUBT = 0.3
+"""Of the nights' share that is added to 1/degrees because the scale is an estimate; 1 of Gaussian noise."""
+
+
+class Baseline:
+    """Level and noise of each of some series; attributes are arrays [series].
+
+    `level` comes from `nights` nights, `scale` and `inverse` (1/degrees) of Student's t and `correlation`
+    from `noise_nights`; `innovation` is the scale of a night given the one before it, `strongest` what one
+    night can say for or against a change, in nats. The moments are updated by stochastic approximation: the
+    level by the score of Student's t over its information, which is efficient (Lange, Little & Taylor, JASA
+    84, 1989).
+    """
+
+    def __init__(self, series: int) -> None:
+        self.level, self.nights, self.noise_nights = (np.zeros(series) for _ in range(3))
+        self._absolute, self._square, self._near = (np.ones(series) for _ in range(3))
+        self._product, self._far, self._last = (np.zeros(series) for _ in range(3))
+        self.refresh()
+
+    def start(self, columns: Columns, values: Array) -> None:
+        """Begin with the `values` [nights, columns], among which FIRST_NIGHTS are no gaps."""
+        level = np.nanmedian(values, axis=0)
+        absolute = np.nansum(np.abs(values - level), axis=0) / (FIRST_NIGHTS - 1.5)
+        # All nights equal: any other value is a change then, and nothing is divided by nought.
+        absolute = np.maximum(absolute, np.finfo(np.float64).eps * np.maximum(np.abs(level), 1.0))
+        self.level[columns] = level
+        self.nights[columns] = self.noise_nights[columns] = FIRST_NIGHTS * MEDIAN_EFFICIENCY
+        self._absolute[columns] = absolute
+        self._square[columns] = (absolute / geary_ratio(USUAL_DEGREES)) ** 2
+        self._near[columns] = 0.8 * self._square[columns]
+        self.refresh()
+
+    def restart(self, column: int, level: float, nights: int) -> None:
+        """A new level, known from so many nights; the noise stays."""
+        self.level[column], self.nights[column], self._last[column] = level, nights, 0.0
+
+    def absorb(self, values: Array, counted: NDArray[np.bool_]) -> None:
+        """Learn from a night's values [series], where `counted`; what follows for the noise waits for refresh."""
+        residual = np.where(counted, values - self.level, 0.0)
+        self._learn_noise(residual, counted)
+        nights = np.minimum(self.nights + 1, LEVEL_NIGHTS)
+        # A sum with weights that fall by the factor 1 - g has the variance of 2/g - 1 equal weights.
+        share = np.where(self.nights + 1 < LEVEL_NIGHTS, 1 / nights, 2 / (LEVEL_NIGHTS + 1))
+        relative = residual / self.scale
+        degrees = 1 / self.inverse
+        self.level += share * residual * (degrees + 3) / (degrees + relative * relative)
+        self.nights = np.where(counted, nights, self.nights)
+
+    def _learn_noise(self, residual: Array, counted: NDArray[np.bool_]) -> None:
+        nights = np.minimum(self.noise_nights + 1, NOISE_NIGHTS)
+        share = np.where(counted, 1 / nights, 0.0)
+        # A night scatters around a level from n nights by 1 + 1/n of its variance.
+        residual = residual / np.sqrt(1 + 1 / np.maximum(self.nights, 1))
+        cut = np.minimum(np.maximum(residual, -FARTHEST * self.scale), FARTHEST * self.scale)
+        near = np.minimum(np.maximum(residual, -NEAR * self.scale), NEAR * self.scale)
+        size = np.abs(cut)
+        self._absolute += share * (size - self._absolute)
+        self._square += share * (cut * cut - self._square)
+        self._far += share * ((size > FAR * self.scale) - self._far)
+        self._product += share * (near * self._last - self._product)
+        self._near += share * (near * near - self._near)
+        self._last = np.where(counted, near, 0.0)
+        self.noise_nights = np.where(counted, nights, self.noise_nights)
+
+    def refresh(self) -> None:
+        """Work out scale, tails and correlation from what was learnt."""
+        nights = self.noise_nights
+        known = np.maximum(nights, 1)
+        ratio = self._absolute / np.sqrt(self._square)
+        ratio = (ratio * nights + USUAL_NIGHTS * geary_ratio(USUAL_DEGREES)) / (nights + USUAL_NIGHTS)
+        self.inverse = inverse_degrees(ratio)
+        # The mean square is efficient for Gaussian noise, and moved by outliers; the mean deviation is not.
+        tails = np.minimum(3 * self.inverse, 1)
+        by_square = np.sqrt(self._square * (1 - 2 * self.inverse))
+        self.scale = tails * scale_of(self._absolute, self.inverse) + (1 - tails) * by_square
+        self.degrees = np.maximum(1 / (self.inverse + SCALE_DOUBT / known), 2.0)
+        self.deviation = 1 / np.sqrt(1 - 2 * self.inverse)
+        self.correlation = _believed(self._product / self._near, known)
+        self.innovation = np.sqrt(1 - self.correlation * self.correlation)
+        self.strongest = -np.log((self._far * nights + OUTLIERS) / (nights + OUTLIER_NIGHTS))
+
+
+def _believed(correlation: Array, nights: Array) -> Array:
+    """The correlation of nights that is reckoned with: none where it may be chance, else a little more."""
+    variance = 1 / nights
+    unbiased = np.minimum(np.maximum(correlation + variance, 1e-6), 0.9)
+    doubt = CORRELATION_DOUBT * variance / (unbiased * unbiased)
+    believed = (unbiased + CORRELATION_MARGIN * np.sqrt(variance)) / (1 + doubt * doubt)
+    return np.asarray(np.minimum(believed, MOST_CORRELATION))

@@ -1,0 +1,229 @@
+"""Changes of level in finished series, with hindsight: which division into levels explains a series best.
+
+Outliers are cut down to what noise could be, the best partition is found by least squares, noise and its
+correlation are taken from what is left, and the partition is found again with a penalty in their units. A
+series that a smooth curve explains as well as its steps has drifted, and has none. docs/detection.md has the
+whole method.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from history.detection.change_point import COVERAGE, ChangePoint
+from history.detection.locating import STANDARD_ERRORS
+from history.detection.partition import (
+    Positions,
+    Sums,
+    best_partition,
+    candidates,
+    gain,
+    levels,
+    moved,
+    neighbours,
+    sums_of,
+)
+
+Array = NDArray[np.float64]
+
+SHORTEST = 20
+"""Values that a series needs before anything is claimed."""
+
+REQUIRED = 4.1
+"""Standard errors by which two levels have to differ: the root of the penalty of a change."""
+
+CUT = 2.0
+"""Standard deviations of the noise to which residuals are cut."""
+
+CURVE_DEGREE = 3
+"""Of the polynomial that drift is taken for."""
+
+CURVE_ADVANTAGE = 6.0
+CURVE_ADVANTAGE_EACH = 2.0
+"""Nats by which steps have to explain a series better than such a curve: in all, and more for each step."""
+
+MOST_CORRELATION = 0.8
+
+SPREAD = 60
+"""Values to either side of a change within which its range is looked for."""
+
+BLOCK = 256
+"""Series that are looked at together: their arrays fit into the processor's cache."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Of each series: a value's standard deviation, and what correlation multiplies a mean's variance by."""
+
+    deviation: Array
+    inflation: Array
+
+    @property
+    def variance(self) -> Array:
+        """Of a value, as it counts in means."""
+        return self.deviation**2 * self.inflation
+
+
+def find_changes(values: Array) -> tuple[ChangePoint, ...]:
+    """The changes in a finished series of nights, nan for a gap; none of fewer than SHORTEST values."""
+    return find_changes_many(np.asarray(values, dtype=np.float64)[None])[0]
+
+
+def find_changes_many(matrix: Array) -> list[tuple[ChangePoint, ...]]:
+    """The changes in each row of `matrix` [series, nights]; the same as find_changes of each."""
+    found: list[tuple[ChangePoint, ...]] = []
+    for start in range(0, len(matrix), BLOCK):
+        found += _of_block(np.asarray(matrix[start : start + BLOCK], dtype=np.float64))
+    return found
+
+
+def _of_block(matrix: Array) -> list[tuple[ChangePoint, ...]]:
+    if matrix.shape[1] < SHORTEST:
+        return [()] * len(matrix)
+    values, counts, nights = _packed(matrix)
+    deviation = _first_deviation(values, counts)
+    around = _running_median(values)
+    cut = deviation[:, None] * CUT * 1.25  # the median of five nights is itself off by half a deviation
+    sums = sums_of(np.clip(values, around - cut, around + cut), counts)
+    tried = candidates(sums, deviation)
+    positions = _trimmed(best_partition(tried, sums, (REQUIRED * deviation) ** 2), counts)
+    for round_ in range(2):
+        cleaned, noise = _cleaned(values, positions, sums)
+        sums = sums_of(cleaned, counts)
+        tried = moved(positions, sums) if round_ else tried
+        positions = _trimmed(best_partition(tried, sums, REQUIRED**2 * noise.variance), counts)
+    drifted = _drifted(cleaned, positions, sums, noise) | (counts < SHORTEST)
+    positions = np.where(drifted[:, None], counts[:, None], positions)
+    found: list[list[ChangePoint]] = [[] for _ in matrix]
+    for row, change in _described(positions, sums, noise, nights):
+        found[row].append(change)
+    return [tuple(changes) for changes in found]
+
+
+def _packed(matrix: Array) -> tuple[Array, Positions, Positions]:
+    """Values without gaps, filled up with the last one; how many there are; and the night of each."""
+    there = np.isfinite(matrix)
+    counts = there.sum(axis=1)
+    if there.all():
+        return matrix, counts, np.broadcast_to(np.arange(matrix.shape[1]), matrix.shape)
+    order = np.argsort(~there, axis=1, kind="stable")
+    packed = np.take_along_axis(matrix, order, 1)
+    last = np.take_along_axis(packed, np.maximum(counts - 1, 0)[:, None], 1)
+    filled = np.where(np.arange(matrix.shape[1]) < counts[:, None], packed, np.nan_to_num(last))
+    return filled, counts, order
+
+
+def _first_deviation(values: Array, counts: Positions) -> Array:
+    """The noise's deviation from differences of neighbours, which steps and drift hardly touch."""
+    differences = np.abs(np.diff(values, axis=1))
+    # What fills a series up has no differences: the median is taken among as many as there are.
+    ranked = np.sort(differences, axis=1)
+    middle = differences.shape[1] - np.maximum(counts - 1, 1) + np.maximum(counts - 1, 1) // 2
+    median = np.take_along_axis(ranked, np.minimum(middle, ranked.shape[1] - 1)[:, None], 1)[:, 0]
+    return np.maximum(median / (0.6745 * math.sqrt(2)), _smallest(values))
+
+
+def _smallest(values: Array) -> Array:
+    """A deviation that is as good as none, so that equal values are divided by something."""
+    smallest = np.finfo(np.float64)
+    return np.asarray(smallest.eps * np.maximum(np.abs(values).max(axis=1), smallest.tiny * 1e20))
+
+
+def _running_median(values: Array) -> Array:
+    """The median of each value and two to either side; at the ends they are repeated from inside."""
+    padded = np.concatenate([values[:, 1:2], values[:, :1], values, values[:, -1:], values[:, -2:-1]], axis=1)
+    a, b, c, d, e = (padded[:, i : i + values.shape[1]] for i in range(5))
+    low = np.maximum(np.minimum(a, b), np.minimum(c, d))
+    high = np.minimum(np.maximum(a, b), np.maximum(c, d))
+    return np.asarray(np.maximum(np.minimum(low, high), np.minimum(e, np.maximum(low, high))))
+
+
+def _trimmed(positions: Positions, counts: Positions) -> Positions:
+    """Without the columns in which no series has a position, but for one."""
+    used = int((positions < counts[:, None]).sum(axis=1).max(initial=0))
+    return positions[:, : max(used, 1)]
+
+
+def _cleaned(values: Array, positions: Positions, sums: Sums) -> tuple[Array, Noise]:
+    """The values with residuals cut to what noise could be, and the noise that then is left."""
+    counts = sums.counts
+    means, index = levels(positions, sums)
+    fitted = np.take_along_axis(means, index, 1)
+    there = np.arange(values.shape[1]) < counts[:, None]
+    residual = np.where(there, values - fitted, 0.0)
+    used = 1 + (positions < counts[:, None]).sum(axis=1)
+    free = np.maximum(counts - used, 1)
+    mean = np.abs(residual).sum(axis=1) / free * math.sqrt(math.pi / 2)
+    cut = CUT * np.maximum(mean, _smallest(values))[:, None]
+    residual = np.clip(residual, -cut, cut)
+    squares = (residual**2).sum(axis=1)
+    deviation = np.maximum(np.sqrt(squares / free), _smallest(values))
+    products = (residual[:, 1:] * residual[:, :-1]).sum(axis=1)
+    # Residuals around estimated levels correlate by minus one over the nights of a level.
+    correlation = products / np.maximum(
+        squares, deviation**2 + np.finfo(np.float64).tiny
+    ) + used / np.maximum(counts, 1)
+    inflation = _inflation(correlation, np.maximum(counts, 1))
+    return fitted + residual, Noise(deviation, inflation)
+
+
+def _inflation(correlation: Array, counts: Positions) -> Array:
+    """(1 + rho) / (1 - rho) of AR(1) noise, with rho none where it may be chance, else half an error more."""
+    variance = 1 / counts
+    unbiased = np.clip(correlation, 1e-6, 0.9)
+    doubt = 2.5 * variance / unbiased**2
+    believed = np.minimum((unbiased + 0.5 * np.sqrt(variance)) / (1 + doubt**2), MOST_CORRELATION)
+    return np.asarray((1 + believed) / (1 - believed))
+
+
+def _drifted(values: Array, positions: Positions, sums: Sums, noise: Noise) -> NDArray[np.bool_]:
+    """Whether a curve of CURVE_DEGREE explains a series as well as its steps do; False where it has none."""
+    steps = (positions < sums.counts[:, None]).sum(axis=1)
+    rows = np.flatnonzero(steps)
+    there = (np.arange(values.shape[1]) < sums.counts[rows, None]).astype(np.float64)
+    means, index = levels(positions[rows], Sums(sums.sums[rows], sums.counts[rows]))
+    by_steps = (there * (values[rows] - np.take_along_axis(means, index, 1)) ** 2).sum(axis=1)
+    curve = np.polynomial.legendre.legvander(np.linspace(-1, 1, values.shape[1]), CURVE_DEGREE)
+    normal = np.einsum("sn,ni,nj->sij", there, curve, curve, optimize=True)
+    normal += 1e-9 * np.eye(CURVE_DEGREE + 1)  # a short series does not fill the range of the polynomials
+    weights = np.linalg.solve(normal, ((there * values[rows]) @ curve)[:, :, None])[:, :, 0]
+    by_curve = (there * (values[rows] - weights @ curve.T) ** 2).sum(axis=1)
+    advantage = (by_curve - by_steps) / (2 * noise.variance[rows])
+    drifted = np.zeros(len(values), dtype=bool)
+    drifted[rows] = advantage < CURVE_ADVANTAGE + CURVE_ADVANTAGE_EACH * steps[rows]
+    return drifted
+
+
+def _described(
+    positions: Positions, sums: Sums, noise: Noise, nights: Positions
+) -> Iterator[tuple[int, ChangePoint]]:
+    """Each change with its row, in order: its range from the likelihood of the positions around it."""
+    start, end = neighbours(positions, sums.counts)
+    rows, columns = np.nonzero(positions < sums.counts[:, None])
+    if not len(rows):
+        return
+    start, end = start[rows, columns][:, None], end[rows, columns][:, None]
+    position = positions[rows, columns][:, None]
+    of_rows = Sums(sums.sums[rows], sums.counts[rows])
+    tried = np.clip(position + np.arange(-SPREAD, SPREAD + 1), start + 1, end - 1)
+    fits = gain(start, tried, end, of_rows) / noise.variance[rows, None]
+    fits[:, 1:][tried[:, 1:] == tried[:, :-1]] = -np.inf  # what lies beyond a neighbour counts once
+    strength = np.maximum(gain(start, position, end, of_rows)[:, 0] / noise.variance[rows], 0)
+    weights = np.cumsum(np.exp((fits - fits.max(axis=1, keepdims=True)) / 2), axis=1)
+    tail = (1 - COVERAGE) / 2 * weights[:, -1:]
+    lowest = np.minimum(np.take_along_axis(tried, (weights < tail).sum(axis=1)[:, None], 1), position)
+    highest = np.take_along_axis(tried, (weights < weights[:, -1:] - tail).sum(axis=1)[:, None], 1)
+    before = of_rows.between(start, position) / (position - start)
+    after = of_rows.between(position, end) / (end - position)
+    errors = np.sqrt(noise.variance[rows, None] * (1 / (position - start) + 1 / (end - position)))
+    size, margin = after - before, STANDARD_ERRORS * errors
+    chance = [math.erfc(math.sqrt(each / 2)) for each in strength.tolist()]
+    confidence = np.maximum(1 - sums.counts[rows] * np.array(chance), 0.0)[:, None]
+    table = np.concatenate([before, after, size - margin, size + margin, confidence], axis=1)
+    where = np.concatenate([position, lowest - 1, np.maximum(highest, position)], axis=1)
+    where = np.take_along_axis(nights[rows], where, 1)
+    for row, (index, first, last), numbers in zip(rows.tolist(), where.tolist(), table.tolist(), strict=True):
+        yield row, ChangePoint(index, first, last, *numbers, None)

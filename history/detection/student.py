@@ -1,0 +1,40 @@
+"""How heavy the tails of noise are: Student's t from the ratio of two mean deviations."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+LEAST_DEGREES = 3.0
+"""Heavier tails than those of Student's t with so many degrees of freedom are taken for these."""
+
+MOST_DEGREES = 60.0
+"""As good as Gaussian."""
+
+
+def mean_absolute(degrees: float) -> float:
+    """E|t| of Student's t with `degrees` > 1 degrees of freedom."""
+    gammas = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)
+    return 2 * math.sqrt(degrees / math.pi) * math.exp(gammas) / (degrees - 1)
+
+
+def geary_ratio(degrees: float) -> float:
+    """Mean absolute over standard deviation (Geary, Biometrika 27, 1935); 0.798 of Gaussian noise."""
+    return mean_absolute(degrees) * math.sqrt((degrees - 2) / degrees)
+
+
+_INVERSES = np.linspace(1 / LEAST_DEGREES, 1 / MOST_DEGREES, 40)
+_RATIOS = np.array([geary_ratio(1 / each) for each in _INVERSES])
+_MEANS = np.array([mean_absolute(1 / each) for each in _INVERSES])[::-1]
+
+
+def inverse_degrees(ratio: Array) -> Array:
+    """1 / degrees of the t whose Geary ratio is `ratio`, from 1/MOST_DEGREES to 1/LEAST_DEGREES."""
+    return np.interp(ratio, _RATIOS, _INVERSES)
+
+
+def scale_of(mean: Array, inverse: Array) -> Array:
+    """The scale parameter of a t with mean absolute deviation `mean` and 1 / degrees `inverse`."""
+    return np.asarray(mean / np.interp(inverse, _INVERSES[::-1], _MEANS))

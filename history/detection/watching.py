@@ -1,0 +1,196 @@
+"""Watching series night by night: a change is raised as soon as its evidence suffices, without hindsight.
+
+For each of some sizes of step up and down a cumulative sum of log-likelihood ratios (CUSUM: Page, Biometrika
+41, 1954; for several sizes Lorden, Annals of Mathematical Statistics 42, 1971) says how much likelier the
+latest nights are with such a step than without, in nats. Noise is Student's t with the tails, scale and AR(1)
+that the series has shown. docs/detection.md has the whole method, and what it promises.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from history.detection.baseline import FIRST_NIGHTS, NEAR, Baseline
+from history.detection.change_point import ChangePoint
+from history.detection.locating import located
+
+Array = NDArray[np.float64]
+Columns = NDArray[np.int64]
+
+LEAST_NIGHTS = 24
+"""Nights of a series, without gaps, that its noise has to rest on before anything can be claimed."""
+
+STEP_SIZES = (1.5, 2.1, 2.8, 3.6, 5.0)
+"""Steps that are watched for, in standard deviations of the noise."""
+
+HANDICAPS = (1.0, 0.6, 0.0, 0.0, 0.0)
+"""Nats that each size has to bring in addition: small steps look like drift."""
+
+THRESHOLD = 9.4
+"""Nats of evidence that raise a change in a series whose noise is known and not correlated."""
+
+FALSE_SHARE = 0.02
+"""Of quiet series-years in which something is raised, at most: what THRESHOLD was chosen for."""
+
+YOUNG = 35.0
+"""Nights of noise at which the threshold is twice as high; the excess falls with the square of the nights."""
+
+CORRELATED = 2.0
+"""By how much of itself the threshold rises with the correlation of neighbouring nights."""
+
+LEAST_RAISING = 2
+"""Nights with the new level that it takes to raise a change, so that a single outlier never does."""
+
+LAG = 15
+"""Nights after which one enters the baseline: those of a step that is not yet raised are kept out."""
+
+REFRESHED = 4
+"""Nights after which scale, tails and correlation of the noise are worked out anew."""
+
+MEMORY = 64
+"""Latest nights that are kept."""
+
+BLOCK = 1024
+"""Series that are watched at once: their arrays fit into the processor's cache."""
+
+_NONE = -1e9
+
+
+class Watchers:
+    """Some series watched together; rows of arrays are step sizes or nights, columns are series."""
+
+    def __init__(self, series: int) -> None:
+        self._baseline = Baseline(series)
+        self._latest = np.full((MEMORY, series), np.nan)
+        self._night = -1
+        self._seen = np.zeros(series, dtype=np.int64)
+        self._since = np.zeros(series, dtype=np.int64)
+        """First night of the present level's segment."""
+        self._next = np.full(series, np.iinfo(np.int64).max)
+        """First night that the baseline has yet to learn from."""
+        self._before = np.zeros(series)
+        """The night before, as a residual."""
+        self._signed = np.concatenate([STEP_SIZES, np.negative(STEP_SIZES)])[:, None]
+        self._handicap = np.tile(HANDICAPS, 2)[:, None]
+        self._evidence = np.full((len(self._signed), series), _NONE)
+        self._run = np.zeros((len(self._signed), series))
+
+    def take(self, values: Array) -> Iterator[tuple[int, ChangePoint]]:
+        """Take in the next night of every series, nan for a gap; the columns and changes that it raises."""
+        self._night += 1
+        self._latest[self._night % MEMORY] = values
+        there = np.isfinite(values)
+        self._learn()
+        live = there & (self._seen >= FIRST_NIGHTS)
+        self._seen += there
+        first = there & (self._seen == FIRST_NIGHTS)
+        if first.any():
+            self._start(np.flatnonzero(first))
+        excess = self._weigh(values, live)
+        raised = (excess >= 0) & (self._baseline.noise_nights >= LEAST_NIGHTS)
+        if raised.any():
+            for column in np.flatnonzero(raised):
+                yield int(column), self._raise(int(column), float(excess[column]))
+
+    def _start(self, columns: Columns) -> None:
+        self._baseline.start(columns, self._latest[:, columns])
+        self._next[columns] = self._night + 1
+
+    def _learn(self) -> None:
+        """Let the baseline learn from the night LAG nights ago."""
+        night = self._night - LAG
+        if night >= 0:
+            values = self._latest[night % MEMORY]
+            counted = (night >= self._next) & np.isfinite(values)
+            if counted.any():
+                self._baseline.absorb(values, counted)
+            if night % REFRESHED == 0:
+                self._baseline.refresh()
+
+    def _weigh(self, values: Array, live: NDArray[np.bool_]) -> Array:
+        """Update the evidence; by how much the strongest exceeds its threshold, in nats."""
+        base = self._baseline
+        residual = values - base.level
+        scale = base.scale * base.innovation
+        night = np.where(live, (residual - base.correlation * self._before) / scale, 0.0)
+        limit = NEAR * base.scale
+        near = np.minimum(np.maximum(residual, -limit), limit)
+        self._before = np.where(live, near, base.correlation * self._before)
+        # In AR(1) noise a step shows in full on its first night, then less what the night before explains.
+        first = self._signed * (base.deviation / base.innovation)
+        alone = np.log(base.degrees + night * night)
+        beginning = self._ratio(night, first, alone)
+        going_on = self._evidence + self._ratio(night, first * (1 - base.correlation), alone)
+        goes_on = going_on >= beginning
+        self._evidence = np.where(live, np.where(goes_on, going_on, beginning), self._evidence)
+        self._run = np.where(live, np.where(goes_on, self._run + 1, 1.0), self._run)
+        # A sum over r nights around a level from n nights has 1 + r/n times the variance of their noise.
+        fair = self._evidence / (1 + self._run / np.maximum(base.nights, 1)) - self._handicap
+        self._fair = np.where(self._run >= LEAST_RAISING, fair, _NONE)
+        young = YOUNG / np.maximum(base.noise_nights, 1)
+        threshold = THRESHOLD * (1 + young * young + CORRELATED * base.correlation)
+        return np.asarray(self._fair.max(axis=0) - threshold)
+
+    def _ratio(self, night: Array, step: Array, alone: Array) -> Array:
+        """Log-likelihood ratio of a step over none, at most what one night can say."""
+        base = self._baseline
+        off = night - step
+        ratio = (base.degrees + 1) / 2 * (alone - np.log(base.degrees + off * off))
+        return np.minimum(np.maximum(ratio, -base.strongest), base.strongest)
+
+    def _raise(self, column: int, excess: float) -> ChangePoint:
+        """The change that the present night raised, and a new segment from it on."""
+        base = self._baseline
+        run = int(self._run[self._fair[:, column].argmax(), column])
+        oldest = max(int(self._since[column]), self._night - MEMORY + 1)
+        nights = np.arange(oldest, self._night + 1)
+        values = self._latest[nights % MEMORY, column]
+        nights, values = nights[np.isfinite(values)], values[np.isfinite(values)]
+        found = located(values, run, base, column)
+        change = ChangePoint(
+            index=int(nights[found.position]),
+            first=int(nights[found.first]),
+            last=int(nights[found.last]),
+            before=float(base.level[column]),
+            after=found.after,
+            low=found.low,
+            high=found.high,
+            confidence=1 - FALSE_SHARE * float(np.exp(-max(excess, 0.0))),
+            raised=self._night,
+        )
+        self._restart(column, change, len(values) - found.position, float(values[-1]))
+        return change
+
+    def _restart(self, column: int, change: ChangePoint, nights: int, value: float) -> None:
+        base = self._baseline
+        base.restart(column, change.after, nights)
+        limit = float(NEAR * base.scale[column])
+        self._before[column] = min(max(value - change.after, -limit), limit)
+        self._evidence[:, column], self._run[:, column] = _NONE, 0.0
+        self._since[column], self._next[column] = change.index, self._night + 1
+
+
+class Watch:
+    """One series, watched from its first night on."""
+
+    def __init__(self) -> None:
+        self._watchers = Watchers(1)
+
+    def take(self, value: float) -> ChangePoint | None:
+        """Take in the next night's value, nan for a gap; the change that it raises, if any."""
+        for _, change in self._watchers.take(np.array([value], dtype=np.float64)):
+            return change
+        return None
+
+
+def watch_many(matrix: Array) -> list[tuple[ChangePoint, ...]]:
+    """What a Watch of each row of `matrix` [series, nights] raises night by night; nan for gaps."""
+    found: list[list[ChangePoint]] = [[] for _ in matrix]
+    for start in range(0, len(matrix), BLOCK):
+        block = np.ascontiguousarray(matrix[start : start + BLOCK].T, dtype=np.float64)
+        watchers = Watchers(block.shape[1])
+        for values in block:
+            for column, change in watchers.take(values):
+                found[start + column].append(change)
+    return [tuple(changes) for changes in found]
