@@ -86,21 +86,21 @@ def record_steps(
 ) -> int:
     """Record a session from step -> version -> QPS of each repetition; a QPS of 0 is a failed run."""
     session = store.start_session(start)
-    position = 0
+    records: list[RunRecord] = []
     for step_position, (step, versions) in enumerate(steps.items(), start=1):
         for version, rates in versions.items():
             for repetition, qps in enumerate(rates, start=1):
-                position += 1
                 record = run_record(
                     {"qps": qps, "server_cpu_us_per_op": 2e5 / (qps or 1)},
                     version=version,
                     step=step,
                     step_position=step_position,
                     repetition=repetition,
-                    position=position,
+                    position=len(records) + 1,
                     failure=None if qps else "the server did not start",
                 )
-                store.record_run(session, record)
+                records.append(record)
+    store.record_runs(session, records)
     if status:
         store.finish_session(session, status)
     return session

@@ -1,0 +1,82 @@
+"""`./tidemark bench history`: ten years of nights, and what it takes to ask them something."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.figures import Figure, report
+from benchmarks.years import METRICS, Scale, write
+from build.home import ROOT, locate
+from history.database import Database
+from history.judge import judge
+from history.series import Place, SeriesKey, read
+from history.store import open_store
+
+SCALE = Scale(nights=3650, boxes=5, branches=4, steps=60, nights_with_rounds=30)
+SEED = 20261121
+REPEATS = 7
+
+
+def main() -> int:
+    """Write the history, ask it, and say how long that took."""
+    home = locate()
+    home.scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home.scratch) as folder:
+        path = Path(folder) / "history.db"
+        print(f"writing {SCALE.values:,} values, seed {SEED}", file=sys.stderr)
+        write(path, SCALE, SEED)
+        return report(figures(path, SCALE))
+
+
+def figures(path: Path, scale: Scale) -> list[Figure]:
+    """Every figure beside its target, of a history of this scale."""
+    size = path.stat().st_size / scale.values
+    with open_store(path) as store:
+        one = best(lambda: _one_series(store.database, scale))
+        started = time.perf_counter()
+        outcome = judge(store.database)
+        judged = time.perf_counter() - started
+    contenders = scale.boxes * (scale.branches - 1) * scale.steps * len(METRICS)
+    return [
+        Figure("values", scale.values, ""),
+        Figure("size of a value, with all else in the file", size, "bytes", at_most=40),
+        Figure(
+            "compare of two versions, as a program", best(lambda: _compare(path, scale)), "s", at_most=0.3
+        ),
+        Figure("one series, beside its base", 1000 * one, "ms", at_most=20),
+        Figure(
+            "nightly judge",
+            judged,
+            "s",
+            at_most=60,
+            note=f"{outcome.series:,} of {contenders:,} series, {len(outcome.open)} changes",
+        ),
+    ]
+
+
+def best(act: Callable[[], object]) -> float:
+    """The shortest of several runs, in seconds: what the machine does without a neighbour."""
+    found = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        act()
+        found.append(time.perf_counter() - started)
+    return min(found)
+
+
+def _one_series(database: Database, scale: Scale) -> None:
+    base, *_, branch = (each.partition(".")[0] for each in scale.versions())
+    place = Place("box0", "write-heavy", "short relaxed")
+    with database.reading() as connection:
+        found = read(connection, SeriesKey(place, branch, "step-00", "qps"), base)
+    assert len(found) == scale.nights
+
+
+def _compare(path: Path, scale: Scale) -> None:
+    base, *_, contender = scale.versions()
+    command = [str(ROOT / "compare.py"), base, contender, "--history", str(path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert "geomean" in done.stdout, done.stderr

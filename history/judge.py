@@ -1,0 +1,212 @@
+"""The nightly judge: change points over all series, brought together and reconciled with what is known."""
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from sqlalchemy import Connection
+
+from history import changes
+from history.changes import Change, ChangeStatus, Member
+from history.database import Database
+from history.detection import ChangePoint, watch_many
+from history.markers import markers
+from history.panel import Panel, read_panel
+from history.series import base_branch, branches_at, places
+from history.shifts import Course, Shift, courses, direction_of, together
+from history.times import now
+
+JUDGED_METRICS = (
+    "qps",
+    "server_cpu_us_per_op",
+    "server_instructions_per_op",
+    "server_written_kb_per_op",
+    "wal_bytes_per_op",
+    "reset_seconds",
+    "table_bytes",
+    "index_bytes",
+)
+"""Of the metrics that are followed over nights, those in which changes are looked for."""
+
+WINDOW = 400
+"""Nights that are looked back on: what lies further back was judged when it was new."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a judge found out, each with the change as it is now."""
+
+    new: tuple[Change, ...]
+    reopened: tuple[Change, ...]
+    closed: tuple[Change, ...]
+    open: tuple[Change, ...]
+    """All that are open, the new ones and the reopened ones too."""
+
+    series: int
+    """Series that were looked at."""
+
+
+def judge(database: Database, clock: Callable[[], datetime] = now) -> Report:
+    """Look for change points in every series, and bring what is known of changes up to date.
+
+    Running it again over the same nights changes nothing. Acknowledged changes stay acknowledged; explained
+    ones are kept, and not reported.
+    """
+    with database.reading() as connection:
+        counted, found = _all_shifts(connection)
+    # Apart from the long look, which a night that is being recorded must not wait for.
+    with database.writing() as connection:
+        known = changes.load(connection)
+        before = {each.id: each for each in known}
+        left = list(known)
+        for cluster in together(courses(found, _remembered(known, found))):
+            _reconcile(connection, cluster, left, clock())
+        after = changes.load(connection)
+    return Report(
+        new=_became(ChangeStatus.OPEN, after, {each.id for each in after} - before.keys()),
+        reopened=_became(
+            ChangeStatus.OPEN,
+            after,
+            {id_ for id_, was in before.items() if was.status is ChangeStatus.CLOSED},
+        ),
+        closed=_became(
+            ChangeStatus.CLOSED,
+            after,
+            {id_ for id_, was in before.items() if was.status is ChangeStatus.OPEN},
+        ),
+        open=_became(ChangeStatus.OPEN, after, {each.id for each in after}),
+        series=counted,
+    )
+
+
+def _became(status: ChangeStatus, after: Sequence[Change], ids: set[int]) -> tuple[Change, ...]:
+    return tuple(each for each in after if each.id in ids and each.status is status)
+
+
+def _all_shifts(connection: Connection) -> tuple[int, list[Shift]]:
+    counted, found = 0, []
+    for place in places(connection):
+        base = base_branch(connection, place)
+        for branch in branches_at(connection, place):
+            if base is not None and branch != base:
+                panel = read_panel(connection, place, branch, base, JUDGED_METRICS, WINDOW)
+                counted += len(panel.series)
+                found += shifts_of(connection, panel)
+    return counted, found
+
+
+def shifts_of(connection: Connection, panel: Panel) -> list[Shift]:
+    """The change points of a panel, series by series in the order of the nights."""
+    logs = np.full_like(panel.ratios, np.nan)
+    np.log(panel.ratios, out=logs, where=panel.ratios > 0)
+    points = watch_many(logs)
+    if not any(points):
+        return []
+    marked = markers(connection, panel)
+    return [
+        _shift(panel, row, point, marked) for row, its_points in enumerate(points) for point in its_points
+    ]
+
+
+def _remembered(known: Iterable[Change], found: Iterable[Shift]) -> list[Course]:
+    """What was found by earlier judges and lies before the nights that are looked back on."""
+    seen: defaultdict[int, list[Shift]] = defaultdict(list)
+    for each in found:
+        seen[each.series_id].append(each)
+    earlier = [_course(change, member) for change in known for member in change.members]
+    return [
+        each
+        for each in sorted(earlier, key=lambda course: course.shift.first_after.started_at)
+        if not any(each.shift.overlaps(other) for other in seen[each.shift.series_id])
+    ]
+
+
+def _course(change: Change, member: Member) -> Course:
+    shift = Shift(
+        member.series_id,
+        member.key.place,
+        member.key.branch,
+        member.key.step,
+        member.key.metric,
+        member.last_before,
+        member.first_after,
+        member.raised,
+        member.level_before,
+        member.level_after,
+        member.ratio_low,
+        member.ratio_high,
+        member.confidence,
+        explained=change.reason or "" if change.status is ChangeStatus.EXPLAINED else "",
+    )
+    return Course(shift, member.gone)
+
+
+def _shift(panel: Panel, row: int, point: ChangePoint, marked: Mapping[int, str]) -> Shift:
+    series_id, step, metric = panel.series[row]
+    explained = [text for place, text in marked.items() if point.first < place <= point.last]
+    assert point.raised is not None  # the watch raises all that it returns
+    return Shift(
+        series_id,
+        panel.place,
+        panel.branch,
+        step,
+        metric,
+        last_before=panel.nights[point.first],
+        first_after=panel.nights[point.last],
+        raised=panel.nights[point.raised],
+        before=math.exp(point.before),
+        after=math.exp(point.after),
+        low=math.exp(point.low),
+        high=math.exp(point.high),
+        confidence=point.confidence,
+        explained="; ".join(explained),
+    )
+
+
+def _reconcile(
+    connection: Connection, cluster: Sequence[Course], known: list[Change], when: datetime
+) -> None:
+    direction = direction_of(each.shift for each in cluster)
+    status, reason = _standing(cluster)
+    same = next((each for each in known if _is_same(each, cluster)), None)
+    if same is None:
+        name = fingerprint(cluster[0].shift)
+        changes.write_new(connection, name, cluster, direction, status, reason, when)
+        return
+    if same.status is ChangeStatus.ACKNOWLEDGED:
+        status, reason = same.status, same.reason
+    if (same.direction, same.status, same.reason) != (direction, status, reason):
+        changes.rewrite(connection, same.id, direction, status, reason, when)
+    changes.write_members(connection, same.id, cluster)
+    known.remove(same)
+
+
+def _standing(cluster: Sequence[Course]) -> tuple[ChangeStatus, str | None]:
+    if all(each.shift.explained for each in cluster):
+        return ChangeStatus.EXPLAINED, cluster[0].shift.explained
+    gone = [each.gone for each in cluster if each.gone is not None]
+    if len(gone) == len(cluster):
+        last = max(gone, key=lambda night: night.started_at)
+        return ChangeStatus.CLOSED, f"back at the old level since {last.started_at:%Y-%m-%d} ({last.version})"
+    return ChangeStatus.OPEN, None
+
+
+def _is_same(change: Change, cluster: Iterable[Course]) -> bool:
+    """A series in common, at a moment that can be the same one."""
+    shifts = {each.shift.series_id: each.shift for each in cluster}
+    return any(
+        member.last_before.started_at < shifts[member.series_id].first_after.started_at
+        and shifts[member.series_id].last_before.started_at < member.first_after.started_at
+        for member in change.members
+        if member.series_id in shifts
+    )
+
+
+def fingerprint(shift: Shift) -> str:
+    """What a change is called: of its surest shift the branch, the suite and the night it was first seen."""
+    parts = (shift.branch, shift.place.suite, shift.place.box, shift.first_after.started_at.isoformat())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
