@@ -5,6 +5,7 @@ lost while the tracker is away, and nothing is sent twice.
 """
 
 import hashlib
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -66,6 +67,9 @@ class Alert:
     """An alert with what became of it."""
 
     id: int
+    nonce: str
+    """Random: with the fingerprint it names the alert in its issue, where nobody could have guessed it."""
+
     wanted: Wanted
     within: str | None
     """The fingerprint of the summary that tells it, when it has no issue of its own."""
@@ -111,7 +115,12 @@ def want(connection: Connection, wanted: Iterable[Wanted], when: datetime) -> No
         }
         known = update(alerts).where(alerts.c.fingerprint == each.fingerprint).values(row)
         if connection.execute(known).rowcount == 0:
-            new = row | {"fingerprint": each.fingerprint, "attempts": 0, "created_at": to_text(when)}
+            new = row | {
+                "fingerprint": each.fingerprint,
+                "nonce": secrets.token_hex(8),
+                "attempts": 0,
+                "created_at": to_text(when),
+            }
             connection.execute(insert(alerts).values(new))
 
 
@@ -163,6 +172,7 @@ def _change(connection: Connection, alert_id: int, **values: Any) -> None:
 def _alert(row: RowMapping) -> Alert:
     return Alert(
         id=row["id"],
+        nonce=row["nonce"],
         wanted=Wanted(
             row["fingerprint"],
             Kind(row["kind"]),

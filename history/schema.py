@@ -90,8 +90,8 @@ change_series = _table(
 alerts = _table(
     "alerts",
     integers="id issue attempts",
-    texts="fingerprint kind title body wanted closing within silenced issue_state sent_digest last_error"
-    " not_before created_at updated_at",
+    texts="fingerprint nonce kind title body wanted closing within silenced issue_state sent_digest"
+    " last_error not_before created_at updated_at",
 )
 
 relative_qps = _table(

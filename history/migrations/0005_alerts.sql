@@ -3,6 +3,7 @@
 CREATE TABLE alerts (
     id $id,
     fingerprint TEXT NOT NULL UNIQUE,
+    nonce TEXT NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('change', 'build', 'crash', 'summary')),
     title TEXT NOT NULL,
     body TEXT NOT NULL,

@@ -1,0 +1,54 @@
+"""Cuts what we use out of GitHub's OpenAPI description, for the stand-in tracker to check requests against.
+
+npm pack @octokit/openapi, unpack it, then:
+python -m tests.runners.alerting.record_openapi package/generated/api.github.com.deref.json
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+KEPT = Path(__file__).with_name("github-issues.json")
+
+USED = {
+    "/repos/{owner}/{repo}/issues": ("get", "post"),
+    "/repos/{owner}/{repo}/issues/{issue_number}": ("get", "patch"),
+    "/repos/{owner}/{repo}/issues/{issue_number}/comments": ("post",),
+}
+
+PROSE = ("description", "example", "examples", "summary", "x-github", "externalDocs", "tags", "operationId")
+
+
+def cut(description: dict[str, Any]) -> dict[str, Any]:
+    """Parameters, request bodies and the codes of answers, without prose."""
+    paths: dict[str, Any] = {}
+    for path, methods in USED.items():
+        for method in methods:
+            operation = description["paths"][path][method]
+            paths.setdefault(path, {})[method] = {
+                "parameters": [_bare(each) for each in operation["parameters"]],
+                "requestBody": _bare(operation.get("requestBody", {})),
+                "answers": sorted(operation["responses"]),
+            }
+    return {"version": description["info"]["version"], "paths": paths}
+
+
+def _bare(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_bare(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    bare = {
+        name: _bare(each)
+        for name, each in node.items()
+        # `description` may be a property that is called so, which is a schema and no prose.
+        if name not in PROSE or isinstance(each, dict)
+    }
+    if bare.get("nullable") and "type" not in bare:
+        del bare["nullable"]  # OpenAPI 3.0 gives it a meaning only beside a type
+    return bare
+
+
+if __name__ == "__main__":
+    KEPT.write_text(json.dumps(cut(json.loads(Path(sys.argv[1]).read_text())), indent=1) + "\n")
