@@ -14,9 +14,9 @@ from sqlalchemy import Connection, insert, select
 
 from history import nights
 from history.records import SessionStatus
-from history.schema import metrics, runs
-from history.schema import nights as nights_table
+from history.schema import metrics
 from history.store import Store
+from history.transfer.deriving import complete_night, has_rounds
 from history.transfer.names import Names
 from history.transfer.stored import rows_of_session
 from history.transfer.stream import Item, Source, TransferError
@@ -117,7 +117,7 @@ class _Taking:
         self._adopt_metrics = adopt_metrics
         self._names = Names(connection)
         known = connection.execute(select(metrics.c.name, metrics.c.unit))
-        self._units: dict[str, str] = {name: unit for name, unit in known}
+        self._units: dict[str, str] = {row.name: row.unit for row in known}
 
     def check(self, uid: str, group: Iterator[Item]) -> None:
         """Whether a group can be taken. Raises TransferError."""
@@ -137,6 +137,8 @@ class _Taking:
     def take(self, uid: str, group: Iterator[Item], merged: Merged) -> None:
         """Write what is missing of a group that was checked."""
         session_id, first, rest, refused = self._enter(uid, group)
+        had_rounds = session_id is not None and has_rounds(self._connection, session_id)
+        before = {name: merged.counts[name].added for name in ("runs", "measurements")}
         if refused:
             merged.left_out.append(f"session {uid} {refused}")
             return
@@ -150,7 +152,8 @@ class _Taking:
             if table.name == "runs":
                 self._names.enter_session(uid)
         if session_id is not None:
-            merged.derived += self._derive(session_id)
+            gained = any(merged.counts[name].added > added for name, added in before.items())
+            merged.derived += complete_night(self._connection, session_id, had_rounds and gained)
 
     def _enter(self, uid: str, group: Iterator[Item]) -> tuple[int | None, Item | None, Iterator[Item], str]:
         """The id of a group's session here, its own row, the rows behind that, and why it is not taken."""
@@ -236,20 +239,6 @@ class _Taking:
                 raise self._error(item, f"unknown unit: {name} is in {unit}, and in {known} here", _NEWER)
         elif "metric" in item.row and not (self._adopt_metrics or item.row["metric"] in self._units):
             raise self._error(item, f"unknown metric: {item.row['metric']}", _NEWER)
-
-    def _derive(self, session_id: int) -> int:
-        """Derive a session's nights when it came without."""
-        has = [
-            self._connection.execute(
-                select(each.c.session_id).where(each.c.session_id == session_id).limit(1)
-            )
-            for each in (nights_table, runs)
-        ]
-        derived, ran = (result.first() is not None for result in has)
-        if derived or not ran:
-            return 0
-        nights.derive(self._connection, session_id)
-        return 1
 
     def _error(self, item: Item, what: str, hint: str = "") -> TransferError:
         return TransferError(
