@@ -149,9 +149,10 @@ def _encoded(item: Item) -> dict[str, Any]:
 def _decoded(table: Portable, said: dict[str, Any]) -> dict[str, Any]:
     for field in table.fields.values():
         if field.kind is Kind.BYTES and isinstance(said.get(field.name), str):
-            said[field.name] = base64.b64decode(
-                said[field.name], validate=True
-            )  # a ValueError, if it is none
+            try:
+                said[field.name] = base64.b64decode(said[field.name], validate=True)
+            except ValueError as error:
+                raise ValueError(f"{table.name}: {field.name} is not base64") from error
     return said
 
 
