@@ -111,7 +111,9 @@ class NdjsonFile:
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise self._error(number + 1, f"the compressed file is truncated or damaged: {error}") from error
         except OSError as error:
-            raise TransferError(f"it cannot be read: {error.strerror or error}", where=self.where) from error
+            raise TransferError(
+                f"it cannot be read: {error.strerror or error}", where=self.where, hint="check the path"
+            ) from error
         if not number:
             raise self._error(1, "the file is empty")
 

@@ -60,7 +60,9 @@ def format_of(path: Path) -> Format:
         with path.open("rb") as file:
             head = file.read(LOOKED_AT)
     except OSError as error:
-        raise TransferError(f"it cannot be read: {error.strerror or error}", where=str(path)) from error
+        raise TransferError(
+            f"it cannot be read: {error.strerror or error}", where=str(path), hint="check the path"
+        ) from error
     if head.startswith(b"SQLite format 3\0"):
         return Format.SQLITE
     if head.startswith((b"\x1f\x8b", b"{")):

@@ -92,10 +92,10 @@ def summary(merged: Merged) -> str:
     lines += [
         f"{table:<18} {count.added:>9} {count.there:>14}"
         for table, count in merged.counts.items()
-        if count.added or count.there
+        if count.added or (count.there and table != "metrics")  # each Tidemark has all of its own
     ]
     if merged.derived:
-        lines.append(f"nights derived of {merged.derived} sessions")
+        lines.append(f"nights derived: of {_sessions(merged.derived)}")
     lines += [f"left out: {each}" for each in merged.left_out]
     return "\n".join(lines)
 
@@ -103,9 +103,13 @@ def summary(merged: Merged) -> str:
 def _told(found: Room, before: str) -> str:
     rows = ", ".join(f"{number} {table}" for table, number in found.rows.items())
     return (
-        f"{found.sessions} sessions before {before} have rounds: {rows}; about {_size(found.bytes)}\n"
+        f"rounds of {_sessions(found.sessions)} before {before}: {rows}; about {_size(found.bytes)}\n"
         "their nights, points, gaps and changes stay"
     )
+
+
+def _sessions(count: int) -> str:
+    return "1 session" if count == 1 else f"{count} sessions"
 
 
 def _say_left_out(texts: tuple[str, ...]) -> None:
