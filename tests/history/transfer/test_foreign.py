@@ -242,5 +242,5 @@ def test_the_documented_example_can_be_imported(tmp_path: Path) -> None:
 
 def test_the_documented_columns_are_those_that_are_known() -> None:
     (table,) = re.findall(r"^\| column \|.*?\n\n", DOCUMENT, re.MULTILINE | re.DOTALL)
-    cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    cells = [line.split("|")[1] for line in table.strip().splitlines()[2:]]
     assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == {*NEEDED, *FURTHER}
