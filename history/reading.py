@@ -33,9 +33,11 @@ def latest_pruned(
     profile: str | None,
     uid: str | None,
 ) -> str | None:
-    """The uid of the session started last that has a night of every version, and no run any more."""
-    query = _latest(nights, versions, suite, profile, uid)
-    row = connection.execute(query.where(sessions.c.id.not_in(select(runs.c.session_id)))).mappings().first()
+    """The uid of the session started last that has a night of every version.
+
+    Where `latest_session` finds none, its runs were pruned.
+    """
+    row = connection.execute(_latest(nights, versions, suite, profile, uid)).mappings().first()
     return None if row is None else str(row["uid"])
 
 

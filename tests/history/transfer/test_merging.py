@@ -1,5 +1,6 @@
 """A merge adds what is missing, once; it changes nothing, and refuses contradictions before it writes."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,6 +15,7 @@ from history.records import SessionStatus, StepNoise
 from history.schema import changes, metrics
 from history.store import open_store
 from history.transfer.merging import Merged, merge
+from history.transfer.ndjson import NdjsonFile, write_ndjson
 from history.transfer.stored import opened
 from history.transfer.stream import TransferError
 from tests.history.handmade import record_steps, session_start
@@ -96,6 +98,28 @@ def test_a_session_that_runs_there_is_left_out_and_named(folder: Path) -> None:
     merged = into(folder / "b.db", folder / "a.db")
     assert merged.left_out == ["session under way still runs"]
     assert added(merged)["sessions"] == 1
+
+
+def test_a_session_that_runs_in_a_file_is_left_out_too(folder: Path) -> None:
+    """Tidemark writes no such file; another program might."""
+    record(folder / "a.db", [NIGHT_1, NIGHT_2])
+    with opened(folder / "a.db") as source:
+        write_ndjson(source, folder / "a.ndjson")
+    text = (folder / "a.ndjson").read_text()
+    first = next(line for line in text.splitlines() if '"uid":"night-1"' in line)
+    row = json.loads(first) | {"status": "running", "ended_at": None}
+    (folder / "a.ndjson").write_text(text.replace(first, json.dumps(row)))
+    with open_store(folder / "b.db") as store:
+        merged = merge(store, [NdjsonFile(folder / "a.ndjson")])
+    assert merged.left_out == ["session night-1 still runs"]
+    assert added(merged)["sessions"] == 1
+
+
+def test_dropped_rounds_keep_their_order(folder: Path) -> None:
+    record(folder / "a.db", [replace(NIGHT_1, dropped=(("insert", "z"), ("delete", "a"), ("insert", "z")))])
+    into(folder / "b.db", folder / "a.db")
+    with open_store(folder / "b.db") as store:
+        assert [each.reason for each in store.dropped(1)] == ["z", "a", "z"]
 
 
 def test_a_session_that_runs_here_is_left_alone(folder: Path) -> None:

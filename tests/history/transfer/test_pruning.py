@@ -13,9 +13,12 @@ from history import nights
 from history.records import SessionStatus
 from history.store import open_store
 from history.transfer.backup import back_up
+from history.transfer.merging import merge
 from history.transfer.pruning import prune, room, vacuum
+from history.transfer.stored import Selection, opened
 from tests.history.handmade import NIGHT, record_steps, session_start
 from tests.history.transfer.generated import VERSIONS, contents, record
+from tests.history.transfer.test_foreign import take_in
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, added, execute, into
 
 ROUNDS = {"runs", "measurements", "samples", "profiles"}
@@ -64,6 +67,7 @@ def test_nights_are_derived_before_rounds_go(history: Path) -> None:
 def test_what_runs_is_left_alone(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.db", clock=lambda: NIGHT) as store:
         record_steps(store, session_start("under way"), {"insert": {VERSIONS[0]: [1.0]}}, status=None)
+        assert room(store, BETWEEN).sessions == 0
         assert prune(store, BETWEEN) == 0
         assert len(store.runs(1)) == 1
         assert "a session runs" in vacuum(store.database)
@@ -109,6 +113,37 @@ def test_the_rounds_of_a_backup_come_back_and_nothing_is_doubled(history: Path, 
     assert contents(history) == before
     into(tmp_path / "c.db", history)
     assert contents(tmp_path / "c.db") == before
+
+
+def test_a_pruned_session_travels_with_the_builds_of_its_night(history: Path, tmp_path: Path) -> None:
+    with open_store(history) as store:
+        prune(store, NIGHT + timedelta(days=9))
+    whole = contents(history)
+    with opened(history, Selection(suite="write-heavy")) as source, open_store(tmp_path / "b.db") as store:
+        merge(store, [source])
+    unused = {each for each in whole if each[0] == "configurations"}
+    assert contents(tmp_path / "b.db") == {each: row for each, row in whole.items() if each not in unused}
+
+
+def test_points_of_rounds_that_did_not_come_back_stay(tmp_path: Path) -> None:
+    head = "machine,suite,step,version,metric,value,when\n"
+    row = "box,sysbench,{},postgres@17.7,qps,1000,2025-11\n"
+    path = tmp_path / "h.db"
+    for step in ("insert", "delete"):
+        (tmp_path / step).write_text(head + row.format(step))
+        take_in(path, tmp_path / step)
+    with open_store(path) as store:
+        prune(store, NIGHT)
+    (tmp_path / "scan").write_text(head + row.format("scan"))
+    for step in ("insert", "scan"):
+        take_in(path, tmp_path / step)
+    found = contents(path)
+    assert {row["step"] for (table, _), row in found.items() if table == "runs"} == {"insert", "scan"}
+    assert {row["step"] for (table, _), row in found.items() if table == "points"} == {
+        "insert",
+        "scan",
+        "delete",
+    }
 
 
 def test_a_pruned_history_takes_nothing_from_others(history: Path, tmp_path: Path) -> None:
