@@ -192,7 +192,7 @@ class Store:
     def latest_pruned(
         self, versions: Sequence[Version], suite: str | None, profile: str | None, uid: str | None
     ) -> str | None:
-        """The uid of the session started last that has nights of all of the versions, also when it was pruned."""
+        """The uid of the session started last that has nights of all of the versions, pruned or not."""
         with self._database.reading() as connection:
             return reading.latest_pruned(connection, versions, suite, profile, uid)
 
