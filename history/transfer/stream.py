@@ -2,14 +2,15 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from build.errors import TidemarkError
 from build.version import parse_version
 from history.database import HistoryError
 from history.times import from_text, to_text
-from history.transfer.tables import Field, Kind, Portable, Row
+from history.transfer.tables import PORTABLE, Kind, Portable, Row
 
 INTEGER_LIMIT = 2**63
 """Of both databases."""
@@ -48,23 +49,32 @@ class Source(Protocol):
 
 def checked(table: Portable, row: Mapping[str, Any]) -> Row:
     """The row with each value as its kind says. Raises ValueError that says what is wrong with it."""
-    missing = table.fields.keys() - row.keys()
-    if missing:
-        raise ValueError(f"a row of {table.name} without {', '.join(sorted(missing))}")
-    unknown = row.keys() - table.fields.keys()
-    if unknown:
-        raise ValueError(f"a row of {table.name} with {', '.join(sorted(unknown))}, which is unknown")
-    return {name: _value(table, field, row[name]) for name, field in table.fields.items()}
-
-
-def _value(table: Portable, field: Field, value: Any) -> Any:
-    if value is None and field.optional:
-        return None
+    if row.keys() != table.fields.keys():
+        raise ValueError(_wrong_fields(table, row.keys()))
+    name, good = "", {}
     try:
-        return _CHECKS[field.kind](value)
+        for name, check, optional in _checks(table.name):
+            value = row[name]
+            good[name] = None if value is None and optional else check(value)
     except (ValueError, TypeError, AttributeError, TidemarkError) as error:
-        shown = repr(value)[:60]
-        raise ValueError(f"{table.name}: {field.name} is {shown}, not a {field.kind}") from error
+        shown = repr(row[name])[:60]
+        raise ValueError(f"{table.name}: {name} is {shown}, not a {table.fields[name].kind}") from error
+    return good
+
+
+def _wrong_fields(table: Portable, names: Collection[str]) -> str:
+    missing = sorted(table.fields.keys() - set(names))
+    if missing:
+        return f"a row of {table.name} without {', '.join(missing)}"
+    unknown = ", ".join(sorted(set(names) - table.fields.keys()))
+    return f"a row of {table.name} with {unknown}, which is unknown"
+
+
+@cache  # rows are many
+def _checks(table: str) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
+    """Name of each field, what checks it, and whether it may be null."""
+    fields = PORTABLE[table].fields.values()
+    return tuple((field.name, _CHECKS[field.kind], field.optional) for field in fields)
 
 
 def _integer(value: Any) -> int:
@@ -107,12 +117,13 @@ def _time(value: Any) -> str:
     return _text(value)
 
 
+@lru_cache(1024)
 def _version(value: Any) -> str:
     parse_version(_text(value))
     return _text(value)
 
 
-_CHECKS = {
+_CHECKS: Mapping[Kind, Callable[[Any], Any]] = {
     Kind.TEXT: _text,
     Kind.INTEGER: _integer,
     Kind.REAL: _real,
