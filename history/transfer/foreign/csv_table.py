@@ -12,7 +12,6 @@ from pathlib import Path
 from history.transfer.foreign.naming import moment_of, version_of
 from history.transfer.foreign.units import factor
 from history.transfer.foreign.values import PROFILE, Given, Occasion, Place, Read, Value, refuse
-from history.transfer.stream import TransferError
 from suites.measurement import METRICS
 
 NEEDED = ("machine", "suite", "step", "version", "metric", "value", "when")
@@ -124,6 +123,3 @@ def _repetition(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**6):
         raise ValueError(f"'{text}' is no repetition: rounds are numbered from 1")
     return int(text)
-
-
-__all__ = ["FURTHER", "NEEDED", "TransferError", "looks_like_csv", "read_csv"]
