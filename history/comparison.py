@@ -8,7 +8,7 @@ from build.errors import TidemarkError
 from build.version import Version
 from history.differential import FunctionChange, differential
 from history.doubts import doubts
-from history.explaining import BESIDE, Variation, explained_by, variation
+from history.explaining import BESIDE, Variation, beside_imported, explained_by, variation
 from history.intervals import Intervals, looks_of
 from history.judging import Gap, Judgement, Ratio, Verdict, judge_step, ratio
 from history.pairing import Failure, StepPairs, pair_steps
@@ -56,7 +56,7 @@ class StepComparison:
     judged: Ratio
     judgement: Judgement
     beside: tuple[Ratio, ...]
-    """Of history.explaining.BESIDE those that are not the judged one."""
+    """Of history.explaining.BESIDE those that are not the judged one, or what stands for them."""
 
     smallest_visible: float | None = None
     """The smallest worsening of the judged metric, as a fraction, that the step's rounds are likely to flag.
@@ -200,7 +200,7 @@ def _compare_one(
     known = {step: noise for step, noise in store.noise(session, options.metric).items() if step in names}
     intervals = _intervals(store, session, paired, chosen, options)
     noise = {step: each.noise for step, each in known.items()}
-    judged = _judge_all(chosen, options, intervals, noise)
+    judged = _judge_all(session, chosen, options, intervals, noise)
     steps = tuple(_with_functions(store, session, step, base, contender) for step in judged)
     return ContenderComparison(
         contender,
@@ -218,6 +218,7 @@ def _compare_one(
 
 
 def _judge_all(
+    session: Session,
     chosen: Sequence[StepPairs],
     options: CompareOptions,
     intervals: Intervals,
@@ -225,7 +226,9 @@ def _judge_all(
 ) -> tuple[StepComparison, ...]:
     metric = METRICS[options.metric]
     threshold = options.threshold_percent / 100
-    beside = [name for name in BESIDE if name != metric.name]
+    recorded = {name for step in chosen for pair in step.pairs for run in pair for name in run.values}
+    shown = beside_imported(recorded) if session.is_imported else BESIDE
+    beside = [name for name in shown if name != metric.name]
     return tuple(
         StepComparison(
             step.step,
@@ -298,6 +301,14 @@ def _mean_ratio(ratios: Sequence[Ratio]) -> float | None:
 
 
 def _no_session(store: Store, base: Version, contender: Version, options: CompareOptions) -> ComparisonError:
+    pruned = store.latest_pruned((base, contender), options.suite, options.profile, options.session)
+    if pruned is not None:
+        return ComparisonError(
+            f"session {pruned} held both {base} and {contender}, and its rounds were pruned",
+            where=store.where,
+            hint="its nights and points are kept; to compare rounds, merge a backup from before: "
+            "./tidemark history merge FILE",
+        )
     wanted = {"suite": options.suite, "profile": options.profile, "session": options.session}
     limits = "".join(f", {name} {value}" for name, value in wanted.items() if value)
     seen = store.sightings()

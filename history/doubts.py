@@ -21,6 +21,11 @@ def doubts(session: Session, base: Version, contender: Version, runs: Sequence[R
 def _of_session(session: Session) -> Iterator[str]:
     if session.status is not SessionStatus.FINISHED:
         yield f"session {session.uid} is {session.status}, not finished: steps and rounds may be missing"
+    if session.is_imported:
+        yield (
+            f"session {session.uid} was imported: whether its versions were measured alike is not known, and "
+            "its costs may be the whole machine's, the load generator included"
+        )
     changed = session.options.get("machine_changed")
     if isinstance(changed, list) and changed:
         said = "; ".join(map(str, changed))

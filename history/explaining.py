@@ -1,6 +1,6 @@
 """What a query costs, whether that explains a change of throughput, and how the throughput varied."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 from history.judging import Change, Ratio, Verdict, verdict_of
@@ -18,11 +18,26 @@ COSTS = (
 """What a query costs. A change of throughput that none of them explains is to be doubted: a run may have
 stalled."""
 
+WHOLE_MACHINE = {
+    "server_cpu_us_per_op": "machine_cpu_us_per_op",
+    "server_cs_per_op": "machine_cs_per_op",
+    "server_read_kb_per_op": "machine_read_kb_per_op",
+    "server_written_kb_per_op": "machine_written_kb_per_op",
+}
+"""What stands for a cost of the server in tables of others, who look at the whole machine with vmstat and
+iostat: the load generator is in it."""
+
 VARIATION = ("qps_cv", "qps_p1_over_median")
 """How much throughput varies within a step, from second to second."""
 
 BESIDE = (*COSTS, "latency_p99_ms", *VARIATION)
 """Metrics that are compared beside the judged one."""
+
+
+def beside_imported(recorded: Collection[str]) -> tuple[str, ...]:
+    """The same in a session that was imported: the machine, where nothing of the server was recorded."""
+    return tuple(each if each in recorded else WHOLE_MACHINE.get(each, each) for each in BESIDE)
+
 
 THROUGHPUT = ("qps", "tps")
 """Metrics whose change a cost per query can explain."""
@@ -53,8 +68,13 @@ def explained_by(metric: str, verdict: Verdict | None, beside: Sequence[Ratio]) 
     explaining = {Verdict.REGRESSION: Change.MORE, Verdict.IMPROVEMENT: Change.LESS}
     if metric not in THROUGHPUT or verdict not in explaining:
         return None
-    costs = [each for each in beside if each.metric in COSTS and each.pairs]
+    costs = [each for each in beside if is_cost(each.metric) and each.pairs]
     return tuple(each.metric for each in costs if each.change is explaining[verdict]) if costs else None
+
+
+def is_cost(metric: str) -> bool:
+    """Whether a metric says what a query costs the server, or the machine that stands for it."""
+    return metric in COSTS or metric in WHOLE_MACHINE.values()
 
 
 def variation(metrics: Sequence[Ratio]) -> Variation:

@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, Select, TableClause, select
 
 from build.version import Version
 from history.records import DroppedRound, Machine, Run, RunStatus, Session, SessionStatus, Sighting
-from history.schema import builds, dropped_rounds, machines, measurements, runs, sessions
+from history.schema import builds, dropped_rounds, machines, measurements, nights, runs, sessions
 from history.times import from_text
 
 
@@ -21,6 +21,30 @@ def latest_session(
     uid: str | None,
 ) -> Session | None:
     """The session started last that holds a run of every version and is as described."""
+    query = _latest(runs, versions, suite, profile, uid)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else _session(row, _machine(connection, row["machine_id"]))
+
+
+def latest_pruned(
+    connection: Connection,
+    versions: Sequence[Version],
+    suite: str | None,
+    profile: str | None,
+    uid: str | None,
+) -> str | None:
+    """The uid of the session started last that has a night of every version.
+
+    Where `latest_session` finds none, its runs were pruned.
+    """
+    row = connection.execute(_latest(nights, versions, suite, profile, uid)).mappings().first()
+    return None if row is None else str(row["uid"])
+
+
+def _latest(
+    table: TableClause, versions: Sequence[Version], suite: str | None, profile: str | None, uid: str | None
+) -> Select[Any]:
+    """The session as described that started last and has rows of every version in a table."""
     query = select(sessions).order_by(sessions.c.started_at.desc(), sessions.c.id.desc()).limit(1)
     for column, wanted in (
         (sessions.c.suite, suite),
@@ -30,10 +54,9 @@ def latest_session(
         if wanted is not None:
             query = query.where(column == wanted)
     for version in versions:
-        holders = select(runs.c.session_id).where(runs.c.version == str(version))
+        holders = select(table.c.session_id).where(table.c.version == str(version))
         query = query.where(sessions.c.id.in_(holders))
-    row = connection.execute(query).mappings().first()
-    return None if row is None else _session(row, _machine(connection, row["machine_id"]))
+    return query
 
 
 def latest_machine(connection: Connection, hostname: str) -> Machine | None:

@@ -85,6 +85,11 @@ class Session(SessionStart):
     ended_at: datetime | None
     """None while it runs; of an interrupted one the end of its last recorded run."""
 
+    @property
+    def is_imported(self) -> bool:
+        """Whether its numbers come from tables of others."""
+        return self.options.get("imported") is True
+
 
 @dataclass(frozen=True)
 class RunRecord:

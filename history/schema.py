@@ -1,6 +1,6 @@
 """The tables as queries name them. Their definition is in migrations/, their meaning in docs/schema.md."""
 
-from sqlalchemy import Float, Integer, LargeBinary, TableClause, Text, column, table
+from sqlalchemy import BigInteger, Float, LargeBinary, TableClause, Text, column, table
 
 
 def _table(
@@ -8,7 +8,7 @@ def _table(
 ) -> TableClause:
     return table(
         name,
-        *(column(each, Integer) for each in integers.split()),
+        *(column(each, BigInteger) for each in integers.split()),
         *(column(each, Text) for each in texts.split()),
         *(column(each, Float) for each in reals.split()),
         *(column(each, LargeBinary) for each in blobs.split()),

@@ -202,6 +202,13 @@ class Store:
         with self._database.reading() as connection:
             return reading.latest_session(connection, versions, suite, profile, uid)
 
+    def latest_pruned(
+        self, versions: Sequence[Version], suite: str | None, profile: str | None, uid: str | None
+    ) -> str | None:
+        """The uid of the session started last that has nights of all of the versions, pruned or not."""
+        with self._database.reading() as connection:
+            return reading.latest_pruned(connection, versions, suite, profile, uid)
+
     def latest_machine(self, hostname: str) -> Machine | None:
         """The machine of this name as it was when the last session began on it; None when none ever did."""
         with self._database.reading() as connection:

@@ -6,10 +6,12 @@ Exit codes follow diff(1): 0 clean, 1 regression, 2 trouble; 130 when a person i
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from importlib import import_module
 
 from build.errors import TidemarkError
 from build.version import Version, parse_version
+from history.transfer.foreign.naming import moment_of
 
 TROUBLE = 2
 INTERRUPTED = 130
@@ -55,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
     compare = commands.add_parser("compare", help="judge a contender against a base", add_help=False)
     compare.description = "The same program as ./compare.py."
     _profile(commands.add_parser("profile", help="where the CPU time went: functions and flame graphs"))
+    _history(commands.add_parser("history", help="take the history out, in, together, or apart"))
     _bench(commands.add_parser("bench", help="check one of our own figures against its target"))
     return top
 
@@ -147,6 +150,40 @@ def _profile(it: argparse.ArgumentParser) -> None:
         each.add_argument("--history", metavar="PATH", help="history to read")
 
 
+def _history(it: argparse.ArgumentParser) -> None:
+    it.epilog = "docs/history.md has the formats; exit codes: 0 done; 2 trouble, and nothing half-written"
+    what = it.add_subparsers(dest="what", required=True, metavar="WHAT")
+    out = what.add_parser(
+        "export", help="write sessions that ended into a file, or a folder of Parquet files"
+    )
+    out.add_argument("target", metavar="FILE|FOLDER", help="new; a name in .gz is compressed")
+    out.add_argument("--format", choices=["ndjson", "parquet"], default="ndjson", help="default: ndjson")
+    out.add_argument("--suite", help="only sessions of this suite")
+    out.add_argument("--since", type=_date, metavar="DATE", help="only sessions that began then or later")
+    take = what.add_parser("import", help="take in exports, and other people's tables")
+    take.add_argument(
+        "files", nargs="+", metavar="FILE", help="NDJSON, a Parquet folder, CSV, mytools' tables"
+    )
+    table = take.add_argument_group("of tables that do not say it")
+    table.add_argument("--machine", metavar="NAME", help="where it was measured")
+    table.add_argument("--suite", metavar="NAME", help="what was run")
+    table.add_argument("--when", type=_date, metavar="DATE", help="such as 2025-11")
+    table.add_argument(
+        "--cores", type=_count, metavar="N", help="of the machine, for CPU costs that are shares"
+    )
+    merge = what.add_parser("merge", help="take in what other histories have and this one has not")
+    merge.add_argument("histories", nargs="+", metavar="HISTORY", help="a path, a URL, or an export")
+    backup = what.add_parser("backup", help="copy the whole history, also while sessions run")
+    backup.add_argument("file", metavar="FILE", help="new, or an earlier backup, which is replaced")
+    prune = what.add_parser("prune", help="delete the rounds of old sessions; nights and changes stay")
+    prune.add_argument(
+        "--before", type=_date, required=True, metavar="DATE", help="of sessions that began earlier"
+    )
+    prune.add_argument("--dry-run", action="store_true", help="only say what would be freed")
+    for each in (out, take, merge, backup, prune):
+        each.add_argument("--history", metavar="PATH", help="the history, instead of Tidemark's own")
+
+
 def _bench(it: argparse.ArgumentParser) -> None:
     it.add_argument("name", help="a program in benchmarks/, such as overhead")
 
@@ -164,6 +201,13 @@ def _count(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be a whole number from 1")
     return number
+
+
+def _date(text: str) -> datetime:
+    try:
+        return moment_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _minutes(text: str) -> float:

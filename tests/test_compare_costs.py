@@ -17,7 +17,7 @@ import compare as program
 from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
 from history.comparison import ContenderComparison, StepComparison
-from history.explaining import BESIDE, Variation
+from history.explaining import BESIDE, WHOLE_MACHINE, Variation
 from history.judging import Change, Judgement, Ratio
 from history.records import Session, SessionStatus
 from history.rendering.numbers import amount
@@ -198,7 +198,7 @@ def test_variation_as_the_judged_metric_is_flagged_and_exits_1(tmp_path: Path) -
 
 
 def test_every_metric_has_a_name() -> None:
-    assert NAMES.keys() == set(BESIDE)
+    assert NAMES.keys() == {*BESIDE, *WHOLE_MACHINE.values()}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from history import disturbed
 from history.comparison import Comparison, ContenderComparison, StepComparison
-from history.explaining import COSTS, THROUGHPUT, VARIATION
+from history.explaining import THROUGHPUT, VARIATION, is_cost
 from history.judging import Change, Ratio, Verdict, verdict_of
 from history.pairing import Failure
 from history.rendering.functions import named
@@ -78,7 +78,7 @@ def _visible(comparison: Comparison, contender: ContenderComparison) -> Iterator
             f"sees: the smallest {worse} that a step flags in {rounds} with {VISIBLE_PROBABILITY:.0%} "
             f"probability, as noisy as in calibration {named}.".replace("%", " %")
         )
-    elif better is not Better.NEITHER:
+    elif better is not Better.NEITHER and not session.is_imported:
         yield (
             "What each step can show is not known: ./tidemark calibrate "
             f"--suite {session.suite} --profile {session.profile} {comparison.base.plain}"
@@ -121,7 +121,7 @@ def _counted(number: int, what: str) -> str:
 
 def _unexplained(step: StepComparison) -> str:
     """Which costs are known not to explain the verdict, and which are merely not known to."""
-    costs = [each for each in step.beside if each.metric in COSTS and each.pairs]
+    costs = [each for each in step.beside if is_cost(each.metric) and each.pairs]
     same = [NAMES[each.metric] for each in costs if each.change is Change.SAME]
     other_way = [NAMES[each.metric] for each in costs if each.change in (Change.MORE, Change.LESS)]
     unknown = [_with_amounts(each) for each in costs if each.change is Change.UNKNOWN]

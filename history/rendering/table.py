@@ -22,6 +22,10 @@ _HEADS = {
     "wal_bytes_per_op": "WAL",
     "latency_p99_ms": "p99",
     "qps_cv": "cv",
+    # In a session that was imported; doubts say so.
+    "machine_cpu_us_per_op": "CPU",
+    "machine_cs_per_op": "cs",
+    "machine_written_kb_per_op": "wrt",
 }
 
 NAMES = {
@@ -35,8 +39,12 @@ NAMES = {
     "latency_p99_ms": "p99 latency",
     "qps_cv": "cv",
     "qps_p1_over_median": "p1/median",
+    "machine_cpu_us_per_op": "machine CPU",
+    "machine_cs_per_op": "machine's context switches",
+    "machine_read_kb_per_op": "read by all disks",
+    "machine_written_kb_per_op": "written by all disks",
 }
-"""What people call the metrics of history.explaining.BESIDE."""
+"""What people call the metrics of history.explaining.BESIDE, and of BESIDE in an imported session."""
 
 LEGEND = (
     "Ratios are contender (new) over base. Per query: CPU time of the server, its context switches (cs), KiB "

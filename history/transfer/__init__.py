@@ -1,0 +1,1 @@
+"""The history as it travels: exports, imports, merges, backups, and making room."""

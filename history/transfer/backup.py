@@ -1,0 +1,100 @@
+"""A whole copy of a history, taken while others write to it."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from history.database import HistoryError, sqlite_file
+from history.store import open_store
+from history.transfer.files import written_whole
+from history.transfer.merging import merge
+from history.transfer.stored import opened, readable
+from history.transfer.stream import TransferError
+
+MARK = 0x5469_6465
+"""SQLite's `application_id` of a backup, which no history at work has that was not restored from one."""
+
+_MARK_AT, _JOURNAL_AT = 68, 18  # sqlite.org/fileformat.html#the_database_header
+_ROLLBACK_JOURNAL = b"\x01\x01"
+
+
+def back_up(target: Path | str, path: Path) -> tuple[str, ...]:
+    """Copy the history at a path or URL into a new SQLite file; returns what is not in it, one text each.
+
+    Of a SQLite history everything is copied as it is at one moment, also sessions that run. A Postgres
+    database is merged into an empty history, without those. An earlier backup is replaced; raises
+    TransferError for any other file that is there.
+    """
+    file = sqlite_file(target)
+    _require_replaceable(path)
+    with written_whole(path, replace=True) as part:
+        if file is None:
+            left_out = _merged(target, part)
+        else:
+            _require_ours(file)
+            _copied(file, part)
+            left_out = ()
+        _seal(part)
+    return left_out
+
+
+def is_backup(path: Path) -> bool:
+    """Whether a file is a backup that nobody worked with since: a history at work keeps a write-ahead log."""
+    with path.open("rb") as file:
+        head = file.read(100)
+    mark, journal = head[_MARK_AT : _MARK_AT + 4], head[_JOURNAL_AT : _JOURNAL_AT + 2]
+    return head.startswith(b"SQLite format 3\0") and (mark, journal) == (MARK.to_bytes(4), _ROLLBACK_JOURNAL)
+
+
+def _require_replaceable(path: Path) -> None:
+    if path.exists() and not (path.is_file() and is_backup(path)):
+        raise TransferError(
+            "there is something already that is no backup of ours",
+            where=str(path),
+            hint="choose another name",
+        )
+
+
+def _require_ours(file: Path) -> None:
+    """Before it is copied. Raises HistoryError when it is no history, or newer."""
+    with readable(file):
+        pass
+
+
+def _copied(file: Path, part: Path) -> None:
+    # All pages in one step: a step sees one moment, and readers hold up no writer of a write-ahead log. In
+    # several steps the copy would begin again with each write of another process, and never end in a night.
+    name = f"file:{quote(str(file.absolute()))}?mode=ro"
+    with _sqlite(name, file) as source, _sqlite(f"file:{quote(str(part.absolute()))}", part) as copy:
+        source.backup(copy)
+
+
+def _merged(target: Path | str, part: Path) -> tuple[str, ...]:
+    with opened(target) as source, open_store(part) as store:
+        return tuple(merge(store, [source], adopt_metrics=True).left_out)
+
+
+def _seal(part: Path) -> None:
+    """Check a copy, mark it, and leave one file of it."""
+    with _sqlite(f"file:{quote(str(part.absolute()))}", part) as copy:
+        copy.execute(f"PRAGMA application_id = {MARK}")
+        copy.execute("PRAGMA journal_mode = DELETE")
+        for pragma in ("quick_check", "foreign_key_check"):
+            found = copy.execute(f"PRAGMA {pragma}").fetchall()
+            if found not in ([], [("ok",)]):
+                raise TransferError(
+                    f"the copy is damaged: {found[0]}", where=str(part), hint="the history is, or the disk"
+                )
+
+
+@contextmanager
+def _sqlite(name: str, path: Path) -> Iterator[sqlite3.Connection]:
+    try:
+        with closing(sqlite3.connect(name, uri=True, timeout=30, isolation_level=None)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise HistoryError(
+            f"it could not be copied: {error}", where=str(path), hint="see the message"
+        ) from error

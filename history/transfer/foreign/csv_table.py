@@ -1,0 +1,125 @@
+"""A table with a row for each number: what people have in spreadsheets (docs/history.md).
+
+machine,suite,step,version,metric,value,when[,unit,repetition,profile,configuration]
+"""
+
+import csv
+import difflib
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from history.transfer.foreign.naming import moment_of, version_of
+from history.transfer.foreign.units import factor
+from history.transfer.foreign.values import PROFILE, Given, Occasion, Place, Read, Value, refuse
+from suites.measurement import METRICS
+
+NEEDED = ("machine", "suite", "step", "version", "metric", "value", "when")
+FURTHER = ("unit", "repetition", "profile", "configuration")
+DELIMITERS = ",;\t"
+
+
+def looks_like_csv(first: str) -> bool:
+    """Whether a first line names columns of ours."""
+    return {"step", "version", "metric", "value"} <= set(_columns(first))
+
+
+def read_csv(path: Path, given: Given) -> Read:
+    """All values of a table. Raises TransferError that names the row."""
+    read = Read()
+    empty = 0
+    for place, row in _rows(path, given):
+        if not row["value"]:
+            empty += 1
+            continue
+        try:
+            read.values.append(_value(row, place))
+        except ValueError as error:
+            raise refuse(place, str(error)) from error
+    if empty:
+        read.notes.append(f"{path.name}: {empty} rows without a value are left out")
+    return read
+
+
+def _rows(path: Path, given: Given) -> Iterator[tuple[Place, dict[str, str]]]:
+    defaults = {"machine": given.machine, "suite": given.suite}
+    defaults["when"] = given.when.isoformat() if given.when else None
+    known = {name: value for name, value in defaults.items() if value}
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        try:
+            first = file.readline()
+            columns = _columns(first)
+            _require_columns(columns, known, Place(path.name, "row 1"))
+            for row in (rows := csv.reader(file, delimiter=_delimiter(first), strict=True)):
+                # Rows may span lines; what people see in their editor is the line.
+                place = Place(path.name, f"row {rows.line_num + 1}")
+                if any(cell.strip() for cell in row):
+                    yield place, known | _named(columns, row, place)
+        except UnicodeDecodeError as error:
+            raise refuse(Place(path.name, "its text"), "it is not UTF-8", "save it as UTF-8") from error
+        except csv.Error as error:
+            raise refuse(Place(path.name, f"row {rows.line_num + 1}"), f"this is no CSV: {error}") from error
+
+
+def _columns(first: str) -> list[str]:
+    return [name.strip().strip('"').lower() for name in first.strip().split(_delimiter(first))]
+
+
+def _delimiter(first: str) -> str:
+    return max(DELIMITERS, key=first.count)
+
+
+def _require_columns(columns: list[str], known: Mapping[str, str], place: Place) -> None:
+    missing = [name for name in NEEDED if name not in columns and name not in known]
+    unknown = [name for name in columns if name not in (*NEEDED, *FURTHER)]
+    twice = [name for name in columns if columns.count(name) > 1]
+    for what, names in (("there is no column", missing), ("unknown column", unknown), ("twice", twice)):
+        if names:
+            hint = f"the columns are {', '.join(NEEDED)}; optional: {', '.join(FURTHER)}"
+            raise refuse(place, f"{what}: {', '.join(names)}", hint)
+
+
+def _named(columns: list[str], row: list[str], place: Place) -> dict[str, str]:
+    if len(row) != len(columns):
+        raise refuse(place, f"{len(row)} fields, where the first row names {len(columns)} columns")
+    cells = {name: cell.strip() for name, cell in zip(columns, row, strict=True)}
+    empty = [name for name in NEEDED if name != "value" and cells.get(name) == ""]
+    if empty:
+        raise refuse(place, f"{', '.join(empty)} is empty")
+    return cells
+
+
+def _value(row: Mapping[str, str], place: Place) -> Value:
+    """Raises ValueError that says what is wrong."""
+    name = row["metric"]
+    metric = METRICS.get(name)
+    if metric is None:
+        close = difflib.get_close_matches(name, METRICS, 1)
+        meant = f"; did you mean {close[0]}?" if close else ": see suites/measurement.py"
+        raise ValueError(f"unknown metric '{name}'{meant}")
+    return Value(
+        Occasion(row["machine"], row["suite"], moment_of(row["when"]), row.get("profile") or PROFILE),
+        version=str(version_of(row["version"])),
+        step=row["step"],
+        metric=name,
+        number=_number(row["value"]) * factor(metric, row.get("unit") or metric.unit),
+        place=place,
+        repetition=_repetition(row.get("repetition") or "1"),
+        configuration=row.get("configuration", ""),
+    )
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or "_" in text:
+        raise ValueError(f"'{text}' is no number: write it as 1234.5")
+    return number
+
+
+def _repetition(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**6):
+        raise ValueError(f"'{text}' is no repetition: rounds are numbered from 1")
+    return int(text)

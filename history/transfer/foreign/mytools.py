@@ -1,0 +1,161 @@
+"""The tables of mdcallag/mytools: QPS by test and version, and what an operation cost.
+
+`*.qps.tsv` first says which version each column is, then has a row for each test. `*.per-op.txt` has a block
+for each test; its second half, relative to the first version, is derived and not taken. Costs there are those
+of the whole machine, the load generator included: vmstat and iostat see nothing less.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from build.version import Version
+from history.transfer.foreign.naming import moment_of, rest_of, version_of
+from history.transfer.foreign.values import Given, Occasion, Place, Read, Value, refuse
+
+QPS_BEGINS = re.compile(r"col-1 : ")
+PER_OP_BEGINS = re.compile(r"[^\n]+\n--- absolute\n")
+
+_COLUMN = re.compile(r"col-(\d+) : (\S+)")
+_TEST = re.compile(r"sb\.(prepare\.)?met\.(.+)\.range(\d+)\.pk\d+(?:\.dop\d+)?")
+_DATED = re.compile(r"(.+?)[-_](\d{4}-\d{2}(?:-\d{2})?)")
+
+_METRICS = {
+    "cs/o": "machine_cs_per_op",
+    "r/o": "machine_reads_per_op",
+    "rKB/o": "machine_read_kb_per_op",
+    "wKB/o": "machine_written_kb_per_op",
+    "o/s": "qps",
+}
+_CPU = "cpu/o"  # percent of all cores, over operations per second
+
+
+def read_qps(path: Path, given: Given) -> Read:
+    """The QPS of a `.qps.tsv`. Raises TransferError that names the line."""
+    occasion = occasion_of(path, given)
+    columns: list[str] = []
+    read = Read()
+    for place, line in _lines(path):
+        if match := _COLUMN.fullmatch(line):
+            columns.append(match[2])
+            continue
+        cells = line.split("\t")
+        if cells == [f"col-{number}" for number in range(1, len(columns) + 1)]:
+            continue
+        if len(cells) != len(columns) + 1:
+            raise refuse(place, f"{len(cells)} fields, where {len(columns)} versions and a test are expected")
+        versions = _versions(columns, place)
+        for version, name, cell in zip(versions, columns, cells, strict=False):
+            read.values.append(
+                Value(occasion, version, cells[-1], "qps", _number(cell, place), place, configuration=name)
+            )
+    return read
+
+
+def read_per_op(path: Path, given: Given) -> Read:
+    """The costs of a `.per-op.txt`. Raises TransferError that names the line."""
+    occasion = occasion_of(path, given)
+    read = Read()
+    for step, block in _blocks(path):
+        names = [cells["dbms"] for _, cells in block]
+        for version, (place, cells) in zip(_versions(names, block[0][0]), block, strict=True):
+            numbers = {
+                metric: _number(cells[head], place) for head, metric in _METRICS.items() if head in cells
+            }
+            if given.cores and _CPU in cells:
+                numbers["machine_cpu_us_per_op"] = _number(cells[_CPU], place) / 100 * given.cores * 1e6
+            read.values += (
+                Value(occasion, version, step, metric, number, place, configuration=cells["dbms"])
+                for metric, number in numbers.items()
+            )
+    if not given.cores:
+        read.notes.append(
+            f"{path.name}: CPU per operation is left out: it is a share of the machine; give --cores"
+        )
+    return read
+
+
+def step_name(test: str) -> str:
+    """A test of a `.per-op.txt` as the `.qps.tsv` calls it: `update-index_range=100`."""
+    match = _TEST.fullmatch(test)
+    return f"{'prepare.' if match[1] else ''}{match[2]}_range={match[3]}" if match else test
+
+
+def occasion_of(path: Path, given: Given) -> Occasion:
+    """Where and when a table was measured: as given, else by its name, `NAME-2025-11.qps.tsv`.
+
+    Raises TransferError when neither says when.
+    """
+    stem = path.name.partition(".")[0]
+    match = _DATED.fullmatch(stem)
+    name, date = (match[1], match[2]) if match else (stem, None)
+    place = Place(path.name, "its name")
+    if given.when is None and date is None:
+        raise refuse(place, "it does not say when this was measured", "give --when 2025-11")
+    try:
+        when = given.when or moment_of(date or "")
+    except ValueError as error:
+        raise refuse(place, str(error), "give --when 2025-11") from error
+    return Occasion(given.machine or name, given.suite or name, when)
+
+
+def _blocks(path: Path) -> Iterator[tuple[str, list[tuple[Place, dict[str, str]]]]]:
+    """The absolute half of each block: the step, and rows of cells by head."""
+    test, heads, part = "", [""], ""
+    block: list[tuple[Place, dict[str, str]]] = []
+    for place, line in _lines(path):
+        if line.startswith("---"):
+            part, heads = line.strip("- "), []
+        elif part == "absolute" and not heads:
+            heads = line.split()
+            if not {"dbms", "o/s"} <= set(heads):
+                raise refuse(place, "the heads of the columns are not there")
+        elif part == "absolute" and len(line.split()) == len(heads):
+            block.append((place, dict(zip(heads, line.split(), strict=True))))
+        elif "\t" not in line and " " not in line:
+            if block:
+                yield step_name(test), block
+            test, part, block = line, "", []
+        elif not part.startswith("relative"):
+            raise refuse(place, f"'{line[:40]}' is neither a test nor a row of its table")
+    if block:
+        yield step_name(test), block
+
+
+def _lines(path: Path) -> Iterator[tuple[Place, str]]:
+    try:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if line.strip():
+                yield Place(path.name, f"line {number}"), line.strip()
+    except UnicodeDecodeError as error:
+        raise refuse(Place(path.name, "its text"), "it is not UTF-8") from error
+
+
+def _versions(names: Sequence[str], place: Place) -> list[str]:
+    """The version of each name; where several are of one version, the rest of the name is the variant."""
+    try:
+        found = [version_of(name) for name in names]
+    except ValueError as error:
+        raise refuse(place, str(error)) from error
+    counted = Counter(found)
+    return [
+        str(version if counted[version] == 1 else _variant(version, name))
+        for version, name in zip(found, names, strict=True)
+    ]
+
+
+def _variant(version: Version, name: str) -> Version:
+    return replace(version, variant=rest_of(name) or "plain")
+
+
+def _number(text: str, place: Place) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise refuse(place, f"'{text}' is no number")
+    return number

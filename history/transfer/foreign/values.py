@@ -1,0 +1,71 @@
+"""What a foreign table holds: single values, each with what it was measured on."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from history.transfer.stream import TransferError
+
+PROFILE = "imported"
+"""The profile of a table that names none."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value stood, for people."""
+
+    file: str
+    row: str
+
+    def __str__(self) -> str:
+        """`results.csv, row 3`."""
+        return f"{self.file}, {self.row}"
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """What makes values belong to one session."""
+
+    machine: str
+    suite: str
+    when: datetime
+    profile: str = PROFILE
+
+
+@dataclass(frozen=True)
+class Value:
+    """One number in the unit of its metric."""
+
+    occasion: Occasion
+    version: str
+    step: str
+    metric: str
+    number: float
+    place: Place
+    repetition: int = 1
+    configuration: str = ""
+    """What the table says of the server's configuration; empty when it says nothing."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the command line says of tables that do not say it themselves."""
+
+    machine: str | None = None
+    suite: str | None = None
+    when: datetime | None = None
+    cores: int | None = None
+    """Of the machine; for costs that are shares of it."""
+
+
+@dataclass
+class Read:
+    """A table that was read."""
+
+    values: list[Value] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What was left out, and why."""
+
+
+def refuse(place: Place, what: str, hint: str = "mend the row; nothing was taken") -> TransferError:
+    """The error for a row that cannot be taken."""
+    return TransferError(what, where=str(place), hint=hint)

@@ -1,0 +1,271 @@
+"""Taking rows into a history: what is missing is added, nothing is ever changed.
+
+A source is read twice. First it is checked whole, against itself and against the history, and nothing is
+written; then each session is written with all its rows in a transaction of its own, short enough for a night
+that runs meanwhile. Killed in between, it leaves whole sessions, and the same merge again completes it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+
+from history import nights
+from history.records import SessionStatus
+from history.schema import metrics
+from history.store import Store
+from history.transfer.deriving import complete_night, has_rounds
+from history.transfer.names import Names
+from history.transfer.stored import rows_of_session
+from history.transfer.stream import Item, Source, TransferError
+from history.transfer.tables import PORTABLE, PROGRESS, Portable, Row
+from suites.measurement import METRICS
+
+CHUNK = 1000
+"""Rows that are inserted at once."""
+
+
+@dataclass
+class Count:
+    """Rows of one table."""
+
+    added: int = 0
+    there: int = 0
+    """Were there already."""
+
+
+@dataclass
+class Merged:
+    """What became of the rows of all sources."""
+
+    counts: dict[str, Count] = field(default_factory=lambda: {name: Count() for name in PORTABLE})
+    left_out: list[str] = field(default_factory=list)
+    """Sessions that were not taken, and why."""
+
+    derived: int = 0
+    """Sessions whose nights were derived here."""
+
+
+def merge(store: Store, sources: Sequence[Source], *, adopt_metrics: bool = False) -> Merged:
+    """Take in what the history does not have yet. The same again adds nothing.
+
+    `adopt_metrics` takes metrics that the code does not know too, as a copy of a whole history needs it.
+    Raises TransferError, having written nothing, when a source is damaged, holds a metric or unit that is
+    unknown here, or says something else of a session than the history.
+    """
+    promised: dict[str, tuple[Row, str]] = {}
+    for source in sources:
+        with store.database.reading() as connection:
+            taking = _Taking(connection, source, adopt_metrics)
+            for uid, group in _groups(source, promised):
+                taking.check(uid, group)
+    merged = Merged()
+    for source in sources:
+        merged.left_out += source.left_out
+        for uid, group in _groups(source, {}):
+            with store.database.writing() as connection:
+                _Taking(connection, source, adopt_metrics).take(uid, group, merged)
+    with store.database.writing() as connection:
+        merged.derived += nights.derive_missing(connection)
+    return merged
+
+
+def _groups(source: Source, seen: dict[str, tuple[Row, str]]) -> Iterator[tuple[str, Iterator[Item]]]:
+    """Rows that belong together: those of one session, or a stretch of those that belong to none.
+
+    Raises TransferError when the rows of one session are not together, or two sources differ on it.
+    """
+    ended: set[str] = set()
+    for uid, group in groupby(source.items(), key=_session_of):
+        rows = _noted(source, group, seen)
+        if uid in ended:
+            first = next(rows)
+            raise TransferError(
+                f"the rows of session {uid} are not together",
+                where=f"{source.where}, {source.place(first)}",
+                hint="put them behind its row of sessions, as they were exported",
+            )
+        if uid:
+            ended.add(uid)
+        yield uid, rows
+
+
+def _noted(source: Source, group: Iterator[Item], seen: dict[str, tuple[Row, str]]) -> Iterator[Item]:
+    """The same rows; sessions are kept in `seen`, so that two sources of one merge cannot contradict."""
+    for item in group:
+        if item.table.name == "sessions":
+            place = f"{source.where}, {source.place(item)}"
+            before, where = seen.setdefault(item.row["uid"], (item.row, place))
+            _require_same(item.table, item.row, before, place, where)
+        yield item
+
+
+def _session_of(item: Item) -> str:
+    if item.table.name == "sessions":
+        return str(item.row["uid"])
+    return str(item.row["session"]) if item.table.of_session else ""
+
+
+class _Taking:
+    """One source on its way into one history, within one transaction."""
+
+    def __init__(self, connection: Connection, source: Source, adopt_metrics: bool) -> None:
+        self._connection = connection
+        self._source = source
+        self._adopt_metrics = adopt_metrics
+        self._names = Names(connection)
+        known = connection.execute(select(metrics.c.name, metrics.c.unit))
+        self._units: dict[str, str] = {row.name: row.unit for row in known}
+
+    def check(self, uid: str, group: Iterator[Item]) -> None:
+        """Whether a group can be taken. Raises TransferError."""
+        session_id, first, rest, refused = self._enter(uid, group)
+        if first is not None and not refused:
+            self._names.promise(first.table, first.row)
+        for table, items in groupby(rest, key=lambda item: item.table):
+            ours = self._ours(table, session_id)
+            for item in items:
+                if refused:
+                    continue
+                self._check_metric(item)
+                self._local(item)
+                self._require_ours(item, ours)
+                self._names.promise(item.table, item.row)
+
+    def take(self, uid: str, group: Iterator[Item], merged: Merged) -> None:
+        """Write what is missing of a group that was checked."""
+        session_id, first, rest, refused = self._enter(uid, group)
+        had_rounds = session_id is not None and has_rounds(self._connection, session_id)
+        before = {name: merged.counts[name].added for name in ("runs", "measurements")}
+        if refused:
+            merged.left_out.append(f"session {uid} {refused}")
+            return
+        if first is not None:
+            self._write(first.table, [first], {} if session_id is None else {(uid,): {}}, merged)
+            session_id = self._names.enter_session(uid)
+        for table, items in groupby(rest, key=lambda item: item.table):
+            ours = self._ours(table, session_id)
+            while chunk := list(islice(items, CHUNK)):
+                self._write(table, chunk, ours, merged)
+            if table.name == "runs":
+                self._names.enter_session(uid)
+        if session_id is not None:
+            gained = any(merged.counts[name].added > added for name, added in before.items())
+            merged.derived += complete_night(self._connection, session_id, had_rounds and gained)
+
+    def _enter(self, uid: str, group: Iterator[Item]) -> tuple[int | None, Item | None, Iterator[Item], str]:
+        """The id of a group's session here, its own row, the rows behind that, and why it is not taken."""
+        if not uid:
+            return None, None, group, ""
+        session_id = self._names.enter_session(uid)
+        first = next(group)
+        if first.table.name != "sessions":
+            raise self._error(first, f"session {uid} has no row of its own before its rows")
+        self._local(first)
+        if first.row["status"] == SessionStatus.RUNNING:
+            return session_id, first, group, "still runs"
+        if session_id is None:
+            return None, first, group, ""
+        (ours,) = rows_of_session(self._connection, first.table, session_id)
+        place = f"{self._source.where}, {self._source.place(first)}"
+        _require_same(first.table, first.row, ours, place, "the history")
+        refused = ""
+        if ours["status"] == SessionStatus.RUNNING:
+            refused = "still runs here"
+        elif any(ours[name] != first.row[name] for name in PROGRESS):
+            refused = f"is {ours['status']} here, and {first.row['status']} there: a copy made while it ran"
+        return session_id, first, group, refused
+
+    def _ours(self, table: Portable, session_id: int | None) -> dict[Any, Row]:
+        """What the history has already of a session in a table."""
+        if session_id is None or not table.of_session:
+            return {}
+        return {table.key_of(row): row for row in rows_of_session(self._connection, table, session_id)}
+
+    def _require_ours(self, item: Item, ours: dict[Any, Row]) -> None:
+        before = ours.get(item.table.key_of(item.row))
+        if before is not None and item.table.settled:
+            place = f"{self._source.where}, {self._source.place(item)}"
+            _require_same(item.table, item.row, before, place, "the history")
+
+    def _write(self, table: Portable, chunk: Sequence[Item], ours: dict[Any, Row], merged: Merged) -> None:
+        rows, count = [], merged.counts[table.name]
+        for item in chunk:
+            self._check_metric(item)
+            row = self._local(item)
+            if self._is_there(item, row, ours):
+                count.there += 1
+            else:
+                rows.append(row)
+        if rows:
+            self._connection.execute(insert(table.table), rows)
+            count.added += len(rows)
+
+    def _is_there(self, item: Item, row: Row, ours: dict[Any, Row]) -> bool:
+        table = item.table
+        if table.of_session or table.name == "sessions":
+            self._require_ours(item, ours if table.of_session else {})
+            return table.key_of(item.row) in ours
+        if table.name == "metrics":
+            return item.row["name"] in self._units
+        if table.name == "change_series":
+            its = table.table.c
+            query = select(its.change_id).where(
+                its.change_id == row["change_id"], its.series_id == row["series_id"]
+            )
+            return self._connection.execute(query).first() is not None
+        return self._names.find(table.name, table.key_of(item.row)) is not None
+
+    def _local(self, item: Item) -> Row:
+        """The row with ids of this database. Raises TransferError when it names what is not there."""
+        row = {name: item.row[name] for name in item.table.columns}
+        try:
+            for each in item.table.references:
+                row[each.column] = self._names.of_reference(each, item.row)
+        except LookupError as error:
+            raise self._error(item, f"a row of {item.table.name} names what is not there: {error}") from error
+        return row
+
+    def _check_metric(self, item: Item) -> None:
+        """Raises TransferError for a metric or unit that is unknown."""
+        if item.table.name == "metrics":
+            name, unit = item.row["name"], item.row["unit"]
+            known = METRICS[name].unit if name in METRICS else self._units.get(name)
+            if known is None and not self._adopt_metrics:
+                raise self._error(item, f"unknown metric: {name} ({unit})", _NEWER)
+            if known not in (None, unit):
+                raise self._error(item, f"unknown unit: {name} is in {unit}, and in {known} here", _NEWER)
+        elif "metric" in item.row and not (self._adopt_metrics or item.row["metric"] in self._units):
+            raise self._error(item, f"unknown metric: {item.row['metric']}", _NEWER)
+
+    def _error(self, item: Item, what: str, hint: str = "") -> TransferError:
+        return TransferError(
+            what,
+            where=f"{self._source.where}, {self._source.place(item)}",
+            hint=hint or "export it again; nothing of it was taken",
+        )
+
+
+_NEWER = "update this checkout when a newer Tidemark wrote it; nothing of it was taken"
+
+
+def _require_same(table: Portable, row: Row, other: Row, place: str, where: str) -> None:
+    names = [
+        name
+        for name in row
+        if row[name] != other[name] and not (table.name == "sessions" and name in PROGRESS)
+    ]
+    if names:
+        key = " ".join(map(str, table.key_of(row)))
+        said = "; ".join(f"{name} is {_short(row[name])}, not {_short(other[name])}" for name in names)
+        raise TransferError(
+            f"{table.name} {key} is there already and differs: {said}",
+            where=f"{place}, against {where}",
+            hint="two sessions never share a name: one of the two was changed; nothing of it was taken",
+        )
+
+
+def _short(value: object) -> str:
+    return repr(value)[:40]

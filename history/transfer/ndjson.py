@@ -1,0 +1,189 @@
+"""Histories as NDJSON: a line that says what follows, a line for each row, and one that says it was all.
+
+    {"tidemark": "history", "schema": 4}
+    {"table": "sessions", "uid": "20260301-020000-f00d", ...}
+    {"end": true, "rows": 1}
+
+A name that ends in `.gz` is compressed. Bytes are base64. Lines are read one by one.
+"""
+
+import base64
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from history.migrate import load
+from history.transfer.files import written_whole
+from history.transfer.stream import Item, Source, TransferError, checked
+from history.transfer.tables import PORTABLE, Kind, Portable
+
+SCHEMA = len(load("sqlite"))
+"""Of what is written now."""
+
+LONGEST_LINE = 256 * 1024**2
+"""Bytes. A line is held whole, so that something endless must not be taken for one."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def header() -> dict[str, Any]:
+    """What an export begins with."""
+    return {"tidemark": "history", "schema": SCHEMA}
+
+
+def require_known(said: object, where: str) -> None:
+    """Refuse what does not begin as an export, and one of a newer schema. Raises TransferError."""
+    if not isinstance(said, dict) or said.get("tidemark") != "history":
+        raise TransferError(
+            "this is no history that Tidemark exported",
+            where=where,
+            hint="see docs/history.md for the formats",
+        )
+    schema = said.get("schema")
+    if type(schema) is not int or not 1 <= schema <= SCHEMA:
+        raise TransferError(
+            f"it was written by a newer Tidemark (schema {schema}, this one knows {SCHEMA})",
+            where=where,
+            hint="update this checkout",
+        )
+
+
+def write_ndjson(source: Source, path: Path) -> int:
+    """Write all rows of a source; returns how many. Raises TransferError when the file is there already."""
+    rows = 0
+    with written_whole(path) as part, _writing(part, compressed=path.suffix == ".gz") as file:
+        file.write(_line(header()))
+        for item in source.items():
+            file.write(_line({"table": item.table.name, **_encoded(item)}))
+            rows += 1
+        file.write(_line({"end": True, "rows": rows}))
+    return rows
+
+
+class NdjsonFile:
+    """An exported file as a source."""
+
+    left_out = ()
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def where(self) -> str:
+        """The path."""
+        return str(self._path)
+
+    def place(self, item: Item) -> str:
+        """The line of a row."""
+        return f"line {item.number}"
+
+    def items(self) -> Iterator[Item]:
+        """All rows. Raises TransferError for a line that is none, with its number."""
+        rows, ended = 0, False
+        for number, said in self._lines():
+            if number == 1:
+                require_known(said, f"{self.where}, line 1")
+            elif ended:
+                raise self._error(number, "something follows the end of the export")
+            elif "end" in said:
+                ended = True
+                if said.get("rows") != rows:
+                    raise self._error(
+                        number, f"it holds {rows} rows, and was written with {said.get('rows')}"
+                    )
+            else:
+                rows += 1
+                yield self._item(number, said)
+        if not ended:
+            raise self._error(rows + 2, "the file ends before the export does: it is truncated")
+
+    def _lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        number = 0
+        try:
+            with _reading(self._path) as file:
+                while line := file.readline(LONGEST_LINE):
+                    number += 1
+                    yield number, self._parsed(number, line)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise self._error(number + 1, f"the compressed file is truncated or damaged: {error}") from error
+        except OSError as error:
+            raise TransferError(
+                f"it cannot be read: {error.strerror or error}", where=self.where, hint="check the path"
+            ) from error
+        if not number:
+            raise self._error(1, "the file is empty")
+
+    def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
+        try:
+            said = json.loads(line, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
+            cut = "" if line.endswith(b"\n") else ": the file is truncated"
+            raise self._error(number, f"the line is not JSON{cut}") from error
+        if not isinstance(said, dict):
+            raise self._error(number, "the line is not a JSON object")
+        return said
+
+    def _item(self, number: int, said: dict[str, Any]) -> Item:
+        name = said.pop("table", None)
+        table = PORTABLE.get(name) if isinstance(name, str) else None
+        if table is None:
+            raise self._error(number, f"there is no table {name!r}")
+        try:
+            return Item(table, checked(table, _decoded(table, said)), number)
+        except ValueError as error:
+            raise self._error(number, str(error)) from error
+
+    def _error(self, number: int, what: str) -> TransferError:
+        return TransferError(
+            what, where=f"{self.where}, line {number}", hint="export it again; nothing of it was taken"
+        )
+
+
+def _encoded(item: Item) -> dict[str, Any]:
+    blobs = (field.name for field in item.table.fields.values() if field.kind is Kind.BYTES)
+    return item.row | {name: base64.b64encode(item.row[name]).decode() for name in blobs}
+
+
+def _decoded(table: Portable, said: dict[str, Any]) -> dict[str, Any]:
+    for field in table.fields.values():
+        if field.kind is Kind.BYTES and isinstance(said.get(field.name), str):
+            try:
+                said[field.name] = base64.b64decode(said[field.name], validate=True)
+            except ValueError as error:
+                raise ValueError(f"{table.name}: {field.name} is not base64") from error
+    return said
+
+
+def _line(said: dict[str, Any]) -> bytes:
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+@contextmanager
+def _writing(path: Path, *, compressed: bool) -> Iterator[BinaryIO | gzip.GzipFile]:
+    with path.open("xb") as plain:
+        if not compressed:
+            yield plain
+            return
+        # Without name and time, so that the same history gives the same file.
+        with gzip.GzipFile(filename="", mode="wb", fileobj=plain, mtime=0) as file:
+            yield file
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
+    with path.open("rb") as plain:
+        magic = plain.read(len(_GZIP_MAGIC))
+        plain.seek(0)
+        if magic != _GZIP_MAGIC:
+            yield plain
+            return
+        with gzip.GzipFile(fileobj=plain) as file:
+            yield file

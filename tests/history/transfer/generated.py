@@ -1,0 +1,155 @@
+"""Small histories that Hypothesis makes up, and everything that a history holds in one value."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from history.records import DroppedRound, SessionStatus, StepNoise
+from history.schema import change_series, changes, series, sessions
+from history.store import Store, open_store
+from history.times import to_text
+from history.transfer.stored import opened
+from history.transfer.tables import Row
+from suites.measurement import Measurement
+from tests.history.handmade import MACHINE, NIGHT, run_record, session_start
+from tests.history.profiled import profile
+
+VERSIONS = ("postgres@17.11", "postgres@18.6", "mysql@9.7.2", "postgres@18.6#mine")
+STEPS = ("insert", "delete")
+
+finite = st.floats(min_value=1e-3, max_value=1e9)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What one session holds; equal sessions are recorded alike everywhere."""
+
+    number: int
+    status: SessionStatus
+    rates: tuple[tuple[str, str, tuple[float, ...]], ...]
+    """Step, version, QPS by round."""
+
+    dropped: tuple[tuple[str, str], ...] = ()
+    noise: float | None = None
+    box: str = "f00d"
+    profiled: bool = False
+    note: str = ""
+
+    @property
+    def uid(self) -> str:
+        """The session's name."""
+        return f"night-{self.number}"
+
+
+def _rates() -> st.SearchStrategy[tuple[tuple[str, str, tuple[float, ...]], ...]]:
+    some = st.lists(finite, min_size=1, max_size=2).map(tuple)
+    one = st.tuples(st.sampled_from(STEPS), st.sampled_from(VERSIONS), some)
+    return st.lists(one, max_size=3, unique_by=lambda each: each[:2]).map(tuple)
+
+
+def made(number: int) -> st.SearchStrategy[Made]:
+    """A session that ended."""
+    ended = [each for each in SessionStatus if each is not SessionStatus.RUNNING]
+    return st.builds(
+        Made,
+        number=st.just(number),
+        status=st.sampled_from(ended),
+        rates=_rates(),
+        dropped=st.lists(st.tuples(st.sampled_from(STEPS), texts), max_size=3).map(tuple),
+        noise=st.none() | finite,
+        box=st.sampled_from(["f00d", "beef"]),
+        profiled=st.booleans(),
+        note=texts,
+    )
+
+
+@st.composite
+def two_boxes(draw: st.DrawFn) -> tuple[list[Made], list[Made]]:
+    """The sessions of two histories, which may share some."""
+    pool = [draw(made(number)) for number in range(draw(st.integers(1, 4)))]
+    chosen = [draw(st.sets(st.sampled_from(pool))) for _ in range(2)]
+    first, second = (sorted(each, key=lambda one: one.number) for each in chosen)
+    return first, second
+
+
+def record(path: Path, all_made: Sequence[Made], *, change: bool = False) -> None:
+    """Write a history."""
+    moment = [NIGHT]
+    with open_store(path, clock=lambda: moment[0]) as store:
+        for each in all_made:
+            moment[0] = NIGHT + timedelta(days=each.number)
+            _record_session(store, each)
+        if change:
+            add_change(store)
+
+
+def _record_session(store: Store, each: Made) -> None:
+    machine = replace(MACHINE, fingerprint=each.box, hostname=f"box-{each.box}")
+    start = replace(session_start(each.uid), machine=machine, options={"note": each.note}, command=each.note)
+    session = store.start_session(start)
+    position = 0
+    for step, version, rates in each.rates:
+        for repetition, qps in enumerate(rates, start=1):
+            position += 1
+            run = run_record(
+                version=version,
+                step=step,
+                step_position=STEPS.index(step),
+                repetition=repetition,
+                position=position,
+            )
+            taken = profile({"client backend;main": position}) if each.profiled else None
+            values = {"qps": qps, "reset_seconds": 0.1}
+            store.record_run(
+                session, replace(run, measurement=Measurement(values, rates, (each.note,), taken))
+            )
+    for step, reason in each.dropped:
+        store.record_dropped(session, DroppedRound(step, 1, reason, {VERSIONS[0]: 1.5}))
+    store.finish_session(session, each.status)
+    if each.noise is not None:
+        store.record_noise(session, [StepNoise("insert", "qps", each.noise, 9.0, 10)])
+
+
+def add_change(store: Store, status: str = "open") -> None:
+    """A change in the first series, between the first and the last session; nothing where there is none."""
+    with store.database.writing() as connection:
+        its_series = connection.execute(series.select().order_by(series.c.id)).first()
+        nights = connection.execute(sessions.select().order_by(sessions.c.id)).all()
+        if its_series is None or len(nights) < 2:
+            return
+        row = {
+            "fingerprint": "c0ffee",
+            "branch": its_series.branch,
+            "suite": its_series.suite,
+            "direction": "regression",
+            "status": status,
+            "reason": None,
+            "found_at": to_text(NIGHT),
+            "updated_at": to_text(NIGHT),
+        }
+        statement = changes.insert().values(row).returning(changes.c.id)
+        change_id = connection.execute(statement).scalar_one()
+        ends = {"last_before_id": nights[0].id, "first_after_id": nights[-1].id, "raised_id": nights[-1].id}
+        levels = {"level_before": 1.0, "level_after": 0.9, "ratio_low": 0.88, "ratio_high": 0.92}
+        connection.execute(
+            change_series.insert().values(
+                change_id=change_id, series_id=its_series.id, gone_id=None, confidence=0.98, **ends, **levels
+            )
+        )
+
+
+Contents = dict[tuple[str, tuple[object, ...]], Row]
+"""Table and key -> row."""
+
+
+def contents(target: Path | str) -> Contents:
+    """All that a history holds of sessions that ended."""
+    with opened(target) as source:
+        items = list(source.items())
+    found = {(item.table.name, item.table.key_of(item.row)): item.row for item in items}
+    assert len(found) == len(items), "a key is not unique"
+    return found

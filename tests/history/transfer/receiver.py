@@ -1,0 +1,22 @@
+"""Takes exports or histories in, again and again if asked, until it is done or killed.
+
+python -m tests.history.transfer.receiver HISTORY SOURCE...
+"""
+
+import sys
+from pathlib import Path
+
+from history.store import open_store
+from history.transfer.merging import merge
+from history.transfer.recognising import coming_histories
+
+
+def receive(path: Path, sources: list[str]) -> None:
+    with coming_histories(sources) as coming, open_store(path) as store:
+        print("open", flush=True)
+        merged = merge(store, coming.sources)
+    print(sum(count.added for count in merged.counts.values()), flush=True)
+
+
+if __name__ == "__main__":
+    receive(Path(sys.argv[1]), sys.argv[2:])

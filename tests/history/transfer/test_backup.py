@@ -1,0 +1,147 @@
+"""A backup is whole, is of one moment, is taken while others write, and writes over nothing but backups."""
+
+import os
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from build.home import ROOT
+from history.database import HistoryError
+from history.records import SessionStatus
+from history.store import open_store
+from history.transfer.backup import back_up, is_backup
+from history.transfer.stream import TransferError
+from tests.history.handmade import session_start
+from tests.history.test_durability import assert_whole, run_ids, start_writer
+from tests.history.transfer.generated import contents, record
+from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, execute
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    record(tmp_path / "a.db", [NIGHT_1, NIGHT_2], change=True)
+    return tmp_path / "a.db"
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if not path.name.startswith("a.db")}
+
+
+def test_a_backup_is_one_file_that_holds_everything(history: Path, tmp_path: Path) -> None:
+    assert back_up(history, tmp_path / "to" / "b.db") == ()
+    assert files(tmp_path / "to") == {"b.db"}
+    restored = shutil.copy(tmp_path / "to/b.db", tmp_path / "restored.db")
+    assert contents(restored) == contents(history)
+
+
+def test_a_backup_while_another_process_writes(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    child = start_writer(path, "night", 1_000_000)
+    try:
+        assert child.stdout is not None
+        seen = 0
+        for number in range(5):
+            acknowledged = int(child.stdout.readline())
+            copy = tmp_path / f"{number}.db"
+            back_up(path, copy)
+            assert_whole(copy, set(range(1, acknowledged + 1)))
+            assert len(run_ids(copy)) > seen
+            seen = len(run_ids(copy))
+        assert child.poll() is None, "the writer was not held up"
+    finally:
+        child.kill()
+        child.communicate()
+    with open_store(tmp_path / "4.db") as store:
+        session = store.latest_session([])
+        assert session is not None
+        assert session.status is SessionStatus.RUNNING
+        store.start_session(session_start("next"))
+        ended = store.latest_session([], uid="night")
+        assert ended is not None
+        assert ended.status is SessionStatus.INTERRUPTED
+
+
+def test_an_earlier_backup_is_replaced(history: Path, tmp_path: Path) -> None:
+    back_up(history, tmp_path / "b.db")
+    with open_store(history) as store:
+        store.start_session(session_start("later"))
+    back_up(history, tmp_path / "b.db")
+    with open_store(tmp_path / "b.db") as store:
+        assert store.latest_session([], uid="later")
+
+
+def test_nothing_else_is_written_over(history: Path, tmp_path: Path) -> None:
+    (tmp_path / "diary").write_text("Dear diary")
+    record(tmp_path / "other.db", [NIGHT_1])
+    execute(tmp_path / "foreign.db", "CREATE TABLE pictures (id INTEGER)")
+    (tmp_path / "folder").mkdir()
+    for name in ("diary", "other.db", "foreign.db", "folder", "a.db"):
+        before = (tmp_path / name).read_bytes() if (tmp_path / name).is_file() else b""
+        with pytest.raises(TransferError, match="something already that is no backup"):
+            back_up(history, tmp_path / name)
+        assert not before or (tmp_path / name).read_bytes() == before
+
+
+def test_a_backup_that_was_restored_and_worked_with_is_a_history(history: Path, tmp_path: Path) -> None:
+    back_up(history, tmp_path / "b.db")
+    assert is_backup(tmp_path / "b.db")
+    open_store(tmp_path / "b.db").close()
+    assert not is_backup(tmp_path / "b.db")
+    with pytest.raises(TransferError, match="no backup"):
+        back_up(history, tmp_path / "b.db")
+
+
+@pytest.mark.parametrize("make", ["text", "foreign", "newer", "missing"])
+def test_only_a_history_is_backed_up(tmp_path: Path, make: str) -> None:
+    path = tmp_path / "a.db"
+    if make == "text":
+        path.write_text("Dear diary " * 100)
+    elif make == "foreign":
+        execute(path, "CREATE TABLE pictures (id INTEGER)")
+    elif make == "newer":
+        open_store(path).close()
+        execute(path, "INSERT INTO schema_migrations VALUES (999, 'future', '2030-01-01T00:00:00.000Z')")
+    with pytest.raises(HistoryError):
+        back_up(path, tmp_path / "b.db")
+    assert files(tmp_path) == set()
+
+
+def test_a_damaged_history_gives_no_backup(history: Path, tmp_path: Path) -> None:
+    execute(history, "PRAGMA journal_mode = DELETE")
+    whole = bytearray(history.read_bytes())
+    whole[3 * 4096 : 6 * 4096] = os.urandom(3 * 4096)
+    history.write_bytes(whole)
+    with pytest.raises(HistoryError, match=r"damaged|malformed|could not be copied"):
+        back_up(history, tmp_path / "b.db")
+    assert files(tmp_path) == set()
+
+
+def test_a_full_disk_keeps_the_earlier_backup(history: Path, tmp_path: Path) -> None:
+    back_up(history, tmp_path / "b.db")
+    before = (tmp_path / "b.db").read_bytes()
+    program = "from pathlib import Path; from history.transfer.backup import back_up; import sys\n"
+    program += "back_up(Path(sys.argv[1]), Path(sys.argv[2]))"
+    limit = 64 * 1024  # bytes that a file may have: as a full disk, an error when it is written
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    words = [sys.executable, "-c", program, str(history), str(tmp_path / "b.db")]
+    child = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, preexec_fn=limited, check=False)
+    assert child.returncode == 1
+    assert "HistoryError: it could not be copied" in child.stderr
+    assert (tmp_path / "b.db").read_bytes() == before
+    assert files(tmp_path) == {"b.db"}
+
+
+def test_the_mark_is_where_sqlite_has_it(history: Path, tmp_path: Path) -> None:
+    back_up(history, tmp_path / "b.db")
+    with closing(sqlite3.connect(tmp_path / "b.db")) as connection:
+        assert connection.execute("PRAGMA application_id").fetchone() == (0x54696465,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)

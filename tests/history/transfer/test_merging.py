@@ -1,0 +1,274 @@
+"""A merge adds what is missing, once; it changes nothing, and refuses contradictions before it writes."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from history import alerts
+from history.records import SessionStatus, StepNoise
+from history.schema import changes, metrics
+from history.store import open_store
+from history.transfer.merging import Merged, merge
+from history.transfer.ndjson import NdjsonFile, write_ndjson
+from history.transfer.stored import opened
+from history.transfer.stream import TransferError
+from tests.history.handmade import NIGHT, record_steps, session_start
+from tests.history.transfer.generated import STEPS, VERSIONS, Contents, Made, contents, record, two_boxes
+
+few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+NIGHT_1 = Made(
+    1, SessionStatus.FINISHED, ((STEPS[0], VERSIONS[0], (1.0, 2.0)), (STEPS[0], VERSIONS[1], (3.0, 4.0)))
+)
+NIGHT_2 = replace(NIGHT_1, number=2, dropped=(("insert", "x"), ("insert", "x")), noise=0.5, profiled=True)
+
+
+def into(target: Path, *sources: Path) -> Merged:
+    with open_store(target) as store:
+        for path in sources:
+            with opened(path) as source:
+                merged = merge(store, [source])
+    return merged
+
+
+def added(merged: Merged) -> dict[str, int]:
+    return {name: count.added for name, count in merged.counts.items() if count.added}
+
+
+def execute(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with TemporaryDirectory() as name:
+        yield Path(name)
+
+
+@few
+@given(two_boxes())
+def test_merging_again_and_back_changes_nothing(boxes: tuple[list[Made], list[Made]]) -> None:
+    with TemporaryDirectory() as name:
+        a, b = Path(name) / "a.db", Path(name) / "b.db"
+        for path, sessions in zip((a, b), boxes, strict=True):
+            record(path, sessions)
+        both: Contents = contents(a) | contents(b)
+        into(b, a)
+        assert contents(b) == both
+        again = into(b, a)
+        assert not added(again)
+        assert contents(b) == both
+        into(a, b)
+        assert contents(a) == both
+        assert not added(into(a, b))
+        assert not added(into(b, a))
+
+
+def test_everything_travels(folder: Path) -> None:
+    """Each table has rows here, so that none is forgotten by the tests above."""
+    record(folder / "a.db", [NIGHT_1, NIGHT_2], change=True)
+    execute(folder / "a.db", "INSERT INTO gaps SELECT id, 'postgres@17', 'insert', 'x' FROM sessions LIMIT 1")
+    with open_store(folder / "a.db") as store, store.database.writing() as connection:
+        alert = alerts.Wanted("f", alerts.Kind.BUILD, "title", "body", alerts.IssueState.OPEN)
+        alerts.want(connection, [alert], NIGHT)
+    merged = into(folder / "b.db", folder / "a.db")
+    assert {name for name, count in merged.counts.items() if not count.added} == {"metrics"}
+    assert contents(folder / "b.db") == contents(folder / "a.db")
+    with closing(sqlite3.connect(folder / "b.db")) as connection:
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_ids_are_not_taken_over(folder: Path) -> None:
+    record(folder / "a.db", [NIGHT_1])
+    record(folder / "b.db", [replace(NIGHT_2, rates=((STEPS[1], VERSIONS[2], (9.0,)),))])
+    both = contents(folder / "a.db") | contents(folder / "b.db")
+    into(folder / "b.db", folder / "a.db")
+    assert contents(folder / "b.db") == both
+
+
+def test_a_session_that_runs_there_is_left_out_and_named(folder: Path) -> None:
+    with open_store(folder / "a.db") as store:
+        record_steps(store, session_start("over"), {"insert": {VERSIONS[0]: [1.0]}})
+        record_steps(store, session_start("under way"), {"insert": {VERSIONS[0]: [1.0]}}, status=None)
+    merged = into(folder / "b.db", folder / "a.db")
+    assert merged.left_out == ["session under way still runs"]
+    assert added(merged)["sessions"] == 1
+
+
+def test_a_session_that_runs_in_a_file_is_left_out_too(folder: Path) -> None:
+    """Tidemark writes no such file; another program might."""
+    record(folder / "a.db", [NIGHT_1, NIGHT_2])
+    with opened(folder / "a.db") as source:
+        write_ndjson(source, folder / "a.ndjson")
+    text = (folder / "a.ndjson").read_text()
+    first = next(line for line in text.splitlines() if '"uid":"night-1"' in line)
+    row = json.loads(first) | {"status": "running", "ended_at": None}
+    (folder / "a.ndjson").write_text(text.replace(first, json.dumps(row)))
+    with open_store(folder / "b.db") as store:
+        merged = merge(store, [NdjsonFile(folder / "a.ndjson")])
+    assert merged.left_out == ["session night-1 still runs"]
+    assert added(merged)["sessions"] == 1
+
+
+def test_dropped_rounds_keep_their_order(folder: Path) -> None:
+    record(folder / "a.db", [replace(NIGHT_1, dropped=(("insert", "z"), ("delete", "a"), ("insert", "z")))])
+    into(folder / "b.db", folder / "a.db")
+    with open_store(folder / "b.db") as store:
+        assert [each.reason for each in store.dropped(1)] == ["z", "a", "z"]
+
+
+def test_a_session_that_runs_here_is_left_alone(folder: Path) -> None:
+    record(folder / "a.db", [NIGHT_1])
+    record(folder / "b.db", [NIGHT_1])
+    execute(folder / "b.db", "UPDATE sessions SET status = 'running', ended_at = NULL")
+    execute(folder / "b.db", "DELETE FROM measurements")
+    merged = into(folder / "b.db", folder / "a.db")
+    assert merged.left_out == ["session night-1 still runs here"]
+    assert not added(merged)
+
+
+def test_a_copy_made_while_a_session_ran_is_left_as_it_is(folder: Path) -> None:
+    record(folder / "a.db", [NIGHT_1])
+    record(folder / "b.db", [NIGHT_1])
+    execute(folder / "b.db", "UPDATE sessions SET status = 'interrupted'")
+    merged = into(folder / "b.db", folder / "a.db")
+    (said,) = merged.left_out
+    assert "is interrupted here, and finished there" in said
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE sessions SET started_at = '2030-01-01T00:00:00.000Z'", "sessions night-1 .*: started_at"),
+        ("UPDATE machines SET fingerprint = 'cafe'", "sessions night-1 .*: machine is 'f00d', not 'cafe'"),
+        ("UPDATE measurements SET value = 7 WHERE metric = 'qps'", "measurements .* qps .*: value"),
+        ("UPDATE runs SET status = 'failed', failure = 'x'", "runs night-1 .*: .*status"),
+        ("UPDATE samples SET qps = 7", "samples .*: qps"),
+        ("UPDATE calibrations SET sd = 7", "calibrations .*: sd"),
+        ("UPDATE dropped_rounds SET reason = 'another'", "dropped_rounds .*: reason"),
+        ("UPDATE profiles SET stacks = x'00'", "profiles .*: stacks"),
+    ],
+)
+def test_one_name_for_two_things_is_refused_and_nothing_is_written(
+    folder: Path, statement: str, said: str
+) -> None:
+    same = replace(NIGHT_2, number=1)
+    record(folder / "a.db", [replace(NIGHT_1, number=0), same])
+    record(folder / "b.db", [same])
+    execute(folder / "b.db", statement)
+    before = contents(folder / "b.db")
+    with pytest.raises(TransferError, match=f"^{said}") as refused:
+        into(folder / "b.db", folder / "a.db")
+    assert "nothing of it was taken" in refused.value.hint
+    assert contents(folder / "b.db") == before, "night-0 was written, which is before night-1"
+
+
+def test_two_sources_that_contradict_are_refused_before_anything_is_written(folder: Path) -> None:
+    record(folder / "a.db", [NIGHT_1])
+    record(folder / "b.db", [NIGHT_1])
+    execute(folder / "b.db", "UPDATE sessions SET suite = 'another'")
+    with open_store(folder / "c.db") as store:
+        with (
+            opened(folder / "a.db") as a,
+            opened(folder / "b.db") as b,
+            pytest.raises(TransferError, match="suite"),
+        ):
+            merge(store, [a, b])
+        assert store.latest_session([]) is None
+
+
+def test_what_people_said_of_a_change_here_stays(folder: Path) -> None:
+    for name, status in (("a.db", "open"), ("b.db", "acknowledged")):
+        record(folder / name, [NIGHT_1, NIGHT_2], change=True)
+        execute(folder / name, f"UPDATE changes SET status = '{status}'")
+    into(folder / "b.db", folder / "a.db")
+    with open_store(folder / "b.db") as store, store.database.reading() as connection:
+        assert [row.status for row in connection.execute(changes.select())] == ["acknowledged"]
+
+
+def test_a_calibration_recorded_after_a_copy_is_added(folder: Path) -> None:
+    for name in ("a.db", "b.db"):
+        record(folder / name, [NIGHT_1])
+    with open_store(folder / "a.db") as store:
+        store.record_noise(1, [StepNoise("insert", "qps", 0.1, 9.0, 10)])
+    assert added(into(folder / "b.db", folder / "a.db")) == {"calibrations": 1}
+
+
+def test_nights_of_an_older_tidemark_are_derived_here(folder: Path) -> None:
+    record(folder / "a.db", [NIGHT_1])
+    wanted = contents(folder / "a.db")
+    for table in ("points", "nights", "series"):
+        execute(folder / "a.db", f"DELETE FROM {table}")
+    merged = into(folder / "b.db", folder / "a.db")
+    assert merged.derived == 1
+    assert contents(folder / "b.db") == wanted
+    assert not into(folder / "b.db", folder / "a.db").derived
+
+
+def test_a_history_of_an_earlier_schema_is_read(folder: Path) -> None:
+    record(folder / "a.db", [NIGHT_1])
+    wanted = contents(folder / "a.db")
+    tables = ("change_series", "changes", "gaps", "points", "series", "nights", "profiles")
+    for table in tables:
+        execute(folder / "a.db", f"DROP TABLE {table}")
+    execute(folder / "a.db", "DELETE FROM schema_migrations WHERE number > 2")
+    into(folder / "b.db", folder / "a.db")
+    assert contents(folder / "b.db") == wanted
+
+
+def test_a_metric_that_is_gone_travels_where_it_is_known(folder: Path) -> None:
+    for name in ("a.db", "b.db"):
+        with open_store(folder / name) as store, store.database.writing() as connection:
+            connection.execute(
+                metrics.insert().values(
+                    name="gone", unit="s", better="lower", description="no longer measured"
+                )
+            )
+    record(folder / "a.db", [NIGHT_1])
+    execute(folder / "a.db", "UPDATE measurements SET metric = 'gone' WHERE metric = 'reset_seconds'")
+    into(folder / "b.db", folder / "a.db")
+    assert any(key[-1] == "gone" for table, key in contents(folder / "b.db") if table == "measurements")
+    with pytest.raises(TransferError, match=r"unknown metric: gone \(s\)"):
+        into(folder / "c.db", folder / "a.db")
+    execute(folder / "b.db", "UPDATE metrics SET unit = 'furlongs' WHERE name = 'gone'")
+    with pytest.raises(TransferError, match="unknown unit: gone is in s, and in furlongs here"):
+        into(folder / "b.db", folder / "a.db")
+
+
+@pytest.mark.parametrize("make", ["missing", "text", "newer", "foreign"])
+def test_what_is_no_history_is_refused(folder: Path, make: str) -> None:
+    path = folder / "a.db"
+    if make == "text":
+        path.write_text("Dear diary")
+    elif make == "foreign":
+        execute(path, "CREATE TABLE pictures (id INTEGER)")
+    elif make == "newer":
+        open_store(path).close()
+        execute(path, "INSERT INTO schema_migrations VALUES (999, 'future', '2030-01-01T00:00:00.000Z')")
+    said = {
+        "missing": "no such history",
+        "text": "not a SQLite",
+        "newer": "newer Tidemark",
+        "foreign": "not Tidemark's",
+    }
+    with pytest.raises(Exception, match=said[make]):
+        into(folder / "b.db", path)
+    with open_store(folder / "b.db") as store:
+        assert store.latest_session([]) is None
+
+
+def test_a_damaged_row_of_a_history_is_named(folder: Path) -> None:
+    record(folder / "a.db", [NIGHT_1])
+    execute(folder / "a.db", "UPDATE sessions SET options = 'not json'")
+    with pytest.raises(TransferError, match="sessions: options is 'not json', not a JSON object") as refused:
+        into(folder / "b.db", folder / "a.db")
+    assert "row 1 of sessions" in refused.value.where
