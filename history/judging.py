@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
 
 from history.intervals import Intervals
 from history.pairing import StepPairs
-from history.statistics import MINIMUM_REPETITIONS, Interval, geometric_mean
+from history.statistics import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
 from suites.measurement import Better, Metric
 
 
@@ -113,7 +112,7 @@ def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) 
         return Ratio(metric, None, None, None, None, Change.UNKNOWN, 0)
     nothing = pairs >= MINIMUM_REPETITIONS and not any((*base, *contender))
     change = Change.SAME if nothing else Change.UNKNOWN
-    return Ratio(metric, fmean(base), fmean(contender), None, None, change, pairs)
+    return Ratio(metric, mean(base), mean(contender), None, None, change, pairs)
 
 
 def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Intervals) -> Judgement:
