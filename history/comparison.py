@@ -193,7 +193,7 @@ def _compare_one(
     )
     if session is None:
         raise _no_session(store, base, contender, options)
-    runs = store.runs(session.id, (base, contender))
+    runs = store.runs(session.id, (base, contender), {options.metric, "qps", *BESIDE})
     paired = pair_steps(runs, str(base), str(contender))
     chosen = _chosen(paired, options.steps, session)
     names = {step.step for step in chosen}

@@ -180,9 +180,7 @@ def _values(its_runs: Sequence[Run], entries: Sequence[Entry]) -> Values:
                 values = [run.values[metric] for run in together if metric in run.values]
                 if values:
                     middle = geometric_mean(values)
-                    found[entry.branch, position, step, metric] = (
-                        mean(values) if middle is None else middle
-                    )
+                    found[entry.branch, position, step, metric] = mean(values) if middle is None else middle
     return found
 
 

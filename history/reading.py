@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
@@ -49,8 +49,13 @@ def latest_machine(connection: Connection, hostname: str) -> Machine | None:
     return None if found is None else _machine(connection, found)
 
 
-def runs_of(connection: Connection, session_id: int, versions: Sequence[Version]) -> tuple[Run, ...]:
-    """The runs of a session in the order they were carried out; of the given versions, else of all."""
+def runs_of(
+    connection: Connection, session_id: int, versions: Sequence[Version], metrics: Collection[str] = ()
+) -> tuple[Run, ...]:
+    """The runs of a session in the order they were carried out; of the given versions, else of all.
+
+    With the values of the given metrics, else of all.
+    """
     query = (
         select(runs, builds.c.key.label("build_key"))
         .join_from(runs, builds, runs.c.build_id == builds.c.id)
@@ -60,7 +65,7 @@ def runs_of(connection: Connection, session_id: int, versions: Sequence[Version]
     if versions:
         query = query.where(runs.c.version.in_([str(version) for version in versions]))
     rows = connection.execute(query).mappings().all()
-    values = _values(connection, session_id)
+    values = _values(connection, session_id, metrics)
     return tuple(_run(row, values[row["id"]]) for row in rows)
 
 
@@ -90,13 +95,17 @@ def sightings(connection: Connection) -> tuple[Sighting, ...]:
     return tuple(latest.values())
 
 
-def _values(connection: Connection, session_id: int) -> defaultdict[int, dict[str, float]]:
+def _values(
+    connection: Connection, session_id: int, metrics: Collection[str]
+) -> defaultdict[int, dict[str, float]]:
     """Metric values by run id."""
     query = (
         select(measurements)
         .join_from(measurements, runs, runs.c.id == measurements.c.run_id)
         .where(runs.c.session_id == session_id)
     )
+    if metrics:
+        query = query.where(measurements.c.metric.in_(metrics))
     values: defaultdict[int, dict[str, float]] = defaultdict(dict)
     for run_id, metric, value in connection.execute(query):
         values[run_id][metric] = value

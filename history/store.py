@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ from build.version import Version
 from history import calibration, nights, profiles, reading
 from history.database import Database, RecordError, connect, connect_readonly, sqlite_file
 from history.liveness import ProcessIdentity, is_alive, this_process
-from history.migrate import load, migrate, schema_number
+from history.migrate import migrate, newest, schema_number
 from history.records import (
     CalibratedNoise,
     DroppedRound,
@@ -40,6 +40,7 @@ from history.schema import (
     samples,
     sessions,
 )
+from history.schema import nights as nights_table
 from history.times import now, to_text
 from suites.measurement import METRICS, Measurement
 from suites.profiling.stacks import StepProfile
@@ -52,12 +53,13 @@ def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Stor
     was written by a newer Tidemark.
     """
     file = sqlite_file(target)
-    if file:
-        looking = connect_readonly(file)
-        schema_number(looking, known=len(load(looking.dialect)))
+    # To look first leaves a file that is not ours as it is, down to its write-ahead log.
+    found = schema_number(connect_readonly(file), known=newest()) if file else None
     database = connect(target)
     try:
-        migrate(database)
+        if found != newest():
+            migrate(database)
+        _derive_older(database)
         _sync_metrics(database)
     except BaseException:
         database.close()
@@ -194,10 +196,15 @@ class Store:
         with self._database.reading() as connection:
             return reading.latest_machine(connection, hostname)
 
-    def runs(self, session_id: int, versions: Sequence[Version] = ()) -> tuple[Run, ...]:
-        """The runs of a session in the order they were carried out; of the given versions, else of all."""
+    def runs(
+        self, session_id: int, versions: Sequence[Version] = (), metrics: Collection[str] = ()
+    ) -> tuple[Run, ...]:
+        """The runs of a session in the order they were carried out; of the given versions, else of all.
+
+        With the values of the given metrics, else of all.
+        """
         with self._database.reading() as connection:
-            return reading.runs_of(connection, session_id, versions)
+            return reading.runs_of(connection, session_id, versions, metrics)
 
     def sightings(self) -> tuple[Sighting, ...]:
         """Where each version was last run, per suite and profile; the latest first."""
@@ -231,6 +238,7 @@ def _interrupt_dead_sessions(connection: Connection, machine_id: int) -> None:
             .where(sessions.c.id == row.id)
             .values(status=SessionStatus.INTERRUPTED, ended_at=func.coalesce(last_run, row.started_at))
         )
+        nights.derive(connection, row.id)
 
 
 def _insert_measurement(connection: Connection, run_id: int, measured: Measurement) -> None:
@@ -318,6 +326,18 @@ def _run_row(
         "started_at": to_text(record.started_at),
         "ended_at": to_text(record.ended_at),
     }
+
+
+def _derive_older(database: Database) -> None:
+    """Give the sessions of a history from before there were nights theirs."""
+    with database.reading() as connection:
+        if connection.execute(select(nights_table.c.session_id).limit(1)).scalar() is not None:
+            return
+        some = select(sessions.c.id).where(sessions.c.status != SessionStatus.RUNNING).limit(1)
+        if connection.execute(some).scalar() is None:
+            return
+    with database.writing() as connection:
+        nights.derive_missing(connection)
 
 
 def _sync_metrics(database: Database) -> None:
