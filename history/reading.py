@@ -5,35 +5,21 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, select, union
 
 from build.version import Version
 from history.records import DroppedRound, Machine, Run, RunStatus, Session, SessionStatus, Sighting
-from history.schema import builds, dropped_rounds, machines, measurements, runs, sessions
+from history.schema import builds, dropped_rounds, machines, measurements, nights, runs, sessions
 from history.times import from_text
 
+RECENT_SESSIONS = 100
+"""That a person is reminded of when there is nothing to compare."""
 
-def latest_session(
-    connection: Connection,
-    versions: Sequence[Version],
-    suite: str | None,
-    profile: str | None,
-    uid: str | None,
-) -> Session | None:
-    """The session started last that holds a run of every version and is as described."""
-    query = select(sessions).order_by(sessions.c.started_at.desc(), sessions.c.id.desc()).limit(1)
-    for column, wanted in (
-        (sessions.c.suite, suite),
-        (sessions.c.profile, profile),
-        (sessions.c.uid, uid),
-    ):
-        if wanted is not None:
-            query = query.where(column == wanted)
-    for version in versions:
-        holders = select(runs.c.session_id).where(runs.c.version == str(version))
-        query = query.where(sessions.c.id.in_(holders))
-    row = connection.execute(query).mappings().first()
-    return None if row is None else _session(row, _machine(connection, row["machine_id"]))
+
+def session_of(connection: Connection, session_id: int) -> Session:
+    """The session with this id, which there must be."""
+    row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
+    return _session(row, _machine(connection, row["machine_id"]))
 
 
 def latest_machine(connection: Connection, hostname: str) -> Machine | None:
@@ -81,12 +67,21 @@ def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, .
 
 
 def sightings(connection: Connection) -> tuple[Sighting, ...]:
-    """Where each version was last run, per suite and profile; the latest first."""
+    """Where each version of the RECENT_SESSIONS was last run, per suite and profile; the latest first."""
+    recent = select(sessions.c.id).order_by(sessions.c.started_at.desc()).limit(RECENT_SESSIONS)
+    measured = union(
+        select(runs.c.session_id, runs.c.version).where(runs.c.session_id.in_(recent)),
+        # Of sessions whose runs were pruned the nights are left.
+        select(nights.c.session_id, nights.c.version).where(
+            nights.c.session_id.in_(recent), nights.c.build_id.is_not(None)
+        ),
+    ).subquery()
     query = (
-        select(runs.c.version, sessions.c.suite, sessions.c.profile, sessions.c.uid, sessions.c.started_at)
-        .join_from(sessions, runs, runs.c.session_id == sessions.c.id)
-        .distinct()
-        .order_by(sessions.c.started_at.desc(), runs.c.version)
+        select(
+            measured.c.version, sessions.c.suite, sessions.c.profile, sessions.c.uid, sessions.c.started_at
+        )
+        .join_from(measured, sessions, measured.c.session_id == sessions.c.id)
+        .order_by(sessions.c.started_at.desc(), measured.c.version)
     )
     latest: dict[tuple[str, str, str], Sighting] = {}
     for version, suite, profile, uid, started_at in connection.execute(query):

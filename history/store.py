@@ -41,6 +41,7 @@ from history.schema import (
     sessions,
 )
 from history.schema import nights as nights_table
+from history.selection import Limits, Name, latest
 from history.times import now, to_text
 from suites.measurement import METRICS, Measurement
 from suites.profiling.stacks import StepProfile
@@ -186,10 +187,17 @@ class Store:
         suite: str | None = None,
         profile: str | None = None,
         uid: str | None = None,
+        box: str | None = None,
     ) -> Session | None:
         """The session started last that holds a run, whatever its outcome, of each of the versions."""
+        found = self.latest_of(list(map(Name, versions)), Limits(suite, profile, uid, box))
+        return None if found is None else found[0]
+
+    def latest_of(self, names: Sequence[Name], limits: Limits) -> tuple[Session, tuple[Version, ...]] | None:
+        """The session started last that holds all names, and the versions that they stand for in it."""
         with self._database.reading() as connection:
-            return reading.latest_session(connection, versions, suite, profile, uid)
+            found = latest(connection, names, limits)
+            return None if found is None else (reading.session_of(connection, found[0]), found[1])
 
     def latest_machine(self, hostname: str) -> Machine | None:
         """The machine of this name as it was when the last session began on it; None when none ever did."""

@@ -216,7 +216,9 @@ def made(judged: Ratio, beside: list[Ratio], verdict: Verdict) -> Comparison:
     session = Session(
         **vars(session_start()), id=1, status=SessionStatus.FINISHED, started_at=NIGHT, ended_at=NIGHT
     )
-    contender = ContenderComparison(parse_version(CONTENDER), session, (step,) * 2, (), ())
+    contender = ContenderComparison(
+        parse_version(BASE), parse_version(CONTENDER), session, (step,) * 2, (), ()
+    )
     return Comparison(parse_version(BASE), (contender,), CompareOptions(), "history.db")
 
 

@@ -16,7 +16,12 @@ CREATE TABLE nights (
 
 CREATE INDEX nights_in_order ON nights (box, suite, configuration, branch, started_at);
 
-CREATE INDEX nights_by_version ON nights (version);
+CREATE INDEX nights_by_version ON nights (version, started_at);
+
+CREATE INDEX nights_by_branch ON nights (branch, started_at);
+
+-- Sessions that run have no night yet.
+CREATE INDEX sessions_by_status ON sessions (status, started_at);
 
 CREATE TABLE series (
     id $id,
