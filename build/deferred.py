@@ -22,7 +22,7 @@ class _Deferred(ModuleType):
                 assert spec is not None
                 assert spec.loader is not None
                 spec.loader.exec_module(self)
-                self.__class__ = ModuleType
+                self.__class__ = ModuleType  # type: ignore[assignment]
         if name not in self.__dict__:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         return self.__dict__[name]

@@ -8,10 +8,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import starmap
+from itertools import pairwise, starmap
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, exists, select
+from sqlalchemy import Connection, Select, exists, select
 
 from history.compared import (
     CompareOptions,
@@ -203,13 +203,18 @@ def _gaps(connection: Connection, found: Sequence[_Both], steps: Collection[str]
 
 def _changes(connection: Connection, found: Sequence[_Both]) -> tuple[str, ...]:
     """What else changed between the nights: machine and suite. Pairs cancel most of it."""
-    said: list[str] = []
-    before: Row[Any] | None = None
-    for night in found:
-        query = select(sessions.c.machine_id, sessions.c.suite_digest)
-        row = connection.execute(query.where(sessions.c.id == night.session_id)).one()
-        for what, column in (("machine", "machine_id"), ("suite", "suite_digest")):
-            if before is not None and getattr(before, column) != getattr(row, column):
-                said.append(f"the {what} changed before the night of {night.started_at:%Y-%m-%d}")
-        before = row
-    return tuple(said)
+    changed: defaultdict[str, list[datetime]] = defaultdict(list)
+    ids = [night.session_id for night in found]
+    query = select(sessions.c.id, sessions.c.machine_id, sessions.c.suite_digest).where(
+        sessions.c.id.between(min(ids), max(ids))
+    )
+    rows = {row[0]: row[1:] for row in connection.execute(query)}
+    for before, night in pairwise(found):
+        both = zip(("machine", "suite"), rows[before.session_id], rows[night.session_id], strict=True)
+        for what, old, new in both:
+            if old != new:
+                changed[what].append(night.started_at)
+    return tuple(
+        f"the {what} changed before {', '.join(dict.fromkeys(f'{each:%Y-%m-%d}' for each in nights))}"
+        for what, nights in changed.items()
+    )

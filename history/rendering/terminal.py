@@ -3,20 +3,24 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from history.comparison import Comparison, ContenderComparison
+from history.compared import Comparison, ContenderComparison
 from history.rendering.notes import notes
+from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     COSTS_HEADS,
     COSTS_LEGEND,
     LEFT,
     LEGEND,
-    MEAN_ROW,
     Cell,
     Row,
     Tone,
     costs_rows,
+    head_of,
     heads,
-    rows,
+    left_out,
+    mean_rows,
+    shows_nights,
+    step_row,
     title,
 )
 
@@ -40,25 +44,33 @@ def render_terminal(comparison: Comparison, console: "Console", *, costs: bool =
     """Print a table and its notes per contender; with `costs` a table of all costs of each step too."""
     for contender in comparison.contenders:
         console.print(title(comparison, contender), style="bold", markup=False)
-        console.print(_verdicts(contender))
+        without = left_out(contender, console.width)
+        console.print(_verdicts(contender, without))
         console.print()
         if costs:
             console.print(_costs(contender))
             console.print()
-        legends = [LEGEND, COSTS_LEGEND] if costs else [LEGEND]
+        legends = [LEGEND, *([SPARKLINE_LEGEND] if shows_nights(contender) else [])]
+        legends += [COSTS_LEGEND] if costs else []
+        if without:
+            names = ", ".join(map(head_of, without))
+            legends.append(f"No room here for {names}: see --costs, or a wider terminal.")
         for note in (*legends, *notes(comparison, contender)):
             console.print(note, markup=False, highlight=False)
         console.print()
 
 
-def _verdicts(contender: ContenderComparison) -> "Table":
-    names, body = heads(contender), list(rows(contender))
+def _verdicts(contender: ContenderComparison, without: Sequence[str]) -> "Table":
+    names = heads(contender, without)
+    steps = [step_row(contender, step, without) for step in contender.steps]
+    means = list(mean_rows(contender, without))
+    body = [*steps, *means]
     columns = zip(names, zip(*body, strict=True), strict=True)
     marked = {head: _width(head, cells) for head, cells in columns if _has_marks(head, cells)}
     # rich strips what is right-justified, and with it the room behind digits without a mark.
     table = _table([head.rjust(marked.get(head, 0)) for head in names], left=(*LEFT, *marked))
     for row in body:
-        if row[0].text.startswith(MEAN_ROW):
+        if row is means[0]:
             table.add_section()
         _add(table, row, [marked.get(head, 0) for head in names])
     return table
