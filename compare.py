@@ -11,7 +11,6 @@ too few and inconclusive repetitions are.
 import argparse
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 
 from build.errors import TidemarkError
 from build.version import Version, parse_version
@@ -31,7 +30,7 @@ from history.rendering.markdown import render_markdown
 from history.rendering.summary import render_summary
 from history.rendering.terminal import PLAIN_WIDTH, render_terminal
 from history.store import open_store
-from history.times import now
+from history.times import moment
 from suites.measurement import METRICS
 
 __all__ = [
@@ -93,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     add("base", metavar="BASE", type=_version, help="engine@ref, such as postgres@17.11; or a branch")
     add("contenders", metavar="CONTENDER", type=_version, nargs="*", help="engine@ref to judge against BASE")
     add("--branch", action="append", type=_version, default=[], metavar="BRANCH", help=branch)
-    add("--since", type=_moment, metavar="DATE", help=since)
+    add("--since", type=moment, metavar="DATE", help=since)
     add("--machine", metavar="BOX", help="only sessions of the machine with this host name")
     add("--suite", help="only sessions of this suite")
     add("--profile", help="only sessions of this profile")
@@ -113,18 +112,6 @@ def _version(text: str) -> Version:
         return parse_version(text)
     except TidemarkError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _moment(text: str) -> datetime:
-    """A date, or so many days ago."""
-    days = text.removesuffix("d")
-    try:
-        if days != text:
-            return now() - timedelta(days=int(days))
-        moment = datetime.fromisoformat(text)
-    except (ValueError, OverflowError) as error:
-        raise argparse.ArgumentTypeError(f"'{text}' is neither a date nor days, such as 30d") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _percent(text: str) -> float:

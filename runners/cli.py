@@ -10,6 +10,8 @@ from importlib import import_module
 
 from build.errors import TidemarkError
 from build.version import Version, parse_version
+from history.times import moment
+from suites.measurement import METRICS
 
 TROUBLE = 2
 INTERRUPTED = 130
@@ -55,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
     compare = commands.add_parser("compare", help="judge a contender against a base", add_help=False)
     compare.description = "The same program as ./compare.py."
     _profile(commands.add_parser("profile", help="where the CPU time went: functions and flame graphs"))
+    _history(commands.add_parser("history", help="what the history holds, and one series night by night"))
     _bench(commands.add_parser("bench", help="check one of our own figures against its target"))
     return top
 
@@ -143,6 +146,32 @@ def _profile(it: argparse.ArgumentParser) -> None:
         each.add_argument("--format", choices=["terminal", "json"], default="terminal")
         each.add_argument("--output", metavar="FOLDER", help="for the SVGs, instead of Tidemark's own")
         each.add_argument("--history", metavar="PATH", help="history to read")
+
+
+def _history(it: argparse.ArgumentParser) -> None:
+    words = it.add_subparsers(dest="what", required=True, metavar="WHAT")
+    _history_views(words)
+
+
+def _history_views(words: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    show = words.add_parser("show", help="boxes, suites and branches with their nights, and what failed")
+    series = words.add_parser("series", help="one step of one branch, night by night")
+    one = "the metric (default: qps)"
+    base = "the branch to be relative to, instead of the latest night's base"
+    for each, step, metric, default, formats in (
+        (show, "only branches with this step; lists its series", "likewise", None, ["terminal", "json"]),
+        (series, "the step", one, "qps", ["terminal", "json", "csv"]),
+    ):
+        each.add_argument("--step", required=each is series, metavar="STEP", help=step)
+        each.add_argument("--metric", default=default, choices=METRICS, metavar="METRIC", help=metric)
+        each.add_argument("--machine", metavar="BOX", help="only this host name")
+        each.add_argument("--suite", help="only this suite")
+        each.add_argument("--branch", metavar="BRANCH", help="only this branch, such as postgres@18")
+        each.add_argument("--configuration", metavar="NAME", help="only this one, as history show names it")
+        each.add_argument("--format", choices=formats, default="terminal")
+        each.add_argument("--history", metavar="PATH", help="history to read")
+    series.add_argument("--base", metavar="BRANCH", help=base)
+    series.add_argument("--since", type=moment, metavar="DATE", help="from then on: 2026-11-01, or 30d")
 
 
 def _bench(it: argparse.ArgumentParser) -> None:
