@@ -23,9 +23,8 @@ class Name:
         return str(self.version)
 
     def matches(self, night: FromClause) -> ColumnElement[bool]:
-        """Whether a row of nights is of this name, and its version was measured."""
-        column = night.c.branch if self.is_branch else night.c.version
-        return (column == str(self)) & night.c.build_id.is_not(None)
+        """Whether a row of nights is of this name."""
+        return (night.c.branch if self.is_branch else night.c.version) == str(self)
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def _ended(names: Sequence[Name], limits: Limits) -> Select[Any]:
     last = rows[-1]  # the contender, which there are fewer sessions of than of the base
     query = select(last.c.started_at, last.c.session_id, *(row.c.version for row in rows))
     for name, row in zip(names, rows, strict=True):
-        query = query.where(name.matches(row))
+        query = query.where(name.matches(row), row.c.build_id.is_not(None))
         if row is not last:
             query = query.where(row.c.session_id == last.c.session_id)
     for one, other in combinations(rows, 2):

@@ -23,6 +23,9 @@ CREATE INDEX nights_by_branch ON nights (branch, started_at);
 -- Sessions that run have no night yet.
 CREATE INDEX sessions_by_status ON sessions (status, started_at);
 
+-- There are few calibrations: they lead to their sessions, and not the other way.
+CREATE INDEX calibrations_by_metric ON calibrations (metric, session_id);
+
 CREATE TABLE series (
     id $id,
     box TEXT NOT NULL,

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterator
+from datetime import datetime
 
 from history import disturbed
-from history.compared import Comparison, ContenderComparison, NightGap, Nights, StepComparison
+from history.compared import Comparison, ContenderComparison, Nights, StepComparison
 from history.explaining import COSTS, THROUGHPUT, VARIATION
 from history.judging import Change, Ratio, Verdict, verdict_of
 from history.pairing import Failure
@@ -40,7 +41,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
             "within a night only, and the interval is over nights.",
             _intervals(comparison, contender),
             *_moved(contender.nights),
-            *map(_night_gap, contender.nights.gaps),
+            *_night_gaps(contender.nights),
         ]
     return [
         *first,
@@ -74,11 +75,16 @@ def _moved(nights: Nights) -> Iterator[str]:
             yield f"{side} was {said}"
 
 
-def _night_gap(gap: NightGap) -> str:
-    days = [f"{each:%Y-%m-%d}" for each in gap.nights]
-    named = ", ".join(days[:MOST_DAYS]) + (f" and {len(days) - MOST_DAYS} more" if days[MOST_DAYS:] else "")
-    reason = " ".join(gap.reason.split())
-    return f"no value: {gap.step or 'all steps'}, {gap.branch}, {named}: {reason}"
+def _night_gaps(nights: Nights) -> Iterator[str]:
+    """One line for each reason, branch and set of nights, with its steps."""
+    steps: dict[tuple[str, str, tuple[datetime, ...]], list[str]] = {}
+    for gap in nights.gaps:
+        steps.setdefault((gap.branch, gap.reason, gap.nights), []).append(gap.step or "all steps")
+    for (branch, reason, moments), names in steps.items():
+        days = [f"{each:%Y-%m-%d}" for each in moments]
+        more = f" and {len(days) - MOST_DAYS} more" if len(days) > MOST_DAYS else ""
+        told = f"{', '.join(days[:MOST_DAYS])}{more}: {' '.join(reason.split())}"
+        yield f"no value: {', '.join(names)}, {branch}, {told}"
 
 
 def _planned(contender: ContenderComparison) -> str:
