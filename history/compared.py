@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from build.errors import TidemarkError
 from build.version import Version
-from history.differential import FunctionChange
 from history.explaining import BESIDE, Variation, explained_by, variation
 from history.intervals import Intervals
 from history.judging import Gap, Judgement, Ratio, Verdict, judge_step, ratio
@@ -15,6 +15,9 @@ from history.records import CalibratedNoise, DroppedRound, Session, SessionStatu
 from history.sequential import FAMILY_CONFIDENCE, Noise
 from history.statistics import geometric_mean
 from suites.measurement import METRICS, Metric
+
+if TYPE_CHECKING:
+    from history.differential import FunctionChange
 
 THRESHOLD = 2.0
 """Percent: changes of this size or less are not worth a person's time."""
@@ -65,7 +68,7 @@ class StepComparison:
     base_drift: float | None = None
     """QPS of the base in the last paired round over that in the first; None below two rounds."""
 
-    gained: tuple[FunctionChange, ...] = ()
+    gained: "tuple[FunctionChange, ...]" = ()
     """Of a regressed step that was profiled: the functions whose CPU time per query grew most."""
 
     group: str = ""

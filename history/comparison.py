@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from build.version import Version
 from history.compared import (
@@ -16,12 +15,10 @@ from history.compared import (
     choose_steps,
     judge_all,
 )
-from history.differential import differential
 from history.doubts import doubts
 from history.explaining import BESIDE
 from history.intervals import Intervals, looks_of
 from history.judging import Verdict
-from history.overnight import compare_nights
 from history.pairing import StepPairs, pair_steps
 from history.records import Session
 from history.selection import Limits, Name, named
@@ -70,8 +67,9 @@ def compare(
         from_ = named(connection, base)
         names = [named(connection, each) for each in dict.fromkeys(contenders)]
     names += [Name(each, is_branch=True) for each in dict.fromkeys(branches)]
-    one = partial(_compare_one if options.since is None else compare_nights, store, from_, options)
-    return Comparison(base, tuple(each for name in names for each in one(name)), options, store.where)
+    over = _compare_one if options.since is None else _compare_nights
+    found = tuple(each for name in names for each in over(store, from_, options, name))
+    return Comparison(base, found, options, store.where)
 
 
 def exit_code(comparison: Comparison) -> int:
@@ -85,7 +83,7 @@ def exit_code(comparison: Comparison) -> int:
 
 def _compare_one(
     store: Store, from_: Name, options: CompareOptions, name: Name
-) -> tuple[ContenderComparison]:
+) -> tuple[ContenderComparison, ...]:
     limits = Limits(options.suite, options.profile, options.session, options.machine)
     found = store.latest_of((from_, name), limits)
     if found is None:
@@ -130,12 +128,22 @@ def _compare_one(
     )
 
 
+def _compare_nights(
+    store: Store, from_: Name, options: CompareOptions, name: Name
+) -> tuple[ContenderComparison, ...]:
+    from history.overnight import compare_nights  # only where nights are compared
+
+    return compare_nights(store, from_, options, name)
+
+
 def _with_functions(
     store: Store, session: Session, step: StepComparison, base: Version, contender: Version
 ) -> StepComparison:
     """A regressed step with the functions that its profiles blame, if both versions have one."""
     if step.judgement.verdict is not Verdict.REGRESSION:
         return step
+    from history.differential import differential  # only where something regressed
+
     rounds = [store.profiles(session.id, step.step, version) for version in (base, contender)]
     return replace(step, gained=differential(*rounds).gained(NAMED_FUNCTIONS)) if all(rounds) else step
 

@@ -7,13 +7,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import Connection, TableClause, func, insert, select, text, update
 
-from build.build import Build
 from build.version import Version
-from history import calibration, nights, profiles, reading
+from history import calibration, reading
 from history.database import Database, RecordError, connect, connect_readonly, sqlite_file
 from history.liveness import ProcessIdentity, is_alive, this_process
 from history.migrate import migrate, newest, schema_number
@@ -44,7 +43,10 @@ from history.schema import nights as nights_table
 from history.selection import Limits, Name, latest
 from history.times import now, to_text
 from suites.measurement import METRICS, Measurement
-from suites.profiling.stacks import StepProfile
+
+if TYPE_CHECKING:
+    from build.build import Build
+    from suites.profiling.stacks import StepProfile
 
 
 def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Store":
@@ -124,7 +126,7 @@ class Store:
                 raise RecordError(
                     f"session {session_id} is not running", where=self.where, hint="it has ended already"
                 )
-            nights.derive(connection, session_id)
+            _derive(connection, session_id)
 
     def record_run(self, session_id: int, record: RunRecord) -> int:
         """Write one run with its measurements and samples; durable on return, else nothing of it is there.
@@ -142,7 +144,9 @@ class Store:
             if measured is not None:
                 _insert_measurement(connection, run_id, measured)
                 if measured.profile is not None:
-                    profiles.insert_profile(connection, run_id, measured.profile)
+                    from history.profiles import insert_profile
+
+                    insert_profile(connection, run_id, measured.profile)
         return run_id
 
     def record_dropped(self, session_id: int, dropped: DroppedRound) -> None:
@@ -175,10 +179,12 @@ class Store:
         with self._database.reading() as connection:
             return calibration.latest_noise(connection, session, metric, until)
 
-    def profiles(self, session_id: int, step: str, version: Version) -> Mapping[int, StepProfile]:
+    def profiles(self, session_id: int, step: str, version: Version) -> "Mapping[int, StepProfile]":
         """The CPU profiles of a version on a step, by round; empty when it was not profiled."""
         with self._database.reading() as connection:
-            return profiles.profiles_of(connection, session_id, step, str(version))
+            from history.profiles import profiles_of
+
+            return profiles_of(connection, session_id, step, str(version))
 
     def latest_session(
         self,
@@ -246,7 +252,13 @@ def _interrupt_dead_sessions(connection: Connection, machine_id: int) -> None:
             .where(sessions.c.id == row.id)
             .values(status=SessionStatus.INTERRUPTED, ended_at=func.coalesce(last_run, row.started_at))
         )
-        nights.derive(connection, row.id)
+        _derive(connection, row.id)
+
+
+def _derive(connection: Connection, session_id: int) -> None:
+    from history.nights import derive  # here and above: only who writes, or has profiles, waits for these
+
+    derive(connection, session_id)
 
 
 def _insert_measurement(connection: Connection, run_id: int, measured: Measurement) -> None:
@@ -303,7 +315,7 @@ def _session_row(start: SessionStart, machine_id: int, process: ProcessIdentity)
     }
 
 
-def _build_row(build: Build) -> dict[str, Any]:
+def _build_row(build: "Build") -> dict[str, Any]:
     source = build.manifest["source"]
     return {
         "key": build.key,
@@ -345,7 +357,9 @@ def _derive_older(database: Database) -> None:
         if connection.execute(some).scalar() is None:
             return
     with database.writing() as connection:
-        nights.derive_missing(connection)
+        from history.nights import derive_missing
+
+        derive_missing(connection)
 
 
 def _sync_metrics(database: Database) -> None:

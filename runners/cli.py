@@ -10,8 +10,6 @@ from importlib import import_module
 
 from build.errors import TidemarkError
 from build.version import Version, parse_version
-from history.times import moment
-from suites.measurement import METRICS
 
 TROUBLE = 2
 INTERRUPTED = 130
@@ -154,6 +152,9 @@ def _history(it: argparse.ArgumentParser) -> None:
 
 
 def _history_views(words: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    from history.times import moment  # only here: compare, which goes through this module, has to be quick
+    from suites.measurement import METRICS
+
     show = words.add_parser("show", help="boxes, suites and branches with their nights, and what failed")
     series = words.add_parser("series", help="one step of one branch, night by night")
     one = "the metric (default: qps)"

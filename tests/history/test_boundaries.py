@@ -5,7 +5,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from history.boundaries import crossing_probability, power_boundary
+from history.boundaries import (
+    USUAL_CONSTANTS,
+    USUAL_ERROR,
+    USUAL_LOOKS,
+    USUAL_SHAPE,
+    crossing_probability,
+    power_boundary,
+    searched_constant,
+)
+from history.sequential import SHAPE, Design
 
 FIVE = (1, 2, 3, 4, 5)
 
@@ -72,6 +81,21 @@ def test_a_fine_grid_finds_the_same() -> None:
         crossed += float((density * outside).sum() * width)
         density = np.convolve(density * (1 - outside), gain, mode="same")
     assert crossed == pytest.approx(0.002, rel=1e-4)
+
+
+@pytest.mark.parametrize("steps", range(1, len(USUAL_CONSTANTS) + 1))
+def test_the_constants_that_are_kept_are_what_a_search_finds(steps: int) -> None:
+    error = USUAL_ERROR / steps
+    weights = [(look / USUAL_LOOKS[-1]) ** (USUAL_SHAPE - 0.5) for look in USUAL_LOOKS]
+    found = searched_constant(error, USUAL_LOOKS, weights)
+    assert power_boundary(error, USUAL_LOOKS, USUAL_SHAPE)[-1] == pytest.approx(found, rel=1e-8)
+
+
+def test_the_constants_that_are_kept_are_those_of_the_default_design() -> None:
+    design = Design()
+    assert tuple(range(design.least, design.cap + 1)) == USUAL_LOOKS
+    assert SHAPE == USUAL_SHAPE
+    assert 1 - design.confidence == pytest.approx(USUAL_ERROR)
 
 
 def test_misuse_is_an_error() -> None:
