@@ -27,8 +27,9 @@ from history.judging import Verdict
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.markdown import render_markdown
+from history.rendering.screen import Screen, standard_output
 from history.rendering.summary import render_summary
-from history.rendering.terminal import PLAIN_WIDTH, render_terminal
+from history.rendering.terminal import render_terminal
 from history.store import open_store
 from history.times import moment
 from suites.measurement import METRICS
@@ -38,6 +39,7 @@ __all__ = [
     "THRESHOLD",
     "CompareOptions",
     "Comparison",
+    "Screen",
     "Verdict",
     "compare",
     "exit_code",
@@ -143,10 +145,7 @@ def _print(comparison: Comparison, chosen: str, costs: bool) -> None:
         renderers = {"summary": render_summary, "json": render_json, "csv": render_csv}
         sys.stdout.write(renderers[chosen](comparison))
         return
-    from rich.console import Console
-
-    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
-    render_terminal(comparison, console, costs=costs)
+    render_terminal(comparison, standard_output(), costs=costs)
 
 
 if __name__ == "__main__":

@@ -21,10 +21,10 @@ from build.home import ROOT
 from build.version import parse_version
 from compare import CompareOptions, compare
 from history.rendering.escaping import JOINER, escaped
+from history.rendering.screen import PLAIN_WIDTH, Field, Screen
 from history.rendering.sparkline import BARS, GAP, sparkline
 from history.rendering.summary import MOST_CHARACTERS, render_summary
 from history.rendering.table import LEFT_OUT_FIRST, left_out
-from history.rendering.terminal import PLAIN_WIDTH
 from history.store import open_store
 from history.times import moment, now
 from runners import cli
@@ -130,6 +130,24 @@ def test_columns_make_room_for_the_nights(weeks: Path, capsys: pytest.CaptureFix
     assert left_out(contender, 200) == ()
     narrow = left_out(contender, 40)
     assert narrow == tuple(each for each in LEFT_OUT_FIRST if each in narrow)
+
+
+def test_a_table_of_the_screen() -> None:
+    file = io.StringIO()
+    rows = [[Field("insert"), Field("1.00", "1;31")]], [[Field("mean of all"), Field("12.00")]]
+    Screen(file, 20).table(["step", "rel"], rows, left=["step"])
+    Screen(file, 20).line("one two three four five")
+    Screen(file, 20, colours=True).line("bad", "1;31")
+    assert file.getvalue().splitlines() == [
+        "step          rel",
+        "─" * 17,
+        "insert       1.00",
+        "",
+        "mean of all 12.00",
+        "one two three four",
+        "five",
+        "\x1b[1;31mbad\x1b[0m",
+    ]
 
 
 # --- arguments

@@ -15,7 +15,7 @@ from history.rendering.overview_text import (
     series_csv,
     series_json,
 )
-from history.rendering.terminal import PLAIN_WIDTH
+from history.rendering.screen import PLAIN_WIDTH
 from history.store import open_store
 
 
