@@ -93,6 +93,8 @@ def test_a_version_that_was_not_built_is_a_gap(store: Store, clock: Calendar) ->
     assert [(gap.step, gap.reason) for gap in contender.nights.gaps] == [("", "not built: make failed")]
     assert contender.steps[0].judgement.pairs == 4
     assert contender.steps[0].trend[-1] is None
+    (latest,) = compare(store, parse_version(BASE), [parse_version(NEW)]).contenders
+    assert latest.session.uid != "broken", "it does not hold both"
 
 
 def test_boxes_have_tables_of_their_own(store: Store, clock: Calendar) -> None:
