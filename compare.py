@@ -27,8 +27,11 @@ from history.judging import Verdict
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.markdown import render_markdown
-from history.rendering.terminal import PLAIN_WIDTH, render_terminal
+from history.rendering.screen import Screen, standard_output
+from history.rendering.summary import render_summary
+from history.rendering.terminal import render_terminal
 from history.store import open_store
+from history.times import moment
 from suites.measurement import METRICS
 
 __all__ = [
@@ -36,6 +39,7 @@ __all__ = [
     "THRESHOLD",
     "CompareOptions",
     "Comparison",
+    "Screen",
     "Verdict",
     "compare",
     "exit_code",
@@ -43,16 +47,22 @@ __all__ = [
     "render_csv",
     "render_json",
     "render_markdown",
+    "render_summary",
     "render_terminal",
 ]
 
 
+FORMATS = ("terminal", "markdown", "summary", "json", "csv")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Compare what the arguments name, print it, and return the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = _arguments(argv)
     try:
         with open_store(existing_history(arguments.history)) as store:
-            comparison = compare(store, arguments.base, arguments.contenders, _options(arguments))
+            comparison = compare(
+                store, arguments.base, arguments.contenders, _options(arguments), arguments.branch
+            )
     except TidemarkError as error:
         print(f"tidemark compare: {error}", file=sys.stderr)
         return 2
@@ -60,15 +70,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     return exit_code(comparison)
 
 
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if not arguments.contenders and not arguments.branch:
+        parser.error("name a CONTENDER, or its branch with --branch")
+    return arguments
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tidemark compare",
-        description="Compare versions of the latest session that holds both, and judge each step.",
+        description="Compare versions of the latest session that holds both, or over the nights --since a "
+        "date, and judge each step.",
         epilog="exit codes: 0 nothing regressed; 1 a regression; 2 trouble, or missing or inconclusive data",
     )
     add = parser.add_argument
-    add("base", metavar="BASE", type=_version, help="engine@ref, such as postgres@17.11")
-    add("contenders", metavar="CONTENDER", type=_version, nargs="+", help="engine@ref to judge against BASE")
+    branch = (
+        "the version of this branch that was measured last with BASE, such as postgres@18; may be repeated"
+    )
+    shown = "terminal (default), markdown, summary (for an issue or a job summary), json, csv"
+    since = "over all nights from then on, one pair for each: 2026-11-01, or 30d for the last 30 days"
+    add("base", metavar="BASE", type=_version, help="engine@ref, such as postgres@17.11; or a branch")
+    add("contenders", metavar="CONTENDER", type=_version, nargs="*", help="engine@ref to judge against BASE")
+    add("--branch", action="append", type=_version, default=[], metavar="BRANCH", help=branch)
+    add("--since", type=moment, metavar="DATE", help=since)
+    add("--machine", metavar="BOX", help="only sessions of the machine with this host name")
     add("--suite", help="only sessions of this suite")
     add("--profile", help="only sessions of this profile")
     add("--session", metavar="UID", help="this session instead of the latest")
@@ -77,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--threshold", type=_percent, default=THRESHOLD, metavar="PERCENT", help="default: %(default)g")
     add("--confidence", type=_percent, default=CONFIDENCE, metavar="PERCENT", help="default: %(default)g")
     add("--costs", action="store_true", help="a second table: every cost of each step, and what it did")
-    add("--format", choices=("terminal", "markdown", "json", "csv"), default="terminal")
+    add("--format", choices=FORMATS, default="terminal", help=shown)
     add("--history", metavar="PATH", help="default: history.db in Tidemark's output folder")
     return parser
 
@@ -100,6 +127,8 @@ def _options(arguments: argparse.Namespace) -> CompareOptions:
     return CompareOptions(
         suite=arguments.suite,
         profile=arguments.profile,
+        machine=arguments.machine,
+        since=arguments.since,
         session=arguments.session,
         steps=tuple(arguments.step),
         metric=arguments.metric,
@@ -113,12 +142,10 @@ def _print(comparison: Comparison, chosen: str, costs: bool) -> None:
         sys.stdout.write(render_markdown(comparison, costs=costs))
         return
     if chosen != "terminal":  # JSON and CSV hold all costs anyway
-        sys.stdout.write({"json": render_json, "csv": render_csv}[chosen](comparison))
+        renderers = {"summary": render_summary, "json": render_json, "csv": render_csv}
+        sys.stdout.write(renderers[chosen](comparison))
         return
-    from rich.console import Console
-
-    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
-    render_terminal(comparison, console, costs=costs)
+    render_terminal(comparison, standard_output(), costs=costs)
 
 
 if __name__ == "__main__":

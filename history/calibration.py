@@ -4,14 +4,13 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from statistics import stdev
 
 from sqlalchemy import Connection, insert, select
 
 from history.pairing import pair_steps
 from history.records import CalibratedNoise, Run, SessionStart, StepNoise
 from history.schema import calibrations, machines, sessions
-from history.statistics import MINIMUM_REPETITIONS
+from history.statistics import MINIMUM_REPETITIONS, variance
 from history.times import from_text, to_text
 from suites.measurement import METRICS
 
@@ -82,6 +81,6 @@ def noise_of(runs: Sequence[Run], base: str, twin: str) -> list[StepNoise]:
             if len(before) < MINIMUM_REPETITIONS or min((*before, *after)) <= 0:
                 continue
             logs = [math.log(new / old) for old, new in zip(before, after, strict=True)]
-            if (spread := stdev(logs)) > 0:
+            if (spread := math.sqrt(variance(logs))) > 0:
                 found.append(StepNoise(step.step, metric, spread, len(logs) - 1, len(logs)))
     return found

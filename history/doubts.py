@@ -11,7 +11,7 @@ def doubts(session: Session, base: Version, contender: Version, runs: Sequence[R
     """All of them, one text each; `runs` are those of base and contender."""
     return (
         *_of_session(session),
-        *_of_engines(session, base, contender),
+        *of_engines(session, base, contender),
         *_of_builds(runs),
         *_of_disturbed_rounds(runs),
         *_of_runs(runs),
@@ -32,7 +32,8 @@ def _of_session(session: Session) -> Iterator[str]:
         yield f"the machine has changed since its last session: {said}; do not join older sessions"
 
 
-def _of_engines(session: Session, base: Version, contender: Version) -> Iterator[str]:
+def of_engines(session: Session, base: Version, contender: Version) -> Iterator[str]:
+    """That more than versions differ, when engines do."""
     if base.engine is not contender.engine:
         yield (
             f"{base.engine} and {contender.engine} are different engines: configuration and durability "

@@ -28,6 +28,8 @@ class Intervals:
     looks: tuple[int, int] | None
     """Rounds at the first and the last look; None when the number of rounds was fixed beforehand."""
     calibrated: Calibrated = field(default=lambda metric: {})
+    counted: str = "paired round"
+    """What gives one ratio, for people: over nights it is a night."""
     _priors: dict[str, Mapping[str, Noise | None]] = field(default_factory=dict)
 
     @property

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
 
 from history.intervals import Intervals
 from history.pairing import StepPairs
-from history.statistics import MINIMUM_REPETITIONS, Interval, geometric_mean
+from history.statistics import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
 from suites.measurement import Better, Metric
 
 
@@ -113,7 +112,7 @@ def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) 
         return Ratio(metric, None, None, None, None, Change.UNKNOWN, 0)
     nothing = pairs >= MINIMUM_REPETITIONS and not any((*base, *contender))
     change = Change.SAME if nothing else Change.UNKNOWN
-    return Ratio(metric, fmean(base), fmean(contender), None, None, change, pairs)
+    return Ratio(metric, mean(base), mean(contender), None, None, change, pairs)
 
 
 def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Intervals) -> Judgement:
@@ -121,7 +120,7 @@ def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Int
     pairs = len(step.values(metric.name)[0])
     interval = intervals.of(step, metric.name)
     if interval is None:
-        gap, reason = _why_no_interval(step, metric.name, pairs, intervals.needed)
+        gap, reason = _why_no_interval(step, metric.name, pairs, intervals)
         return Judgement(None, gap, reason, None, pairs)
     if metric.better is Better.NEITHER:
         return Judgement(None, Gap.NO_DIRECTION, f"{metric.name} has no better direction", interval, pairs)
@@ -156,11 +155,12 @@ def verdict_of(change: Change, better: Better) -> Verdict:
     return Verdict.IMPROVEMENT if change is good else Verdict.REGRESSION
 
 
-def _why_no_interval(step: StepPairs, metric: str, pairs: int, needed: int) -> tuple[Gap, str]:
+def _why_no_interval(step: StepPairs, metric: str, pairs: int, intervals: Intervals) -> tuple[Gap, str]:
+    needed, what = intervals.needed, intervals.counted
     if pairs >= needed:
-        return Gap.NO_RATIO, f"{metric} is not above zero in every round"
+        return Gap.NO_RATIO, f"{metric} is not above zero in every {what.split()[-1]}"
     if pairs:
-        counted = "1 paired round" if pairs == 1 else f"{pairs} paired rounds"
+        counted = f"1 {what}" if pairs == 1 else f"{pairs} {what}s"
         return Gap.TOO_FEW, f"{counted}: a verdict needs {needed}, run {needed - pairs} more"
     if step.pairs:
         return Gap.MISSING, f"{metric} was not recorded"

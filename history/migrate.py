@@ -60,6 +60,11 @@ def load(dialect: str, folder: Path = MIGRATIONS) -> tuple[Migration, ...]:
     return tuple(found)
 
 
+def newest(folder: Path = MIGRATIONS) -> int:
+    """The number of the last migration that there is, without reading any."""
+    return sum(1 for _ in folder.glob("*.sql"))
+
+
 def split_statements(script: str) -> tuple[str, ...]:
     """The statements of a script in which each ends at the end of a line.
 
@@ -83,14 +88,9 @@ def schema_number(database: Database, known: int) -> int:
     Raises HistoryError, having changed nothing, for a database of something else and for one with a higher
     number than `known`.
     """
-    with database.reading() as connection:
-        if not _is_ours(connection):
-            raise HistoryError(
-                "the database holds tables that are not Tidemark's",
-                where=database.where,
-                hint="name another history, or move this one aside",
-            )
-        number = _applied(connection)
+    number = _readable_number(database)
+    if number is None:
+        number = _inspected_number(database)
     if number > known:
         raise HistoryError(
             f"the history was written by a newer Tidemark (schema {number}, this one knows {known})",
@@ -98,6 +98,28 @@ def schema_number(database: Database, known: int) -> int:
             hint="update this checkout, or name another history",
         )
     return number
+
+
+def _readable_number(database: Database) -> int | None:
+    """The last migration of a database that says so at once; None of one that has to be looked into."""
+    try:
+        with database.reading() as connection:
+            rows = connection.execute(select(schema_migrations).order_by(schema_migrations.c.number)).all()
+    except HistoryError:
+        return None
+    # Others keep a table of this name too, but the first of their migrations is hardly called as ours.
+    return int(rows[-1].number) if rows and (rows[0].number, rows[0].name) == (1, "history") else None
+
+
+def _inspected_number(database: Database) -> int:
+    with database.reading() as connection:
+        if not _is_ours(connection):
+            raise HistoryError(
+                "the database holds tables that are not Tidemark's",
+                where=database.where,
+                hint="name another history, or move this one aside",
+            )
+        return _applied(connection)
 
 
 def migrate(database: Database, folder: Path = MIGRATIONS) -> None:

@@ -4,7 +4,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 from sqlalchemy import Connection, insert, select
@@ -13,7 +12,7 @@ from build.version import Engine, Version, parse_version, release_numbers
 from history.reading import dropped_of, runs_of
 from history.records import Run, RunStatus, SessionStatus
 from history.schema import builds, gaps, machines, nights, points, runs, series, sessions
-from history.statistics import geometric_mean
+from history.statistics import geometric_mean, mean
 
 SERIES_METRICS = (
     "qps",
@@ -180,8 +179,8 @@ def _values(its_runs: Sequence[Run], entries: Sequence[Entry]) -> Values:
             for metric in SERIES_METRICS:
                 values = [run.values[metric] for run in together if metric in run.values]
                 if values:
-                    mean = geometric_mean(values)
-                    found[entry.branch, position, step, metric] = fmean(values) if mean is None else mean
+                    middle = geometric_mean(values)
+                    found[entry.branch, position, step, metric] = mean(values) if middle is None else middle
     return found
 
 

@@ -8,7 +8,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean, median, variance
+
+from history.statistics import mean, median, variance
 
 STALL_DEVIATIONS = 5.0
 """A round that lies this many standard deviations from the median of its step has stalled."""
@@ -129,8 +130,9 @@ def pooled_noise(
     raw = _cleaned(rounds, [1.0] * len(rounds))
     relative = _cleaned(rounds, [noise.sd if noise else None for noise in known])
     correlation = pooled_correlation(raw)
+    as_is, as_calibrated = _variances(raw), _variances(relative)
     return tuple(
-        _prior(_others(relative if noise else raw, index), noise, correlation)
+        _prior(_others(as_calibrated if noise else as_is, index), noise, correlation)
         for index, noise in enumerate(known)
     )
 
@@ -150,8 +152,8 @@ def pooled_correlation(rounds: Sequence[Sequence[float]]) -> float:
         spread = variance(logs) if n > 2 else 0.0
         if spread <= 0:
             continue
-        mean = fmean(logs)
-        products = math.fsum((one - mean) * (following - mean) for one, following in pairwise(logs))
+        middle = mean(logs)
+        products = math.fsum((one - middle) * (following - middle) for one, following in pairwise(logs))
         excess += products / spread + (n - 1) / n
         weight += (n - 1) * (1 - (4 * n - 6) / (n * (n - 1)) + 2 * (n - 2) / n**2)
     return min(max(excess / weight, 0.0), MOST_CORRELATION) if weight else 0.0
@@ -176,12 +178,12 @@ class _Variance:
     df: int
 
 
-def _others(cleaned: Sequence[Sequence[float]], index: int) -> list[_Variance]:
-    return [
-        _Variance(variance(logs), len(logs) - 1)
-        for place, logs in enumerate(cleaned)
-        if place != index and len(logs) > 1
-    ]
+def _variances(cleaned: Sequence[Sequence[float]]) -> list[_Variance | None]:
+    return [_Variance(variance(logs), len(logs) - 1) if len(logs) > 1 else None for logs in cleaned]
+
+
+def _others(variances: Sequence[_Variance | None], index: int) -> list[_Variance]:
+    return [each for place, each in enumerate(variances) if each is not None and place != index]
 
 
 def _prior(others: Sequence[_Variance], calibrated: Noise | None, correlation: float) -> Noise | None:
@@ -210,10 +212,10 @@ def _log_moments(variances: Sequence[_Variance]) -> tuple[float, float]:
     logs = [
         math.log(max(each.value, floor)) - digamma(each.df / 2) + math.log(each.df / 2) for each in variances
     ]
-    mean = fmean(logs)
-    sampling = fmean(trigamma(each.df / 2) for each in variances)
+    location = mean(logs)
+    sampling = mean([trigamma(each.df / 2) for each in variances])
     scatter = max(0.0, variance(logs) - sampling) if len(logs) > 1 else 0.0
-    return mean, scatter + (scatter + sampling) / len(logs)
+    return location, scatter + (scatter + sampling) / len(logs)
 
 
 def digamma(x: float) -> float:

@@ -37,6 +37,15 @@ class StepPairs:
         both = [pair for pair in self.pairs if all(metric in run.values for run in pair)]
         return [base.values[metric] for base, _ in both], [new.values[metric] for _, new in both]
 
+    def ratios(self, metric: str, repetitions: int) -> list[float | None]:
+        """Contender over base in each repetition from 1 on; None where there is no such ratio."""
+        found: list[float | None] = [None] * repetitions
+        for base, contender in self.pairs:
+            old, new = base.values.get(metric), contender.values.get(metric)
+            if old is not None and new is not None and min(old, new) > 0:
+                found[base.repetition - 1] = new / old
+        return found
+
 
 def pair_steps(runs: Sequence[Run], base: str, contender: str) -> tuple[StepPairs, ...]:
     """Every step that either version has a run of, in suite order; runs of other versions are ignored."""

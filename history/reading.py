@@ -2,61 +2,24 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, TableClause, select
+from sqlalchemy import Connection, RowMapping, select, union
 
 from build.version import Version
 from history.records import DroppedRound, Machine, Run, RunStatus, Session, SessionStatus, Sighting
 from history.schema import builds, dropped_rounds, machines, measurements, nights, runs, sessions
 from history.times import from_text
 
-
-def latest_session(
-    connection: Connection,
-    versions: Sequence[Version],
-    suite: str | None,
-    profile: str | None,
-    uid: str | None,
-) -> Session | None:
-    """The session started last that holds a run of every version and is as described."""
-    query = _latest(runs, versions, suite, profile, uid)
-    row = connection.execute(query).mappings().first()
-    return None if row is None else _session(row, _machine(connection, row["machine_id"]))
+RECENT_SESSIONS = 100
+"""That a person is reminded of when there is nothing to compare."""
 
 
-def latest_pruned(
-    connection: Connection,
-    versions: Sequence[Version],
-    suite: str | None,
-    profile: str | None,
-    uid: str | None,
-) -> str | None:
-    """The uid of the session started last that has a night of every version.
-
-    Where `latest_session` finds none, its runs were pruned.
-    """
-    row = connection.execute(_latest(nights, versions, suite, profile, uid)).mappings().first()
-    return None if row is None else str(row["uid"])
-
-
-def _latest(
-    table: TableClause, versions: Sequence[Version], suite: str | None, profile: str | None, uid: str | None
-) -> Select[Any]:
-    """The session as described that started last and has rows of every version in a table."""
-    query = select(sessions).order_by(sessions.c.started_at.desc(), sessions.c.id.desc()).limit(1)
-    for column, wanted in (
-        (sessions.c.suite, suite),
-        (sessions.c.profile, profile),
-        (sessions.c.uid, uid),
-    ):
-        if wanted is not None:
-            query = query.where(column == wanted)
-    for version in versions:
-        holders = select(table.c.session_id).where(table.c.version == str(version))
-        query = query.where(sessions.c.id.in_(holders))
-    return query
+def session_of(connection: Connection, session_id: int) -> Session:
+    """The session with this id, which there must be."""
+    row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
+    return _session(row, _machine(connection, row["machine_id"]))
 
 
 def latest_machine(connection: Connection, hostname: str) -> Machine | None:
@@ -72,8 +35,13 @@ def latest_machine(connection: Connection, hostname: str) -> Machine | None:
     return None if found is None else _machine(connection, found)
 
 
-def runs_of(connection: Connection, session_id: int, versions: Sequence[Version]) -> tuple[Run, ...]:
-    """The runs of a session in the order they were carried out; of the given versions, else of all."""
+def runs_of(
+    connection: Connection, session_id: int, versions: Sequence[Version], metrics: Collection[str] = ()
+) -> tuple[Run, ...]:
+    """The runs of a session in the order they were carried out; of the given versions, else of all.
+
+    With the values of the given metrics, else of all.
+    """
     query = (
         select(runs, builds.c.key.label("build_key"))
         .join_from(runs, builds, runs.c.build_id == builds.c.id)
@@ -83,7 +51,7 @@ def runs_of(connection: Connection, session_id: int, versions: Sequence[Version]
     if versions:
         query = query.where(runs.c.version.in_([str(version) for version in versions]))
     rows = connection.execute(query).mappings().all()
-    values = _values(connection, session_id)
+    values = _values(connection, session_id, metrics)
     return tuple(_run(row, values[row["id"]]) for row in rows)
 
 
@@ -99,12 +67,21 @@ def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, .
 
 
 def sightings(connection: Connection) -> tuple[Sighting, ...]:
-    """Where each version was last run, per suite and profile; the latest first."""
+    """Where each version of the RECENT_SESSIONS was last run, per suite and profile; the latest first."""
+    recent = select(sessions.c.id).order_by(sessions.c.started_at.desc()).limit(RECENT_SESSIONS)
+    measured = union(
+        select(runs.c.session_id, runs.c.version).where(runs.c.session_id.in_(recent)),
+        # Of sessions whose runs were pruned the nights are left.
+        select(nights.c.session_id, nights.c.version).where(
+            nights.c.session_id.in_(recent), nights.c.build_id.is_not(None)
+        ),
+    ).subquery()
     query = (
-        select(runs.c.version, sessions.c.suite, sessions.c.profile, sessions.c.uid, sessions.c.started_at)
-        .join_from(sessions, runs, runs.c.session_id == sessions.c.id)
-        .distinct()
-        .order_by(sessions.c.started_at.desc(), runs.c.version)
+        select(
+            measured.c.version, sessions.c.suite, sessions.c.profile, sessions.c.uid, sessions.c.started_at
+        )
+        .join_from(measured, sessions, measured.c.session_id == sessions.c.id)
+        .order_by(sessions.c.started_at.desc(), measured.c.version)
     )
     latest: dict[tuple[str, str, str], Sighting] = {}
     for version, suite, profile, uid, started_at in connection.execute(query):
@@ -113,13 +90,17 @@ def sightings(connection: Connection) -> tuple[Sighting, ...]:
     return tuple(latest.values())
 
 
-def _values(connection: Connection, session_id: int) -> defaultdict[int, dict[str, float]]:
+def _values(
+    connection: Connection, session_id: int, metrics: Collection[str]
+) -> defaultdict[int, dict[str, float]]:
     """Metric values by run id."""
     query = (
         select(measurements)
         .join_from(measurements, runs, runs.c.id == measurements.c.run_id)
         .where(runs.c.session_id == session_id)
     )
+    if metrics:
+        query = query.where(measurements.c.metric.in_(metrics))
     values: defaultdict[int, dict[str, float]] = defaultdict(dict)
     for run_id, metric, value in connection.execute(query):
         values[run_id][metric] = value

@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from build.build import Build
 from history.noise import Noise
-from suites.measurement import Measurement
+
+if TYPE_CHECKING:
+    from build.build import Build
+    from suites.measurement import Measurement
 
 
 class SessionStatus(StrEnum):
@@ -99,7 +102,7 @@ class RunRecord:
     says why, `started_at` equals `ended_at`, no measurement.
     """
 
-    build: Build
+    build: "Build"
     configuration: Mapping[str, str] | None
     """The whole effective server configuration; None when no server came up."""
 
@@ -117,7 +120,7 @@ class RunRecord:
     failure: str | None
     started_at: datetime
     ended_at: datetime
-    measurement: Measurement | None
+    measurement: "Measurement | None"
 
 
 @dataclass(frozen=True)

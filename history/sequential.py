@@ -8,11 +8,11 @@ to the cap, and of all steps of the suite, hold together with the confidence ask
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, variance
 
 from history.boundaries import power_boundary
+from history.distributions import f_above, normal_below, normal_quantile, student_quantile
 from history.noise import Noise, pooled_noise, without_stalls
-from history.statistics import MINIMUM_REPETITIONS, Interval
+from history.statistics import MINIMUM_REPETITIONS, Interval, mean, variance
 
 __all__ = ["Design", "Noise", "pooled_noise", "sequential_interval", "smallest_visible"]
 
@@ -83,9 +83,7 @@ class Design:
         critical = self.critical(rounds)
         if math.isinf(df):
             return critical
-        from scipy.special import ndtr, stdtrit
-
-        return -float(stdtrit(df, ndtr(-critical)))
+        return -student_quantile(df, normal_below(-critical))
 
 
 def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | None) -> Interval | None:
@@ -105,11 +103,11 @@ def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | No
     if len(logs) < design.least:
         return None
     kept = list(logs) if prior is None else without_stalls(logs, prior.sd)
-    n, mean, own = len(kept), fmean(kept), variance(kept)
+    n, middle, own = len(kept), mean(kept), variance(kept)
     spread, df = _moderated(own, n - 1, prior)
     spread *= prior.inflation(n) if prior else 1.0
     margin = design.margin(len(logs), df) * math.sqrt(spread / n)
-    return Interval(_exp(mean), _exp(mean - margin), _exp(mean + margin), n)
+    return Interval(_exp(middle), _exp(middle - margin), _exp(middle + margin), n)
 
 
 def smallest_visible(design: Design, noise: Noise, rounds: int, threshold: float) -> float:
@@ -119,11 +117,9 @@ def smallest_visible(design: Design, noise: Noise, rounds: int, threshold: float
     `threshold` (a fraction), for a step whose rounds scatter by `noise`. Earlier looks add little to the
     probability and are left out. Raises ValueError when the design has no such look.
     """
-    from scipy.special import ndtri
-
     error = noise.sd * math.sqrt(noise.inflation(rounds) / rounds)
     needed = max(design.margin(rounds, noise.df + rounds - 1) * error, -math.log1p(-threshold))
-    return -math.expm1(-(needed + float(ndtri(VISIBLE_PROBABILITY)) * error))
+    return -math.expm1(-(needed + normal_quantile(VISIBLE_PROBABILITY) * error))
 
 
 def _exp(x: float) -> float:
@@ -135,9 +131,7 @@ def _moderated(own: float, df: float, prior: Noise | None) -> tuple[float, float
     """Variance and degrees of freedom from a step's own and its prior."""
     if prior is None:
         return own, df
-    from scipy.special import fdtrc
-
     expected = prior.sd**2
-    if own > expected and float(fdtrc(df, prior.df, own / expected)) < DISAGREEMENT:
+    if own > expected and f_above(df, prior.df, own / expected) < DISAGREEMENT:
         return own, df
     return (prior.df * expected + df * own) / (prior.df + df), prior.df + df

@@ -75,7 +75,7 @@ def base_branch(connection: Connection, place: Place) -> str | None:
     """The branch that was the base of the latest night at a place."""
     query = (
         select(nights.c.branch)
-        .where(_at(place), nights.c.is_base == 1)
+        .where(at_place(place), nights.c.is_base == 1)
         .order_by(nights.c.started_at.desc())
         .limit(1)
     )
@@ -84,7 +84,7 @@ def base_branch(connection: Connection, place: Place) -> str | None:
 
 def branches_at(connection: Connection, place: Place) -> tuple[str, ...]:
     """The branches that have nights at a place."""
-    query = select(nights.c.branch).where(_at(place)).distinct().order_by(nights.c.branch)
+    query = select(nights.c.branch).where(at_place(place)).distinct().order_by(nights.c.branch)
     return tuple(connection.execute(query).scalars())
 
 
@@ -93,7 +93,7 @@ def nights_of(
 ) -> tuple[Night, ...]:
     """The nights of a branch in order: since a moment, or the last so many."""
     columns = (nights.c.session_id, nights.c.started_at, nights.c.version, nights.c.build_id)
-    query = select(*columns).where(_at(place), nights.c.branch == branch)
+    query = select(*columns).where(at_place(place), nights.c.branch == branch)
     if since is not None:
         query = query.where(nights.c.started_at >= to_text(since))
     query = query.order_by(nights.c.started_at.desc(), nights.c.session_id.desc())
@@ -127,7 +127,8 @@ def read(
     )
 
 
-def _at(place: Place) -> ColumnElement[bool]:
+def at_place(place: Place) -> ColumnElement[bool]:
+    """Whether a row of nights is of a place."""
     return (
         (nights.c.box == place.box)
         & (nights.c.suite == place.suite)

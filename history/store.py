@@ -3,20 +3,19 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import Connection, TableClause, func, insert, select, text, update
 
-from build.build import Build
 from build.version import Version
-from history import calibration, nights, profiles, reading
+from history import calibration, reading
 from history.database import Database, RecordError, connect, connect_readonly, sqlite_file
 from history.liveness import ProcessIdentity, is_alive, this_process
-from history.migrate import load, migrate, schema_number
+from history.migrate import migrate, newest, schema_number
 from history.records import (
     CalibratedNoise,
     DroppedRound,
@@ -41,9 +40,14 @@ from history.schema import (
     samples,
     sessions,
 )
+from history.schema import nights as nights_table
+from history.selection import Limits, Name, latest
 from history.times import now, to_text
 from suites.measurement import METRICS, Measurement
-from suites.profiling.stacks import StepProfile
+
+if TYPE_CHECKING:
+    from build.build import Build
+    from suites.profiling.stacks import StepProfile
 
 
 def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Store":
@@ -53,12 +57,13 @@ def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Stor
     was written by a newer Tidemark.
     """
     file = sqlite_file(target)
-    if file:
-        looking = connect_readonly(file)
-        schema_number(looking, known=len(load(looking.dialect)))
+    # To look first leaves a file that is not ours as it is, down to its write-ahead log.
+    found = schema_number(connect_readonly(file), known=newest()) if file else None
     database = connect(target)
     try:
-        migrate(database)
+        if found != newest():
+            migrate(database)
+        _derive_older(database)
         _sync_metrics(database)
     except BaseException:
         database.close()
@@ -137,7 +142,7 @@ class Store:
                 raise RecordError(
                     f"session {session_id} is not running", where=self.where, hint="it has ended already"
                 )
-            nights.derive(connection, session_id)
+            _derive(connection, session_id)
 
     def record_run(self, session_id: int, record: RunRecord) -> int:
         """Write one run with its measurements and samples; durable on return, else nothing of it is there.
@@ -185,10 +190,12 @@ class Store:
         with self._database.reading() as connection:
             return calibration.latest_noise(connection, session, metric, until)
 
-    def profiles(self, session_id: int, step: str, version: Version) -> Mapping[int, StepProfile]:
+    def profiles(self, session_id: int, step: str, version: Version) -> "Mapping[int, StepProfile]":
         """The CPU profiles of a version on a step, by round; empty when it was not profiled."""
         with self._database.reading() as connection:
-            return profiles.profiles_of(connection, session_id, step, str(version))
+            from history.profiles import profiles_of
+
+            return profiles_of(connection, session_id, step, str(version))
 
     def latest_session(
         self,
@@ -197,27 +204,32 @@ class Store:
         suite: str | None = None,
         profile: str | None = None,
         uid: str | None = None,
+        box: str | None = None,
     ) -> Session | None:
         """The session started last that holds a run, whatever its outcome, of each of the versions."""
-        with self._database.reading() as connection:
-            return reading.latest_session(connection, versions, suite, profile, uid)
+        found = self.latest_of(list(map(Name, versions)), Limits(suite, profile, uid, box))
+        return None if found is None else found[0]
 
-    def latest_pruned(
-        self, versions: Sequence[Version], suite: str | None, profile: str | None, uid: str | None
-    ) -> str | None:
-        """The uid of the session started last that has nights of all of the versions, pruned or not."""
+    def latest_of(self, names: Sequence[Name], limits: Limits) -> tuple[Session, tuple[Version, ...]] | None:
+        """The session started last that holds all names, and the versions that they stand for in it."""
         with self._database.reading() as connection:
-            return reading.latest_pruned(connection, versions, suite, profile, uid)
+            found = latest(connection, names, limits)
+            return None if found is None else (reading.session_of(connection, found[0]), found[1])
 
     def latest_machine(self, hostname: str) -> Machine | None:
         """The machine of this name as it was when the last session began on it; None when none ever did."""
         with self._database.reading() as connection:
             return reading.latest_machine(connection, hostname)
 
-    def runs(self, session_id: int, versions: Sequence[Version] = ()) -> tuple[Run, ...]:
-        """The runs of a session in the order they were carried out; of the given versions, else of all."""
+    def runs(
+        self, session_id: int, versions: Sequence[Version] = (), metrics: Collection[str] = ()
+    ) -> tuple[Run, ...]:
+        """The runs of a session in the order they were carried out; of the given versions, else of all.
+
+        With the values of the given metrics, else of all.
+        """
         with self._database.reading() as connection:
-            return reading.runs_of(connection, session_id, versions)
+            return reading.runs_of(connection, session_id, versions, metrics)
 
     def sightings(self) -> tuple[Sighting, ...]:
         """Where each version was last run, per suite and profile; the latest first."""
@@ -251,6 +263,13 @@ def _interrupt_dead_sessions(connection: Connection, machine_id: int) -> None:
             .where(sessions.c.id == row.id)
             .values(status=SessionStatus.INTERRUPTED, ended_at=func.coalesce(last_run, row.started_at))
         )
+        _derive(connection, row.id)
+
+
+def _derive(connection: Connection, session_id: int) -> None:
+    from history.nights import derive  # here and above: only who writes, or has profiles, waits for these
+
+    derive(connection, session_id)
 
 
 def _insert_run(connection: Connection, session_id: int, record: RunRecord) -> int:
@@ -260,7 +279,9 @@ def _insert_run(connection: Connection, session_id: int, record: RunRecord) -> i
     if record.measurement is not None:
         _insert_measurement(connection, run_id, record.measurement)
         if record.measurement.profile is not None:
-            profiles.insert_profile(connection, run_id, record.measurement.profile)
+            from history.profiles import insert_profile
+
+            insert_profile(connection, run_id, record.measurement.profile)
     return run_id
 
 
@@ -318,7 +339,7 @@ def _session_row(start: SessionStart, machine_id: int, process: ProcessIdentity)
     }
 
 
-def _build_row(build: Build) -> dict[str, Any]:
+def _build_row(build: "Build") -> dict[str, Any]:
     source = build.manifest["source"]
     return {
         "key": build.key,
@@ -349,6 +370,20 @@ def _run_row(
         "started_at": to_text(record.started_at),
         "ended_at": to_text(record.ended_at),
     }
+
+
+def _derive_older(database: Database) -> None:
+    """Give the sessions of a history from before there were nights theirs."""
+    with database.reading() as connection:
+        if connection.execute(select(nights_table.c.session_id).limit(1)).scalar() is not None:
+            return
+        some = select(sessions.c.id).where(sessions.c.status != SessionStatus.RUNNING).limit(1)
+        if connection.execute(some).scalar() is None:
+            return
+    with database.writing() as connection:
+        from history.nights import derive_missing
+
+        derive_missing(connection)
 
 
 def _sync_metrics(database: Database) -> None:

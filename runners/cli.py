@@ -6,12 +6,10 @@ Exit codes follow diff(1): 0 clean, 1 regression, 2 trouble; 130 when a person i
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from importlib import import_module
 
 from build.errors import TidemarkError
-from build.version import Version, parse_version
-from history.transfer.foreign.naming import moment_of
+from runners.values import count, minutes, version
 
 TROUBLE = 2
 INTERRUPTED = 130
@@ -57,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     compare = commands.add_parser("compare", help="judge a contender against a base", add_help=False)
     compare.description = "The same program as ./compare.py."
     _profile(commands.add_parser("profile", help="where the CPU time went: functions and flame graphs"))
-    _history(commands.add_parser("history", help="take the history out, in, together, or apart"))
+    _history(commands.add_parser("history", help="what the history holds, what changed, and copies of it"))
     _bench(commands.add_parser("bench", help="check one of our own figures against its target"))
     return top
 
@@ -99,16 +97,16 @@ def _run(it: argparse.ArgumentParser) -> None:
     it.add_argument("--suite", default="write-heavy", help=suite)
     it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
     it.add_argument("--step", action="append", default=[], metavar="NAME", help=step)
-    it.add_argument("--repetitions", type=_count, metavar="N", help=rounds)
+    it.add_argument("--repetitions", type=count, metavar="N", help=rounds)
     it.add_argument("--until-decided", action="store_true", help=decided)
-    it.add_argument("--budget", type=_minutes, metavar="MINUTES", help=budget)
+    it.add_argument("--budget", type=minutes, metavar="MINUTES", help=budget)
     it.add_argument("--keep-disturbed", action="store_true", help=disturbed)
     it.add_argument("--mode", choices=["rounds", "long"], help=mode)
     it.add_argument("--resume", action="store_true", help=resume)
     sampled = it.add_mutually_exclusive_group()
     sampled.add_argument("--perf", action="store_true", help=perf)
     sampled.add_argument("--perf-during", action="store_true", help=during)
-    it.add_argument("--seconds", type=_seconds, metavar="S", help=seconds)
+    it.add_argument("--seconds", type=seconds, metavar="S", help=seconds)
     it.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
     it.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=setting)
     it.add_argument("--patch", action="append", default=[], metavar="NAME=FILE", help=patch)
@@ -125,9 +123,7 @@ def _calibrate(it: argparse.ArgumentParser) -> None:
     it.add_argument(
         "--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated"
     )
-    it.add_argument(
-        "--rounds", type=_count, default=10, metavar="N", help="rounds of each step (default: 10)"
-    )
+    it.add_argument("--rounds", type=count, default=10, metavar="N", help="rounds of each step (default: 10)")
     it.add_argument("--history", metavar="PATH", help="history to store into")
 
 
@@ -144,81 +140,19 @@ def _profile(it: argparse.ArgumentParser) -> None:
         each.add_argument("--profile", help="only sessions of this profile")
         each.add_argument("--session", metavar="UID", help="this session instead of the latest")
         each.add_argument("--role", metavar="ROLE", help="only this role, such as 'client backend'")
-        each.add_argument("--limit", type=_count, default=15, metavar="N", help="rows (default: %(default)s)")
+        each.add_argument("--limit", type=count, default=15, metavar="N", help="rows (default: %(default)s)")
         each.add_argument("--format", choices=["terminal", "json"], default="terminal")
         each.add_argument("--output", metavar="FOLDER", help="for the SVGs, instead of Tidemark's own")
         each.add_argument("--history", metavar="PATH", help="history to read")
 
 
 def _history(it: argparse.ArgumentParser) -> None:
-    it.epilog = "docs/history.md has the formats; exit codes: 0 done; 2 trouble, and nothing half-written"
-    what = it.add_subparsers(dest="what", required=True, metavar="WHAT")
-    out = what.add_parser(
-        "export", help="write sessions that ended into a file, or a folder of Parquet files"
+    from runners.history.arguments import (
+        add_words,  # only here: compare goes through this module, and is quick
     )
-    out.add_argument("target", metavar="FILE|FOLDER", help="new; a name in .gz is compressed")
-    out.add_argument("--format", choices=["ndjson", "parquet"], default="ndjson", help="default: ndjson")
-    out.add_argument("--suite", help="only sessions of this suite")
-    out.add_argument("--since", type=_date, metavar="DATE", help="only sessions that began then or later")
-    take = what.add_parser("import", help="take in exports, and other people's tables")
-    take.add_argument(
-        "files", nargs="+", metavar="FILE", help="NDJSON, a Parquet folder, CSV, mytools' tables"
-    )
-    table = take.add_argument_group("of tables that do not say it")
-    table.add_argument("--machine", metavar="NAME", help="where it was measured")
-    table.add_argument("--suite", metavar="NAME", help="what was run")
-    table.add_argument("--when", type=_date, metavar="DATE", help="such as 2025-11")
-    table.add_argument(
-        "--cores", type=_count, metavar="N", help="of the machine, for CPU costs that are shares"
-    )
-    merge = what.add_parser("merge", help="take in what other histories have and this one has not")
-    merge.add_argument("histories", nargs="+", metavar="HISTORY", help="a path, a URL, or an export")
-    backup = what.add_parser("backup", help="copy the whole history, also while sessions run")
-    backup.add_argument("file", metavar="FILE", help="new, or an earlier backup, which is replaced")
-    prune = what.add_parser("prune", help="delete the rounds of old sessions; nights and changes stay")
-    prune.add_argument(
-        "--before", type=_date, required=True, metavar="DATE", help="of sessions that began earlier"
-    )
-    prune.add_argument("--dry-run", action="store_true", help="only say what would be freed")
-    for each in (out, take, merge, backup, prune):
-        each.add_argument("--history", metavar="PATH", help="the history, instead of Tidemark's own")
+
+    add_words(it)
 
 
 def _bench(it: argparse.ArgumentParser) -> None:
     it.add_argument("name", help="a program in benchmarks/, such as overhead")
-
-
-def version(text: str) -> Version:
-    """Parse a version for argparse, which shows the reason."""
-    try:
-        return parse_version(text)
-    except TidemarkError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _count(text: str) -> int:
-    number = int(text) if text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be a whole number from 1")
-    return number
-
-
-def _date(text: str) -> datetime:
-    try:
-        return moment_of(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _minutes(text: str) -> float:
-    return _seconds(text, "minutes", 0.1)
-
-
-def _seconds(text: str, unit: str = "seconds", least: float = 1) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not least <= seconds < float("inf"):  # not even nan is
-        raise argparse.ArgumentTypeError(f"must be a number of {unit} from {least:g}")
-    return seconds

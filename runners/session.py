@@ -261,6 +261,7 @@ def _start(
             "tables": room.tables,
             "rows_per_table": room.rows_per_table,
             "settings": dict(request.settings),
+            "groups": {step.name: step.group for step in request.steps if step.group},
             "not_built": {str(version): reason for version, reason in outcome.not_built.items()},
         },
     )

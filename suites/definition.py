@@ -79,6 +79,8 @@ class Step(_Strict):
 
     name: Name
     title: str
+    group: Name | None = None
+    """Steps of one group get a geometric mean of their own."""
     options: dict[str, Option] = {}
     """Handed to the load generator: `--name=value` of a sysbench script, `builtin` or `file` of pgbench."""
     queries: Number = Field(default=1, gt=0)

@@ -25,6 +25,7 @@ from history.comparison import ComparisonError
 from history.explaining import BESIDE
 from history.judging import Gap
 from history.records import RunStatus, SessionStatus
+from history.rendering.screen import Screen
 from history.statistics import ratio_interval
 from history.store import open_store
 from suites.measurement import METRICS, Measurement
@@ -106,11 +107,9 @@ def test_output(
 
 
 def test_the_table_fits_a_hundred_columns(night: Path) -> None:
-    from rich.console import Console
-
     wide, narrow = io.StringIO(), io.StringIO()
     for file, width in ((wide, 200), (narrow, 100)):
-        program.render_terminal(compared(night), Console(file=file, width=width))
+        program.render_terminal(compared(night), Screen(file, width))
     rows = [
         [line.rstrip() for line in file.getvalue().splitlines() if line.startswith(tuple(OUTCOMES))]
         for file in (wide, narrow)

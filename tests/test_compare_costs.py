@@ -21,6 +21,7 @@ from history.explaining import BESIDE, WHOLE_MACHINE, Variation
 from history.judging import Change, Judgement, Ratio
 from history.records import Session, SessionStatus
 from history.rendering.numbers import amount
+from history.rendering.screen import Screen
 from history.rendering.table import NAMES
 from history.statistics import Interval
 from history.store import open_store
@@ -45,10 +46,8 @@ def compared(path: Path, base: Values, contender: Values, step: str = "delete") 
 
 
 def terminal(comparison: Comparison, width: int = 100, *, costs: bool = False) -> str:
-    from rich.console import Console
-
     file = io.StringIO()
-    program.render_terminal(comparison, Console(file=file, width=width), costs=costs)
+    program.render_terminal(comparison, Screen(file, width), costs=costs)
     return file.getvalue()
 
 
@@ -216,7 +215,9 @@ def made(judged: Ratio, beside: list[Ratio], verdict: Verdict) -> Comparison:
     session = Session(
         **vars(session_start()), id=1, status=SessionStatus.FINISHED, started_at=NIGHT, ended_at=NIGHT
     )
-    contender = ContenderComparison(parse_version(CONTENDER), session, (step,) * 2, (), ())
+    contender = ContenderComparison(
+        parse_version(BASE), parse_version(CONTENDER), session, (step,) * 2, (), ()
+    )
     return Comparison(parse_version(BASE), (contender,), CompareOptions(), "history.db")
 
 
@@ -255,8 +256,6 @@ def test_marks_stand_behind_digits_that_stay_below_each_other(tmp_path: Path) ->
 
 
 def test_colours_and_signs_say_the_same(tmp_path: Path) -> None:
-    from rich.console import Console
-
     dearer: Values = {
         **STALLED,
         "server_cpu_us_per_op": [105, 105.2, 104.9],
@@ -264,8 +263,7 @@ def test_colours_and_signs_say_the_same(tmp_path: Path) -> None:
     }
     comparison = compared(tmp_path, FREE, dearer)
     file = io.StringIO()
-    console = Console(file=file, width=100, force_terminal=True, color_system="standard")
-    program.render_terminal(comparison, console)
+    program.render_terminal(comparison, Screen(file, colours=True))
     assert "\x1b[1;31m1.31+" in file.getvalue()
     assert "\x1b[1;32m0.85-" in file.getvalue()
 

@@ -18,7 +18,15 @@ CREATE TABLE nights (
 CREATE INDEX nights_in_order
 ON nights (box, suite, configuration, branch, started_at, session_id, version, build_id);
 
-CREATE INDEX nights_by_version ON nights (version);
+CREATE INDEX nights_by_version ON nights (version, started_at);
+
+CREATE INDEX nights_by_branch ON nights (branch, started_at);
+
+-- Sessions that run have no night yet.
+CREATE INDEX sessions_by_status ON sessions (status, started_at);
+
+-- There are few calibrations: they lead to their sessions, and not the other way.
+CREATE INDEX calibrations_by_metric ON calibrations (metric, session_id);
 
 CREATE TABLE series (
     id $id,

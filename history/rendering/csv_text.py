@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from history.comparison import Comparison, ContenderComparison, StepComparison
+from history.compared import Comparison, ContenderComparison, StepComparison
 from history.rendering.numbers import rounded
 from suites.measurement import METRICS
 
@@ -13,6 +13,7 @@ _HEADS = (
     *("session", "suite", "profile", "base", "contender", "step", "metric", "unit", "better"),
     *("base_value", "contender_value", "ratio", "low", "high", "pairs", "verdict", "gap", "reason"),
     *("change", "explained_by", "variation", "smallest_visible", "base_drift"),
+    *("group", "group_steps"),
 )
 
 NOT_EXPLAINED = "not explained by cost"
@@ -20,6 +21,8 @@ NOT_EXPLAINED = "not explained by cost"
 
 def render_csv(comparison: Comparison) -> str:
     """One line per contender, step and metric, each with its interval and the way it went.
+
+    Then one per group of steps and metric, which has no step but a mean ratio of so many steps.
 
     Only the judged metric has a verdict, and what explains it, names apart by spaces.
     """
@@ -33,7 +36,7 @@ def render_csv(comparison: Comparison) -> str:
 
 def _rows(comparison: Comparison, contender: ContenderComparison) -> Iterator[list[Any]]:
     session = contender.session
-    origin = [session.uid, session.suite, session.profile, str(comparison.base), str(contender.contender)]
+    origin = [session.uid, session.suite, session.profile, str(contender.base), str(contender.contender)]
     for step in contender.steps:
         judgement = step.judgement
         for ratio in step.metrics:
@@ -43,7 +46,13 @@ def _rows(comparison: Comparison, contender: ContenderComparison) -> Iterator[li
             said = (judgement.verdict, judgement.gap, judgement.reason) if judged else (None,) * 3
             explained = _of_step(step) if judged else (None,) * 4
             described = (step.step, ratio.metric, metric.unit, metric.better)
-            yield [*origin, *described, *values, *bounds, ratio.pairs, *said, ratio.change, *explained]
+            told = [*values, *bounds, ratio.pairs, *said, ratio.change, *explained]
+            yield [*origin, *described, *told, step.group or None, None]
+    for mean in contender.group_means():
+        for name, value in mean.ratios.items():
+            metric = METRICS[name]
+            row = [*origin, "", name, metric.unit, metric.better, None, None, rounded(value)]
+            yield [*row, *[None] * (len(_HEADS) - len(row) - 2), mean.group, mean.steps]
 
 
 def _of_step(step: StepComparison) -> tuple[str | float | None, ...]:

@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from history.differential import Differential, FunctionChange
-from suites.profiling.stacks import StepProfile
+if TYPE_CHECKING:
+    from history.differential import Differential, FunctionChange
+    from suites.profiling.stacks import StepProfile
 
 LONGEST_NAME = 60
 """Characters of a function: C++ has names of hundreds."""
 
 
-def quality(profile: StepProfile) -> str:
+def quality(profile: "StepProfile") -> str:
     """One line on what a profile rests on, and what to doubt."""
     found = profile.quality
     doubts = found.doubts()
@@ -19,7 +21,7 @@ def quality(profile: StepProfile) -> str:
     return f"{said}, {walked}" + (f"; doubtful: {'; '.join(doubts)}" if doubts else "")
 
 
-def differential_json(both: Differential, limit: int, drawn: Sequence[str]) -> str:
+def differential_json(both: "Differential", limit: int, drawn: Sequence[str]) -> str:
     """Everything that the table of functions says, as JSON; times in µs per query, shares as fractions."""
     return json.dumps(
         {
@@ -33,7 +35,7 @@ def differential_json(both: Differential, limit: int, drawn: Sequence[str]) -> s
     )
 
 
-def named(changes: Sequence[FunctionChange]) -> str:
+def named(changes: Sequence["FunctionChange"]) -> str:
     """Functions with their gains, for a line of text."""
     return ", ".join(
         f"{shortened(each.name)} {each.own_change:+.2f} µs"
@@ -47,7 +49,7 @@ def shortened(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
-def function_values(each: FunctionChange) -> dict[str, object]:
+def function_values(each: "FunctionChange") -> dict[str, object]:
     """One function as JSON has it."""
     return {
         "function": each.name,

@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from history.comparison import Comparison, ContenderComparison, StepComparison, exit_code
+from history.compared import Comparison, ContenderComparison, Mean, Nights, StepComparison
+from history.comparison import exit_code
 from history.judging import Ratio
 from history.rendering.functions import function_values
 from history.rendering.numbers import rounded
@@ -30,7 +31,9 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
     session = contender.session
     count, means = contender.geometric_means()
     return {
+        "base": str(contender.base),
         "contender": str(contender.contender),
+        "nights": contender.nights and _nights(contender.nights),
         "session": {
             "uid": session.uid,
             "suite": session.suite,
@@ -47,6 +50,7 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
         },
         "steps": [_step(step) for step in contender.steps],
         "geometric_mean": {"ratio": rounded(next(iter(means.values()))), "steps": count},
+        "group_means": [_group(mean, contender.steps[0].judged.metric) for mean in contender.group_means()],
         "calibrations": sorted({each.session for each in contender.calibrations}),
         "dropped_rounds": [vars(each) for each in contender.dropped],
         "failures": [vars(failure) for failure in contender.failures],
@@ -54,10 +58,28 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
     }
 
 
+def _nights(nights: Nights) -> dict[str, Any]:
+    return {
+        "configuration": nights.configuration,
+        "started_at": [each.isoformat() for each in nights.started_at],
+        "base_versions": dict(nights.bases),
+        "contender_versions": dict(nights.contenders),
+        "gaps": [
+            {**vars(each), "nights": [night.isoformat() for night in each.nights]} for each in nights.gaps
+        ],
+    }
+
+
+def _group(mean: Mean, judged: str) -> dict[str, Any]:
+    ratios = {metric: rounded(value) for metric, value in mean.ratios.items()}
+    return {"group": mean.group, "steps": mean.steps, "ratio": ratios[judged], "ratios": ratios}
+
+
 def _step(step: StepComparison) -> dict[str, Any]:
     judgement = step.judgement
     return {
         "step": step.step,
+        "group": step.group or None,
         "verdict": judgement.verdict,
         "gap": judgement.gap,
         "reason": judgement.reason,
@@ -67,6 +89,7 @@ def _step(step: StepComparison) -> dict[str, Any]:
         "variation": step.variation,
         "smallest_visible": rounded(step.smallest_visible),
         "base_drift": rounded(step.base_drift),
+        "trend": [rounded(each) for each in step.trend],
         "gained": [function_values(each) for each in step.gained],
         "metrics": {each.metric: _metric(each) for each in step.metrics},
     }

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from history.comparison import Comparison, ContenderComparison
+from history.compared import Comparison, ContenderComparison
 from history.rendering.notes import notes
+from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     COSTS_HEADS,
     COSTS_LEGEND,
@@ -14,6 +15,7 @@ from history.rendering.table import (
     costs_rows,
     heads,
     rows,
+    shows_nights,
     title,
 )
 
@@ -31,7 +33,9 @@ def _lines(comparison: Comparison, contender: ContenderComparison, costs: bool) 
     yield from _table(heads(contender), rows(contender))
     if costs:
         yield from _table(COSTS_HEADS, (row for step in contender.steps for row in costs_rows(step)))
-    for note in (LEGEND, *([COSTS_LEGEND] if costs else []), *notes(comparison, contender)):
+    legends = [LEGEND, *([SPARKLINE_LEGEND] if shows_nights(contender) else [])]
+    legends += [COSTS_LEGEND] if costs else []
+    for note in (*legends, *notes(comparison, contender)):
         yield f"- {note}"
     yield ""
 

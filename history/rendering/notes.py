@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterator
+from datetime import datetime
 
 from history import disturbed
-from history.comparison import Comparison, ContenderComparison, StepComparison
+from history.compared import Comparison, ContenderComparison, Nights, StepComparison
 from history.explaining import THROUGHPUT, VARIATION, is_cost
 from history.judging import Change, Ratio, Verdict, verdict_of
 from history.pairing import Failure
@@ -14,6 +15,9 @@ from history.rendering.table import NAMES, shows_visible
 from history.sequential import VISIBLE_PROBABILITY
 from suites.measurement import METRICS, Better
 
+MOST_DAYS = 5
+"""Nights of one kind of gap that are named."""
+
 
 def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     """All of them, one text each."""
@@ -22,12 +26,25 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     for step in contender.steps:
         if step.judgement.gap:
             gaps.setdefault(step.judgement.reason, []).append(step.step)
+    place = f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores"
+    if contender.nights is None:
+        first = [
+            f"Session {session.uid} ({session.status}), {session.started_at:%Y-%m-%d %H:%M} UTC: suite "
+            f"{session.suite}, profile {session.profile}, {_planned(contender)}; {place}.",
+            _intervals(comparison, contender),
+            *_visible(comparison, contender),
+        ]
+    else:
+        first = [
+            f"{_span(contender.nights)}: suite {session.suite}, {contender.nights.configuration}; {place}.",
+            "Each night gives one pair, the geometric means of its rounds; base and contender are paired "
+            "within a night only, and the interval is over nights.",
+            _intervals(comparison, contender),
+            *_moved(contender.nights),
+            *_night_gaps(contender.nights),
+        ]
     return [
-        f"Session {session.uid} ({session.status}), {session.started_at:%Y-%m-%d %H:%M} UTC: suite "
-        f"{session.suite}, profile {session.profile}, {_planned(contender)}; "
-        f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores.",
-        _intervals(comparison, contender),
-        *_visible(comparison, contender),
+        *first,
         f"History: {comparison.history}",
         *_base_drift(comparison, contender),
         *_measured_again(contender),
@@ -45,6 +62,31 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     ]
 
 
+def _span(nights: Nights) -> str:
+    first, last = nights.started_at[0], nights.started_at[-1]
+    return f"{_counted(len(nights.started_at), 'night')}, {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+
+
+def _moved(nights: Nights) -> Iterator[str]:
+    """The versions that a side had in turn, when there were several."""
+    for side, versions in (("base", nights.bases), ("new", nights.contenders)):
+        if len(versions) > 1:
+            said = ", ".join(f"{name} ({_counted(count, 'night')})" for name, count in versions.items())
+            yield f"{side} was {said}"
+
+
+def _night_gaps(nights: Nights) -> Iterator[str]:
+    """One line for each reason, branch and set of nights, with its steps."""
+    steps: dict[tuple[str, str, tuple[datetime, ...]], list[str]] = {}
+    for gap in nights.gaps:
+        steps.setdefault((gap.branch, gap.reason, gap.nights), []).append(gap.step or "all steps")
+    for (branch, reason, moments), names in steps.items():
+        days = [f"{each:%Y-%m-%d}" for each in moments]
+        more = f" and {len(days) - MOST_DAYS} more" if len(days) > MOST_DAYS else ""
+        told = f"{', '.join(days[:MOST_DAYS])}{more}: {' '.join(reason.split())}"
+        yield f"no value: {', '.join(names)}, {branch}, {told}"
+
+
 def _planned(contender: ContenderComparison) -> str:
     if contender.looks is None:
         return _counted(contender.session.repetitions, "round")
@@ -55,9 +97,10 @@ def _intervals(comparison: Comparison, contender: ContenderComparison) -> str:
     """What the intervals promise: for how many steps, and at how many looks."""
     options, looks = comparison.options, contender.looks
     rounds = sorted({step.judgement.pairs for step in contender.steps if step.judgement.interval})
-    counted = f", of {rounds[0]} to {rounds[-1]} rounds each" if len(rounds) > 1 else ""
+    what = "rounds" if contender.nights is None else "nights"
+    counted = f", of {rounds[0]} to {rounds[-1]} {what} each" if len(rounds) > 1 else ""
     if len(rounds) == 1:
-        counted = f", of {rounds[0]} rounds each"
+        counted = f", of {rounds[0]} {what} each"
     looked = "" if looks is None else f", at all looks from round {looks[0]} to {looks[1]},"
     return (
         f"Intervals of {contender.judged_steps} of {len(contender.steps)} steps{counted}: they all hold "
@@ -81,7 +124,7 @@ def _visible(comparison: Comparison, contender: ContenderComparison) -> Iterator
     elif better is not Better.NEITHER and not session.is_imported:
         yield (
             "What each step can show is not known: ./tidemark calibrate "
-            f"--suite {session.suite} --profile {session.profile} {comparison.base.plain}"
+            f"--suite {session.suite} --profile {session.profile} {contender.base.plain}"
         )
 
 
@@ -112,7 +155,8 @@ def _set_aside(contender: ContenderComparison) -> Iterator[str]:
         if each.judgement.interval is not None and each.judgement.interval.n < each.judgement.pairs
     ]
     if stalled:
-        yield f"rounds far from all others, left out as stalled: {', '.join(stalled)}"
+        what = "rounds" if contender.nights is None else "nights"
+        yield f"{what} far from all others, left out as stalled: {', '.join(stalled)}"
 
 
 def _counted(number: int, what: str) -> str:

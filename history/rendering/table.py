@@ -1,17 +1,18 @@
 """The tables that terminal and Markdown share: heads, and rows of cells that say how good they are."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from history.comparison import Comparison, ContenderComparison, StepComparison
+from history.compared import Comparison, ContenderComparison, StepComparison
 from history.judging import Change, Ratio, Verdict, verdict_of
 from history.rendering.numbers import amount, bounds, percent, two_decimals
+from history.rendering.sparkline import sparkline
 from suites.measurement import METRICS, Better
 
 MEAN_ROW = "geomean of"
 
-LEFT = ("step", "verdict", "metric", "unit", "change")
+LEFT = ("step", "verdict", "metric", "unit", "change", "nights")
 """Heads of columns of words."""
 
 # The metrics that have a column beside the judged one, with heads as narrow as they can be.
@@ -27,6 +28,17 @@ _HEADS = {
     "machine_cs_per_op": "cs",
     "machine_written_kb_per_op": "wrt",
 }
+
+LEFT_OUT_FIRST = (
+    "server_cs_per_op",
+    "qps_cv",
+    "server_written_kb_per_op",
+    "wal_bytes_per_op",
+    "latency_p99_ms",
+)
+"""Of the columns beside the judged metric, in the order in which they make room in a narrow table.
+
+Context switches mostly follow CPU; a step that varies more is named below the table anyway."""
 
 NAMES = {
     "server_cpu_us_per_op": "server CPU",
@@ -96,7 +108,7 @@ Row = list[Cell]
 
 def title(comparison: Comparison, contender: ContenderComparison) -> str:
     """What is compared; across engines also that more than versions differ."""
-    base, metric = comparison.base, comparison.metric
+    base, metric = contender.base, comparison.metric
     text = f"{contender.contender} against {base}: {metric.name} ({metric.unit})"
     if contender.contender.engine is base.engine:
         return text
@@ -104,11 +116,42 @@ def title(comparison: Comparison, contender: ContenderComparison) -> str:
     return f"{text}; configuration and durability ({durability}) are part of the comparison"
 
 
-def heads(contender: ContenderComparison) -> list[str]:
-    """Of the table of verdicts."""
-    beside = [_HEADS[each.metric] for each in _shown(contender.steps[0])]
+def heads(contender: ContenderComparison, left_out: Collection[str] = ()) -> list[str]:
+    """Of the table of verdicts; `left_out` are metrics beside the judged one that have no room."""
+    beside = [_HEADS[each.metric] for each in _shown(contender.steps[0], left_out)]
     sees = ["sees"] if shows_visible(contender) else []
-    return ["step", "base", "new", "rel", "interval", *sees, *beside, "verdict"]
+    nights = ["nights"] if shows_nights(contender) else []
+    return ["step", "base", "new", "rel", "interval", *sees, *beside, *nights, "verdict"]
+
+
+def left_out(contender: ContenderComparison, width: int) -> tuple[str, ...]:
+    """The metrics whose columns have to go, so that the table of verdicts fits `width` columns."""
+    shown = [each.metric for each in _shown(contender.steps[0])]
+    candidates = [each for each in LEFT_OUT_FIRST if each in shown]
+    for count in range(len(candidates)):
+        if _width(contender, candidates[:count]) <= width:
+            return tuple(candidates[:count])
+    return tuple(candidates)
+
+
+def _width(contender: ContenderComparison, without: Collection[str]) -> int:
+    columns = zip(heads(contender, without), *rows(contender, without), strict=True)
+    widths = []
+    for head, *cells in columns:
+        marks = head not in LEFT and any(cell.mark for cell in cells)
+        own = [len(cell.text) + (0 if marks else len(cell.mark)) for cell in cells]
+        widths.append(max(len(head), *own) + marks)
+    return sum(widths) + len(widths) - 1
+
+
+def head_of(metric: str) -> str:
+    """The head of a metric's column."""
+    return _HEADS[metric]
+
+
+def shows_nights(contender: ContenderComparison) -> bool:
+    """Whether there is a column for the last nights."""
+    return any(step.trend for step in contender.steps)
 
 
 def shows_visible(contender: ContenderComparison) -> bool:
@@ -116,27 +159,48 @@ def shows_visible(contender: ContenderComparison) -> bool:
     return any(step.smallest_visible is not None for step in contender.steps)
 
 
-def rows(contender: ContenderComparison) -> Iterator[Row]:
+def rows(contender: ContenderComparison, left_out: Collection[str] = ()) -> Iterator[Row]:
     """Of the table of verdicts: one for each step, and the means."""
-    visible = shows_visible(contender)
     for step in contender.steps:
-        yield [
-            Cell(step.step),
-            Cell(amount(step.judged.base)),
-            Cell(amount(step.judged.contender)),
-            Cell(two_decimals(step.judged.value)),
-            Cell(bounds(step.judgement.interval)),
-            *([Cell(percent(step.smallest_visible))] if visible else []),
-            *map(_marked, _shown(step)),
-            _verdict(step),
-        ]
+        yield step_row(contender, step, left_out)
+    yield from mean_rows(contender, left_out)
+
+
+def step_row(contender: ContenderComparison, step: StepComparison, left_out: Collection[str] = ()) -> Row:
+    """One step in the table of verdicts."""
+    return [
+        Cell(step.step),
+        Cell(amount(step.judged.base)),
+        Cell(amount(step.judged.contender)),
+        Cell(two_decimals(step.judged.value)),
+        Cell(bounds(step.judgement.interval)),
+        *([Cell(percent(step.smallest_visible))] if shows_visible(contender) else []),
+        *map(_marked, _shown(step, left_out)),
+        *([Cell(sparkline(step.trend))] if shows_nights(contender) else []),
+        _verdict(step),
+    ]
+
+
+def mean_rows(contender: ContenderComparison, left_out: Collection[str] = ()) -> Iterator[Row]:
+    """The means at the end of the table of verdicts: of each group, and of all steps."""
+    for mean in contender.group_means():
+        yield _mean_row(contender, f"{mean.group} ({mean.steps})", mean.ratios, left_out)
     count, means = contender.geometric_means()
-    first = contender.steps[0]
-    beside = [Cell(two_decimals(means[each.metric])) for each in _shown(first)]
-    empty = Cell("")
+    yield _mean_row(contender, f"{MEAN_ROW} {count}", means, left_out)
+
+
+def _mean_row(
+    contender: ContenderComparison,
+    label: str,
+    means: Mapping[str, float | None],
+    left_out: Collection[str],
+) -> Row:
+    first, empty = contender.steps[0], Cell("")
+    beside = [Cell(two_decimals(means[each.metric])) for each in _shown(first, left_out)]
+    sees = [empty] if shows_visible(contender) else []
+    nights = [empty] if shows_nights(contender) else []
     relative = Cell(two_decimals(means[first.judged.metric]))
-    sees = [empty] if visible else []
-    yield [Cell(f"{MEAN_ROW} {count}"), empty, empty, relative, empty, *sees, *beside, empty]
+    return [Cell(label), empty, empty, relative, empty, *sees, *beside, *nights, empty]
 
 
 def costs_rows(step: StepComparison) -> Iterator[Row]:
@@ -155,9 +219,9 @@ def costs_rows(step: StepComparison) -> Iterator[Row]:
             ]
 
 
-def _shown(step: StepComparison) -> list[Ratio]:
+def _shown(step: StepComparison, left_out: Collection[str] = ()) -> list[Ratio]:
     """The metrics that have a column beside the judged one: the table has to fit a terminal."""
-    return [each for each in step.beside if each.metric in _HEADS]
+    return [each for each in step.beside if each.metric in _HEADS and each.metric not in left_out]
 
 
 def _verdict(step: StepComparison) -> Cell:

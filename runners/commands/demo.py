@@ -5,6 +5,7 @@ import argparse
 from build.home import locate
 from build.version import parse_version
 from compare import CompareOptions, Verdict, compare, exit_code, render_terminal
+from history.rendering.screen import standard_output
 from history.store import open_store
 from runners.console import progress
 from runners.request import Request
@@ -30,7 +31,6 @@ def main(arguments: argparse.Namespace) -> int:
     `compare` would answer with 2; here it is said in words instead (docs/decisions/0005-demo-exit-code.md).
     """
     del arguments
-    from rich.console import Console
 
     home = locate()
     suite = load_suite(SUITE)
@@ -46,7 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
         with progress() as shown:
             outcome = run_session(request, home, store, shown)
         comparison = compare(store, BASE, (CONTENDER,), CompareOptions(session=outcome.uid))
-    render_terminal(comparison, Console(width=None if Console().is_terminal else 110))
+    render_terminal(comparison, standard_output(plain_width=110))
     open_steps = sum(verdict in (None, Verdict.INCONCLUSIVE) for verdict in comparison.verdicts())
     print(f"Base {BASE}, contender {CONTENDER}; the history lies in {home.history}.")
     if open_steps:

@@ -1,125 +1,26 @@
-"""`./tidemark history`: the history goes out, comes in, is merged, backed up and pruned."""
+"""`./tidemark history`: hands over to what carries each of its words out."""
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from importlib import import_module
 
-from build.home import locate
-from history.database import existing_history
-from history.store import Store, open_store
-from history.transfer.backup import back_up
-from history.transfer.foreign.values import Given
-from history.transfer.merging import Merged, merge
-from history.transfer.ndjson import write_ndjson
-from history.transfer.parquet import write_parquet
-from history.transfer.pruning import Room, prune, room, vacuum
-from history.transfer.recognising import coming_files, coming_histories
-from history.transfer.stored import Selection, opened
-from runners.commands.run import history_of
+PLACES = {
+    "show": "views",
+    "series": "views",
+    "export": "transfers",
+    "import": "transfers",
+    "merge": "transfers",
+    "backup": "transfers",
+    "prune": "transfers",
+    "judge": "changes",
+    "changes": "changes",
+    "acknowledge": "changes",
+}
+"""Word -> the module of runners.history that has a function of its name."""
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Do what the sub-command says; 0 when all of it was done."""
-    commands = {
-        "export": _export,
-        "import": _import,
-        "merge": _merge,
-        "backup": _backup,
-        "prune": _prune,
-    }
-    commands[arguments.what](arguments)
-    return 0
-
-
-def _export(arguments: argparse.Namespace) -> None:
-    target = Path(arguments.target)
-    write = write_parquet if arguments.format == "parquet" else write_ndjson
-    selection = Selection(arguments.suite, arguments.since)
-    with opened(existing_history(arguments.history), selection) as source:
-        rows = write(source, target)
-        left_out = source.left_out
-    print(f"{rows} rows: {target}")
-    _say_left_out(left_out)
-
-
-def _import(arguments: argparse.Namespace) -> None:
-    given = Given(arguments.machine, arguments.suite, arguments.when, arguments.cores)
-    with _ours(arguments) as store:
-        coming = coming_files([Path(each) for each in arguments.files], given, store)
-        merged = merge(store, coming.sources)
-        where = store.where
-    for note in coming.notes:
-        print(note)
-    print(summary(merged))
-    print(f"history: {where}")
-
-
-def _merge(arguments: argparse.Namespace) -> None:
-    with coming_histories(arguments.histories) as coming, _ours(arguments) as store:
-        print(summary(merge(store, coming.sources)))
-        print(f"history: {store.where}")
-
-
-def _backup(arguments: argparse.Namespace) -> None:
-    path = Path(arguments.file)
-    left_out = back_up(existing_history(arguments.history), path)
-    print(f"{_size(path.stat().st_size)}: {path}")
-    _say_left_out(left_out)
-
-
-def _prune(arguments: argparse.Namespace) -> None:
-    with open_store(existing_history(arguments.history)) as store:
-        found = room(store, arguments.before)
-        print(_told(found, f"{arguments.before:%Y-%m-%d}"))
-        if arguments.dry_run:
-            print("nothing was deleted: --dry-run")
-            return
-        prune(store, arguments.before)
-        left = vacuum(store.database)
-        print(left or f"done: {store.where}")
-
-
-@contextmanager
-def _ours(arguments: argparse.Namespace) -> Iterator[Store]:
-    with open_store(history_of(arguments.history, locate())) as store:
-        yield store
-
-
-def summary(merged: Merged) -> str:
-    """Rows by table, and what was not taken, for people."""
-    lines = [f"{'table':<18} {'added':>9} {'already there':>14}"]
-    lines += [
-        f"{table:<18} {count.added:>9} {count.there:>14}"
-        for table, count in merged.counts.items()
-        if count.added or (count.there and table != "metrics")  # each Tidemark has all of its own
-    ]
-    if merged.derived:
-        lines.append(f"nights derived: of {_sessions(merged.derived)}")
-    lines += [f"left out: {each}" for each in merged.left_out]
-    return "\n".join(lines)
-
-
-def _told(found: Room, before: str) -> str:
-    rows = ", ".join(f"{number} {table}" for table, number in found.rows.items())
-    return (
-        f"rounds of {_sessions(found.sessions)} before {before}: {rows}; about {_size(found.bytes)}\n"
-        "their nights, points, gaps and changes stay"
-    )
-
-
-def _sessions(count: int) -> str:
-    return "1 session" if count == 1 else f"{count} sessions"
-
-
-def _say_left_out(texts: tuple[str, ...]) -> None:
-    for each in texts:
-        print(f"left out: {each}")
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} GiB"
+    """Carry out a word, and return its exit code."""
+    word = arguments.what
+    module = import_module(f"runners.history.{PLACES[word]}")
+    act = getattr(module, f"{word}_")
+    return int(act(arguments))

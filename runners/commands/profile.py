@@ -17,7 +17,7 @@ from history.differential import Rounds, costs, differential, total
 from history.records import Session
 from history.rendering.function_tables import render_costs, render_differential
 from history.rendering.functions import differential_json
-from history.rendering.terminal import PLAIN_WIDTH
+from history.rendering.screen import PLAIN_WIDTH
 from history.store import Store, open_store
 from runners.console import progress
 from runners.flamegraphs import draw, draw_difference

@@ -5,7 +5,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from history.boundaries import crossing_probability, power_boundary
+from history.boundaries import (
+    USUAL_CONSTANTS,
+    USUAL_ERROR,
+    USUAL_LOOKS,
+    USUAL_SHAPE,
+    crossing_probability,
+    power_boundary,
+    searched_constant,
+)
+from history.sequential import SHAPE, Design
 
 FIVE = (1, 2, 3, 4, 5)
 
@@ -56,6 +65,37 @@ def test_error_is_spent_exactly_and_less_of_it_is_wider() -> None:
     assert crossing_probability(wide, looks) == pytest.approx(0.002, rel=1e-4)
     assert all(one < other for one, other in zip(narrow, wide, strict=True))
     assert all(later < earlier for earlier, later in pairwise(wide))
+
+
+def test_a_fine_grid_finds_the_same() -> None:
+    """Plain sums over a grid of a hundredth, without any rule of integration."""
+    looks, grid = tuple(range(3, 9)), np.linspace(-20, 20, 4001)
+    width = grid[1] - grid[0]
+    bounds = power_boundary(0.002, looks, 0.2)
+    density = np.exp(-(grid**2) / 2 / looks[0]) / np.sqrt(2 * np.pi * looks[0])
+    gain = np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi) * width
+    crossed = 0.0
+    for look, bound in zip(looks, bounds, strict=True):
+        # Of the cell that the edge cuts only the part outside has crossed.
+        outside = np.clip((np.abs(grid) - bound * look**0.5) / width + 0.5, 0, 1)
+        crossed += float((density * outside).sum() * width)
+        density = np.convolve(density * (1 - outside), gain, mode="same")
+    assert crossed == pytest.approx(0.002, rel=1e-4)
+
+
+@pytest.mark.parametrize("steps", range(1, len(USUAL_CONSTANTS) + 1))
+def test_the_constants_that_are_kept_are_what_a_search_finds(steps: int) -> None:
+    error = USUAL_ERROR / steps
+    weights = [(look / USUAL_LOOKS[-1]) ** (USUAL_SHAPE - 0.5) for look in USUAL_LOOKS]
+    found = searched_constant(error, USUAL_LOOKS, weights)
+    assert power_boundary(error, USUAL_LOOKS, USUAL_SHAPE)[-1] == pytest.approx(found, rel=1e-8)
+
+
+def test_the_constants_that_are_kept_are_those_of_the_default_design() -> None:
+    design = Design()
+    assert tuple(range(design.least, design.cap + 1)) == USUAL_LOOKS
+    assert SHAPE == USUAL_SHAPE
+    assert 1 - design.confidence == pytest.approx(USUAL_ERROR)
 
 
 def test_misuse_is_an_error() -> None:

@@ -9,7 +9,8 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from history.transfer.foreign.naming import moment_of, version_of
+from history.times import moment_of
+from history.transfer.foreign.naming import version_of
 from history.transfer.foreign.units import factor
 from history.transfer.foreign.values import PROFILE, Given, Occasion, Place, Read, Value, refuse
 from suites.measurement import METRICS

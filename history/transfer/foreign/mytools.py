@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from build.version import Version
-from history.transfer.foreign.naming import moment_of, rest_of, version_of
+from history.times import moment_of
+from history.transfer.foreign.naming import rest_of, version_of
 from history.transfer.foreign.values import Given, Occasion, Place, Read, Value, refuse
 
 QPS_BEGINS = re.compile(r"col-1 : ")

@@ -1,13 +1,11 @@
 """Versions and moments as other people write them."""
 
 import re
-from datetime import UTC, datetime
 
 from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
 
 _SHORT = re.compile(r"(?:x\.)?(pg|my)(\d{3,})(?:_(.+))?")
-_MONTH = re.compile(r"\d{4}-\d{2}")
 
 
 def version_of(text: str) -> Version:
@@ -36,16 +34,3 @@ def rest_of(text: str) -> str:
     """What a short name says besides the version, such as `o2nofp.x10a_c32r128.pk1`; else nothing."""
     match = _SHORT.fullmatch(text)
     return (match[3] or "") if match else ""
-
-
-def moment_of(text: str) -> datetime:
-    """`2025-11`, `2025-11-05`, or an ISO-8601 time, which is in UTC when it names no zone.
-
-    Raises ValueError.
-    """
-    written = text.strip()
-    try:
-        moment = datetime.fromisoformat(f"{written}-01" if _MONTH.fullmatch(written) else written)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"'{text}' is no date: write 2025-11, 2025-11-05 or 2025-11-05T02:00:00Z") from error

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.version import Engine, Version, parse_version
-from history.transfer.foreign.naming import moment_of, rest_of, version_of
+from history.times import moment_of
+from history.transfer.foreign.naming import rest_of, version_of
 from history.transfer.foreign.units import factor
 from suites.measurement import METRICS
 

@@ -1,0 +1,220 @@
+"""A base and a contender over the nights that hold both: one pair of values for each night.
+
+Base and contender are paired within a night only. What a night was like is shared by all of its rounds, so
+that nights, not rounds, are what an interval over nights counts.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise, starmap
+from typing import Any
+
+from sqlalchemy import Connection, Select, exists, select
+
+from history.compared import (
+    CompareOptions,
+    ComparisonError,
+    ContenderComparison,
+    NightGap,
+    Nights,
+    choose_steps,
+    judge_all,
+)
+from history.doubts import of_engines
+from history.explaining import BESIDE
+from history.intervals import Intervals
+from history.nights import ALL_STEPS
+from history.pairing import pair_steps
+from history.reading import session_of
+from history.records import Run, RunStatus
+from history.schema import gaps, nights, sessions
+from history.selection import Name
+from history.series import Place
+from history.store import Store
+from history.times import from_text, to_text
+from history.trends import LAST_NIGHTS, LEAST_NIGHTS, step_positions, values_of
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Base or contender in one night."""
+
+    branch: str
+    version: str
+
+
+@dataclass(frozen=True)
+class _Both:
+    """One night that holds both."""
+
+    session_id: int
+    started_at: datetime
+    place: Place
+    base: _Side
+    contender: _Side
+
+
+def compare_nights(
+    store: Store, base: Name, options: CompareOptions, contender: Name
+) -> tuple[ContenderComparison, ...]:
+    """Compare over the nights since a moment: one table for each box, suite and configuration.
+
+    Raises ComparisonError when no night holds both.
+    """
+    if options.session is not None:
+        raise ComparisonError("one session is no history", where="--since", hint="leave --session out")
+    assert options.since is not None
+    with store.database.reading() as connection:
+        by_place: defaultdict[Place, list[_Both]] = defaultdict(list)
+        for night in starmap(_night, connection.execute(_query(base, contender, options))):
+            by_place[night.place].append(night)
+        if not by_place:
+            raise ComparisonError(
+                f"no night since {options.since:%Y-%m-%d} holds both {base} and {contender}",
+                where=store.where,
+                hint="./tidemark history show lists boxes, suites and branches with their nights",
+            )
+        found = [_compare(connection, base, contender, options, each) for each in by_place.values()]
+    return tuple(sorted(found, key=lambda each: each.session.started_at, reverse=True))
+
+
+def _query(base: Name, contender: Name, options: CompareOptions) -> Select[Any]:
+    old, new = nights.alias("base"), nights.alias("contender")
+    assert options.since is not None
+    query = (
+        select(
+            *(new.c.session_id, new.c.started_at, new.c.box, new.c.suite, new.c.configuration),
+            *(old.c.branch, old.c.version, new.c.branch, new.c.version),
+        )
+        .where(
+            base.matches(old),
+            contender.matches(new),
+            old.c.session_id == new.c.session_id,
+            old.c.branch != new.c.branch,
+            new.c.started_at >= to_text(options.since),
+        )
+        .order_by(new.c.started_at, new.c.session_id)
+    )
+    for column, wanted in ((new.c.box, options.machine), (new.c.suite, options.suite)):
+        if wanted is not None:
+            query = query.where(column == wanted)
+    if options.profile is not None:
+        its_session = (sessions.c.id == new.c.session_id, sessions.c.profile == options.profile)
+        query = query.where(exists().where(*its_session))
+    return query
+
+
+def _night(session_id: int, started_at: str, box: str, suite: str, configuration: str, *sides: str) -> _Both:
+    old, new = _Side(sides[0], sides[1]), _Side(sides[2], sides[3])
+    return _Both(session_id, from_text(started_at), Place(box, suite, configuration), old, new)
+
+
+def _compare(
+    connection: Connection, base: Name, contender: Name, options: CompareOptions, found: Sequence[_Both]
+) -> ContenderComparison:
+    place, last = found[-1].place, session_of(connection, found[-1].session_id)
+    runs = _as_runs(connection, place, found, {options.metric, "qps", *BESIDE}, (str(base), str(contender)))
+    paired = pair_steps(runs, str(base), str(contender))
+    where = f"{place.suite}, {place.configuration}, on {place.box}"
+    chosen = choose_steps(paired, options.steps, where)
+    if not chosen:
+        raise ComparisonError(f"{where} has no values of {base} and {contender} in any night")
+    intervals = Intervals(chosen, options.confidence_percent / 100, None, counted="night")
+    judged = judge_all(chosen, options, intervals, {}, last)
+    ratios = {step.step: step.ratios(options.metric, len(found)) for step in chosen}
+    steps = tuple(
+        replace(step, base_drift=None, trend=_trend(ratios[step.step][-LAST_NIGHTS:])) for step in judged
+    )
+    names = {step.step for step in steps}
+    lacking = _gaps(connection, found, {*names, ALL_STEPS})
+    return ContenderComparison(
+        base.version,
+        contender.version,
+        last,
+        steps,
+        failures=(),
+        warnings=(*of_engines(last, base.version, contender.version), *_changes(connection, found)),
+        nights=Nights(
+            place.configuration,
+            tuple(each.started_at for each in found),
+            Counter(each.base.version for each in found),
+            Counter(each.contender.version for each in found),
+            lacking,
+        ),
+    )
+
+
+def _as_runs(
+    connection: Connection,
+    place: Place,
+    found: Sequence[_Both],
+    metrics: Collection[str],
+    names: tuple[str, str],
+) -> list[Run]:
+    """Each night as a round: what the interval of a session does with rounds, it does with nights."""
+    branches = {side.branch for night in found for side in (night.base, night.contender)}
+    values = values_of(connection, place, branches, metrics, [night.session_id for night in found])
+    by_run: defaultdict[tuple[str, int, str], dict[str, float]] = defaultdict(dict)
+    for (branch, step, metric, session_id), value in values.items():
+        by_run[branch, session_id, step][metric] = value
+    positions = step_positions(connection, place, branches)
+    runs = []
+    for number, night in enumerate(found, start=1):
+        for name, side in zip(names, (night.base, night.contender), strict=True):
+            for step, position in positions.items():
+                its = by_run.get((side.branch, night.session_id, step))
+                if its is not None:
+                    runs.append(
+                        Run(
+                            night.session_id,
+                            name,
+                            "",
+                            step,
+                            position,
+                            number,
+                            number,
+                            RunStatus.FINISHED,
+                            None,
+                            its,
+                        )
+                    )
+    return runs
+
+
+def _trend(ratios: Sequence[float | None]) -> tuple[float | None, ...]:
+    return tuple(ratios) if sum(each is not None for each in ratios) >= LEAST_NIGHTS else ()
+
+
+def _gaps(connection: Connection, found: Sequence[_Both], steps: Collection[str]) -> tuple[NightGap, ...]:
+    """Why nights are missing in steps; gaps of the same kind are one."""
+    by_id = {night.session_id: night for night in found}
+    query = select(gaps).where(gaps.c.session_id.between(min(by_id), max(by_id)))
+    kinds: defaultdict[tuple[str, str, str], list[datetime]] = defaultdict(list)
+    for row in connection.execute(query.order_by(gaps.c.session_id, gaps.c.branch, gaps.c.step)):
+        night = by_id.get(row.session_id)
+        if night is not None and row.step in steps:
+            for side in (night.base, night.contender):
+                if side.branch == row.branch:
+                    kinds[side.branch, row.step, row.reason].append(night.started_at)
+    return tuple(NightGap(*kind, tuple(sorted(nights))) for kind, nights in kinds.items())
+
+
+def _changes(connection: Connection, found: Sequence[_Both]) -> tuple[str, ...]:
+    """What else changed between the nights: machine and suite. Pairs cancel most of it."""
+    changed: defaultdict[str, list[datetime]] = defaultdict(list)
+    ids = [night.session_id for night in found]
+    query = select(sessions.c.id, sessions.c.machine_id, sessions.c.suite_digest).where(
+        sessions.c.id.between(min(ids), max(ids))
+    )
+    rows = {row[0]: row[1:] for row in connection.execute(query)}
+    for before, night in pairwise(found):
+        both = zip(("machine", "suite"), rows[before.session_id], rows[night.session_id], strict=True)
+        for what, old, new in both:
+            if old != new:
+                changed[what].append(night.started_at)
+    return tuple(
+        f"the {what} changed before {', '.join(dict.fromkeys(f'{each:%Y-%m-%d}' for each in nights))}"
+        for what, nights in changed.items()
+    )

@@ -1,0 +1,1 @@
+"""The words of `./tidemark history`, and what carries them out."""

@@ -1,0 +1,62 @@
+"""`./tidemark history show` and `history series`: what the history holds, and one series night by night."""
+
+import argparse
+import sys
+
+from rich.console import Console
+
+from history.chronicle import chronicle
+from history.database import existing_history
+from history.overview import Wanted, branches_held, steps_held, unfinished
+from history.rendering.overview_text import (
+    overview_json,
+    render_overview,
+    render_series,
+    series_csv,
+    series_json,
+)
+from history.rendering.screen import PLAIN_WIDTH
+from history.store import open_store
+
+
+def show_(arguments: argparse.Namespace) -> int:
+    """Print what the history holds; 0 when there is something like that, else 2."""
+    wanted = _wanted(arguments)
+    with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
+        branches = branches_held(connection, wanted)
+        failed = unfinished(connection, wanted)
+        named = arguments.step is not None or arguments.metric is not None
+        held = steps_held(connection, wanted) if named else ()
+    if arguments.format == "json":
+        sys.stdout.write(overview_json(branches, failed, held))
+    else:
+        render_overview(branches, failed, held, _console())
+    if not branches:
+        print("tidemark history: no night is like that; leave options out", file=sys.stderr)
+    return 0 if branches else 2
+
+
+def series_(arguments: argparse.Namespace) -> int:
+    """Print one series night by night; 0. Raises SeriesError when none or several are like that."""
+    with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
+        told = chronicle(connection, _wanted(arguments), arguments.base, arguments.since)
+    if arguments.format == "terminal":
+        render_series(told, _console())
+    else:
+        sys.stdout.write({"json": series_json, "csv": series_csv}[arguments.format](told))
+    return 0
+
+
+def _wanted(arguments: argparse.Namespace) -> Wanted:
+    return Wanted(
+        box=arguments.machine,
+        suite=arguments.suite,
+        branch=arguments.branch,
+        step=arguments.step,
+        metric=arguments.metric,
+        configuration=arguments.configuration,
+    )
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)

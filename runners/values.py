@@ -1,0 +1,48 @@
+"""Values of the command line, as argparse takes them: each says why it refuses a text."""
+
+import argparse
+from datetime import datetime
+
+from build.errors import TidemarkError
+from build.version import Version, parse_version
+from history.times import moment_of
+
+
+def version(text: str) -> Version:
+    """Parse a version for argparse, which shows the reason."""
+    try:
+        return parse_version(text)
+    except TidemarkError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def count(text: str) -> int:
+    """A whole number from 1."""
+    number = int(text) if text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be a whole number from 1")
+    return number
+
+
+def date(text: str) -> datetime:
+    """A moment: a month, a day, or an ISO time."""
+    try:
+        return moment_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def minutes(text: str) -> float:
+    """At least a tenth of one."""
+    return seconds(text, "minutes", 0.1)
+
+
+def seconds(text: str, unit: str = "seconds", least: float = 1) -> float:
+    """At least so many of a unit of time."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not least <= number < float("inf"):  # not even nan is
+        raise argparse.ArgumentTypeError(f"must be a number of {unit} from {least:g}")
+    return number
