@@ -157,10 +157,11 @@ def _shown(name: str, found: Found) -> Iterator[Figure]:
         yield Figure(f"{name}, false, finished", found.false_finished, "% of years")
     if found.finished is not None:
         yield Figure(f"{name}, F1, finished", found.finished.f1, "")
-    if found.false_nightly is None or found.nightly is None or found.delays is None:
+    if found.nightly is None or found.delays is None:
         yield Figure(f"{name}, nightly", math.nan, "", note="no parameter keeps the false rate")
         return
-    yield Figure(f"{name}, false, nightly", found.false_nightly, "% of years")
+    if found.false_nightly is not None:
+        yield Figure(f"{name}, false, nightly", found.false_nightly, "% of years")
     yield Figure(f"{name}, F1, nightly", found.nightly.f1, "")
     for size, delay in found.delays.items():
         note = f"median {delay.median:g}, {delay.timely:.1f} % in time, {delay.series} series"

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from history.detection import ChangePoint, Watch, watch_many
-from history.detection.baseline import Baseline
-from history.detection.watching import BLOCK, LEAST_NIGHTS, LEAST_RAISING
+from history.detection.baseline import FIRST_NIGHTS, MEDIAN_EFFICIENCY, Baseline
+from history.detection.locating import located
+from history.detection.watching import BLOCK, LAG, LEAST_NIGHTS, LEAST_RAISING
 
 SIGMA = 0.02
 
@@ -38,6 +39,15 @@ def test_many_series_are_watched_as_one_is(
     for night, size in steps:
         matrix[0, night:] += SIGMA * size
     matrix[rng.random(matrix.shape) < gaps] = np.nan
+    assert watch_many(matrix) == [watched(row) for row in matrix]
+
+
+def test_series_that_begin_later_leave_the_others_alone() -> None:
+    matrix = noise(12, 4, 150)
+    matrix[:, 100:] += 3 * SIGMA
+    for row, gaps in enumerate((0, 1, 2, 3)):
+        matrix[row, :gaps] = np.nan
+    matrix[3, 20:40] *= 8
     assert watch_many(matrix) == [watched(row) for row in matrix]
 
 
@@ -125,9 +135,12 @@ def test_ranges_and_intervals_hold_the_truth_mostly() -> None:
 
 
 def test_short_series_say_nothing() -> None:
-    values = noise(7, 1, LEAST_NIGHTS)[0]
-    values[LEAST_NIGHTS // 2 :] += 50 * SIGMA
-    assert watched(values) == ()
+    # The noise has to rest on so many nights: the first FIRST_NIGHTS count less, the last LAG not yet.
+    earliest = LEAST_NIGHTS + LAG + FIRST_NIGHTS * (1 - MEDIAN_EFFICIENCY)
+    for start in (12, 22, 30):
+        values = noise(7, 1, 80)[0]
+        values[start:] += 50 * SIGMA
+        assert all((change.raised or 0) + 1 >= earliest for change in watched(values))
 
 
 def test_gaps_and_equal_nights() -> None:
@@ -177,3 +190,46 @@ def test_the_baseline_learns_correlation() -> None:
         baseline.absorb(night, np.ones(200, dtype=bool))
         baseline.refresh()
     assert np.median(baseline.correlation) == pytest.approx(0.5, abs=0.1)
+
+
+def correlated(seed: int, rho: float, shape: tuple[int, int]) -> np.ndarray:
+    values = np.random.default_rng(seed).standard_normal(shape)
+    for night in range(1, shape[1]):
+        values[:, night] = rho * values[:, night - 1] + math.sqrt(1 - rho * rho) * values[:, night]
+    return SIGMA * values
+
+
+def test_correlated_nights_are_no_steps_and_do_not_hide_them() -> None:
+    assert sum(map(bool, watch_many(correlated(13, 0.4, (500, 365))))) <= 18
+    matrix = correlated(14, 0.4, (300, 260))
+    matrix[:, 200:] += 3 * SIGMA
+    delays = [
+        min([60, *(each.raised - 199 for each in found if each.raised)]) for found in watch_many(matrix)
+    ]
+    assert np.mean(delays) < 7
+
+
+def test_an_outlier_moves_the_level_little() -> None:
+    baseline = Baseline(1)
+    values = np.random.default_rng(15).standard_normal((101, 1))
+    baseline.start(np.array([0]), values[:10])
+    for night in values[10:]:
+        baseline.absorb(night, np.array([True]))
+        baseline.refresh()
+    before = baseline.level.copy()
+    baseline.absorb(np.array([1e4]), np.array([True]))
+    assert abs(baseline.level - before)[0] < 0.1
+
+
+def test_correlation_widens_range_and_interval() -> None:
+    baseline = Baseline(1)
+    values = np.random.default_rng(16).standard_normal(60)
+    baseline.start(np.array([0]), values[:10, None])
+    values[40:] += 2
+    baseline.correlation[0] = 0.0
+    sharp = located(values, 20, baseline, 0)
+    baseline.correlation[0] = 0.6
+    blurred = located(values, 20, baseline, 0)
+    assert blurred.position == sharp.position
+    assert blurred.high - blurred.low == pytest.approx(2 * (sharp.high - sharp.low))
+    assert blurred.last - blurred.first > sharp.last - sharp.first
