@@ -45,7 +45,7 @@ def test_many_series_are_watched_as_one_is(
 def test_series_that_begin_later_leave_the_others_alone() -> None:
     matrix = noise(12, 4, 150)
     matrix[:, 100:] += 3 * SIGMA
-    for row, gaps in enumerate((0, 1, 2, 3)):
+    for row, gaps in enumerate((0, 37, 50, 63)):
         matrix[row, :gaps] = np.nan
     matrix[3, 20:40] *= 8
     assert watch_many(matrix) == [watched(row) for row in matrix]
