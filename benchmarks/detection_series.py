@@ -59,7 +59,7 @@ def heavy_tails(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
 
 def autocorrelated(rng: np.random.Generator, shape: tuple[int, int], rho: float = CORRELATION) -> Array:
     """AR(1) with a marginal standard deviation of SIGMA."""
-    noise = rng.standard_normal(shape)
+    noise: Array = rng.standard_normal(shape)
     innovation = math.sqrt(1 - rho * rho)
     for night in range(1, shape[1]):
         noise[:, night] = rho * noise[:, night - 1] + innovation * noise[:, night]
@@ -78,7 +78,7 @@ def with_outliers(values: Array, rng: np.random.Generator) -> Array:
     """The same with OUTLIER_SHARE of nights off by OUTLIER_SIZES standard deviations either way."""
     off = rng.random(values.shape) < OUTLIER_SHARE
     sizes = rng.uniform(*OUTLIER_SIZES, values.shape) * rng.choice([-1.0, 1.0], values.shape)
-    return values + SIGMA * off * sizes
+    return np.asarray(values + SIGMA * off * sizes)
 
 
 def with_gaps(values: Array, rng: np.random.Generator) -> Array:

@@ -95,8 +95,8 @@ def _compare_one(
         raise ComparisonError(
             f"session {session.uid} has no runs any more",
             where=store.where,
-            hint="they were pruned, its night is still there: --since compares nights; rounds come back with a "
-            "backup from before: ./tidemark history merge FILE",
+            hint="they were pruned, its night is still there: --since compares nights; a backup from before "
+            "brings them back: ./tidemark history merge FILE",
         )
     paired = pair_steps(runs, str(base), str(contender))
     chosen = choose_steps(paired, options.steps, f"session {session.uid}")

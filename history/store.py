@@ -28,7 +28,6 @@ from history.records import (
     Sighting,
     StepNoise,
 )
-from history.resuming import Interrupted, find_interrupted, reopen
 from history.schema import (
     builds,
     configurations,
@@ -47,6 +46,7 @@ from suites.measurement import METRICS, Measurement
 
 if TYPE_CHECKING:
     from build.build import Build
+    from history.resuming import Interrupted
     from suites.profiling.stacks import StepProfile
 
 
@@ -114,12 +114,14 @@ class Store:
             return int(connection.execute(statement).scalar_one())
 
     def resume_session(
-        self, start: SessionStart, builds: Sequence[Build], since: datetime
-    ) -> Interrupted | None:
+        self, start: SessionStart, builds: "Sequence[Build]", since: datetime
+    ) -> "Interrupted | None":
         """Go on with the latest session that asked for the same and was interrupted; None when there is none.
 
         It is then running again, in this process, and keeps its uid.
         """
+        from history.resuming import find_interrupted, reopen  # compare has no need of it
+
         with self._database.writing() as connection:
             machine_id = _intern(connection, machines, "fingerprint", _machine_row(start.machine))
             _interrupt_dead_sessions(connection, machine_id)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from build.errors import TidemarkError
-from runners.values import count, minutes, version
+from runners.values import count, duration, minutes, version
 
 TROUBLE = 2
 INTERRUPTED = 130
@@ -106,7 +106,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     sampled = it.add_mutually_exclusive_group()
     sampled.add_argument("--perf", action="store_true", help=perf)
     sampled.add_argument("--perf-during", action="store_true", help=during)
-    it.add_argument("--seconds", type=seconds, metavar="S", help=seconds)
+    it.add_argument("--seconds", type=duration, metavar="S", help=seconds)
     it.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
     it.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=setting)
     it.add_argument("--patch", action="append", default=[], metavar="NAME=FILE", help=patch)

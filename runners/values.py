@@ -34,10 +34,10 @@ def date(text: str) -> datetime:
 
 def minutes(text: str) -> float:
     """At least a tenth of one."""
-    return seconds(text, "minutes", 0.1)
+    return duration(text, "minutes", 0.1)
 
 
-def seconds(text: str, unit: str = "seconds", least: float = 1) -> float:
+def duration(text: str, unit: str = "seconds", least: float = 1) -> float:
     """At least so many of a unit of time."""
     try:
         number = float(text)

@@ -26,7 +26,7 @@ USUAL_DEGREES = 8.0
 USUAL_NIGHTS = 20.0
 """Nights that this assumption counts."""
 
-FARTHEST = 12.0
+FARTHEST = 6.0
 """Scales at which a residual is cut before it enters a moment: one night says no more than that."""
 
 NEAR = 2.5
@@ -64,6 +64,8 @@ class Baseline:
         self.level, self.nights, self.noise_nights = (np.zeros(series) for _ in range(3))
         self._absolute, self._square, self._near = (np.ones(series) for _ in range(3))
         self._product, self._far, self._last = (np.zeros(series) for _ in range(3))
+        self.scale, self.inverse, self.degrees, self.deviation = (np.ones(series) for _ in range(4))
+        self.correlation, self.innovation, self.strongest = (np.ones(series) for _ in range(3))
         self.refresh()
 
     def start(self, columns: Columns, values: Array) -> None:
@@ -77,14 +79,14 @@ class Baseline:
         self._absolute[columns] = absolute
         self._square[columns] = (absolute / geary_ratio(USUAL_DEGREES)) ** 2
         self._near[columns] = 0.8 * self._square[columns]
-        self.refresh()
+        self.refresh(columns)
 
     def restart(self, column: int, level: float, nights: int) -> None:
         """A new level, known from so many nights; the noise stays."""
         self.level[column], self.nights[column], self._last[column] = level, nights, 0.0
 
     def absorb(self, values: Array, counted: NDArray[np.bool_]) -> None:
-        """Learn from a night's values [series], where `counted`; what follows for the noise waits for refresh."""
+        """Learn from a night's values [series], where `counted`; scale and tails wait for refresh."""
         residual = np.where(counted, values - self.level, 0.0)
         self._learn_noise(residual, counted)
         nights = np.minimum(self.nights + 1, LEVEL_NIGHTS)
@@ -111,22 +113,25 @@ class Baseline:
         self._last = np.where(counted, near, 0.0)
         self.noise_nights = np.where(counted, nights, self.noise_nights)
 
-    def refresh(self) -> None:
-        """Work out scale, tails and correlation from what was learnt."""
-        nights = self.noise_nights
+    def refresh(self, columns: Columns | slice = slice(None)) -> None:
+        """Work out scale, tails and correlation of these series from what was learnt."""
+        nights, absolute = self.noise_nights[columns], self._absolute[columns]
+        square, far = self._square[columns], self._far[columns]
         known = np.maximum(nights, 1)
-        ratio = self._absolute / np.sqrt(self._square)
+        ratio = absolute / np.sqrt(square)
         ratio = (ratio * nights + USUAL_NIGHTS * geary_ratio(USUAL_DEGREES)) / (nights + USUAL_NIGHTS)
-        self.inverse = inverse_degrees(ratio)
+        inverse = inverse_degrees(ratio)
         # The mean square is efficient for Gaussian noise, and moved by outliers; the mean deviation is not.
-        tails = np.minimum(3 * self.inverse, 1)
-        by_square = np.sqrt(self._square * (1 - 2 * self.inverse))
-        self.scale = tails * scale_of(self._absolute, self.inverse) + (1 - tails) * by_square
-        self.degrees = np.maximum(1 / (self.inverse + SCALE_DOUBT / known), 2.0)
-        self.deviation = 1 / np.sqrt(1 - 2 * self.inverse)
-        self.correlation = _believed(self._product / self._near, known)
-        self.innovation = np.sqrt(1 - self.correlation * self.correlation)
-        self.strongest = -np.log((self._far * nights + OUTLIERS) / (nights + OUTLIER_NIGHTS))
+        tails = np.minimum(3 * inverse, 1)
+        by_square = np.sqrt(square * (1 - 2 * inverse))
+        correlation = _believed(self._product[columns] / self._near[columns], known)
+        self.inverse[columns] = inverse
+        self.scale[columns] = tails * scale_of(absolute, inverse) + (1 - tails) * by_square
+        self.degrees[columns] = np.maximum(1 / (inverse + SCALE_DOUBT / known), 2.0)
+        self.deviation[columns] = 1 / np.sqrt(1 - 2 * inverse)
+        self.correlation[columns] = correlation
+        self.innovation[columns] = np.sqrt(1 - correlation * correlation)
+        self.strongest[columns] = -np.log((far * nights + OUTLIERS) / (nights + OUTLIER_NIGHTS))
 
 
 def _believed(correlation: Array, nights: Array) -> Array:

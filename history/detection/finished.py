@@ -50,7 +50,7 @@ MOST_CORRELATION = 0.8
 SPREAD = 60
 """Values to either side of a change within which its range is looked for."""
 
-BLOCK = 256
+BLOCK = 64
 """Series that are looked at together: their arrays fit into the processor's cache."""
 
 
@@ -225,5 +225,6 @@ def _described(
     table = np.concatenate([before, after, size - margin, size + margin, confidence], axis=1)
     where = np.concatenate([position, lowest - 1, np.maximum(highest, position)], axis=1)
     where = np.take_along_axis(nights[rows], where, 1)
-    for row, (index, first, last), numbers in zip(rows.tolist(), where.tolist(), table.tolist(), strict=True):
-        yield row, ChangePoint(index, first, last, *numbers, None)
+    found = zip(rows.tolist(), where.tolist(), table.tolist(), strict=True)
+    for row, (index, first, last), (old, new, low, high, sure) in found:
+        yield row, ChangePoint(index, first, last, old, new, low, high, sure, None)

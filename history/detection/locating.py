@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,17 +43,19 @@ def located(values: Array, run: int, baseline: Baseline, column: int) -> Located
     correlation = float(baseline.correlation[column])
     inflation = (1 + correlation) / (1 - correlation)
     position = max(len(values) - run, 1)
-    for _ in range(2):  # the position moves the level, which moves the position a little
-        after = location(values[position:], scale, degrees)
+    after = location(values[position:], scale, degrees)
+    for _ in range(2):  # the level moves the position a little, and the position the level
         ratios = _log_density(values - after, scale, degrees) - _log_density(values - before, scale, degrees)
         likelihood = np.cumsum(ratios[::-1])[::-1][1:] / inflation
-        position = int(likelihood.argmax()) + 1
+        likeliest = int(likelihood.argmax()) + 1
+        if likeliest == position:
+            break
+        position, after = likeliest, location(values[likeliest:], scale, degrees)
     weights = np.cumsum(np.exp(likelihood - likelihood.max()))
     weights /= weights[-1]
     tail = (1 - COVERAGE) / 2
     earliest = min(int(np.searchsorted(weights, tail)) + 1, position)
     latest = max(int(np.searchsorted(weights, 1 - tail)) + 1, position)
-    after = location(values[position:], scale, degrees)
     share = 1 / (len(values) - position) + 1 / float(baseline.nights[column])
     margin = STANDARD_ERRORS * scale * float(baseline.deviation[column]) * math.sqrt(share * inflation)
     size = after - before
@@ -61,7 +64,7 @@ def located(values: Array, run: int, baseline: Baseline, column: int) -> Located
 
 def location(values: Array, scale: float, degrees: float) -> float:
     """The location of Student's t by reweighting from the median."""
-    level = float(np.median(values))
+    level = float(median(values.tolist()))
     for _ in range(ROUNDS):
         weights = 1 / (degrees + ((values - level) / scale) ** 2)
         level = float((weights * values).sum() / weights.sum())

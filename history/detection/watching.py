@@ -27,8 +27,8 @@ STEP_SIZES = (1.5, 2.1, 2.8, 3.6, 5.0)
 HANDICAPS = (1.0, 0.6, 0.0, 0.0, 0.0)
 """Nats that each size has to bring in addition: small steps look like drift."""
 
-THRESHOLD = 9.4
-"""Nats of evidence that raise a change in a series whose noise is known and not correlated."""
+THRESHOLD = 9.1
+"""Nats of evidence that raise a change in a series whose noise is known, Gaussian and not correlated."""
 
 FALSE_SHARE = 0.02
 """Of quiet series-years in which something is raised, at most: what THRESHOLD was chosen for."""
@@ -36,8 +36,11 @@ FALSE_SHARE = 0.02
 YOUNG = 35.0
 """Nights of noise at which the threshold is twice as high; the excess falls with the square of the nights."""
 
-CORRELATED = 2.0
+CORRELATED = 1.2
 """By how much of itself the threshold rises with the correlation of neighbouring nights."""
+
+TAILED = 0.3
+"""By how much of itself the threshold rises with 1/degrees of freedom of the noise."""
 
 LEAST_RAISING = 2
 """Nights with the new level that it takes to raise a change, so that a single outlier never does."""
@@ -71,10 +74,14 @@ class Watchers:
         """First night that the baseline has yet to learn from."""
         self._before = np.zeros(series)
         """The night before, as a residual."""
-        self._signed = np.concatenate([STEP_SIZES, np.negative(STEP_SIZES)])[:, None]
+        sizes = len(STEP_SIZES)
+        self._sizes = np.tile(STEP_SIZES, 2)[:, None]
+        self._direction = np.repeat([1.0, -1.0], sizes)[:, None]
         self._handicap = np.tile(HANDICAPS, 2)[:, None]
-        self._evidence = np.full((len(self._signed), series), _NONE)
-        self._run = np.zeros((len(self._signed), series))
+        # The largest step stands for larger ones, too: a night beyond it fits it as well as one at it.
+        self._farthest = np.tile([np.inf] * (sizes - 1) + [0.0], 2)[:, None]
+        self._evidence = np.full((2 * sizes, series), _NONE)
+        self._run = np.zeros((2 * sizes, series))
 
     def take(self, values: Array) -> Iterator[tuple[int, ChangePoint]]:
         """Take in the next night of every series, nan for a gap; the columns and changes that it raises."""
@@ -102,9 +109,7 @@ class Watchers:
         night = self._night - LAG
         if night >= 0:
             values = self._latest[night % MEMORY]
-            counted = (night >= self._next) & np.isfinite(values)
-            if counted.any():
-                self._baseline.absorb(values, counted)
+            self._baseline.absorb(values, (night >= self._next) & np.isfinite(values))
             if night % REFRESHED == 0:
                 self._baseline.refresh()
 
@@ -118,7 +123,7 @@ class Watchers:
         near = np.minimum(np.maximum(residual, -limit), limit)
         self._before = np.where(live, near, base.correlation * self._before)
         # In AR(1) noise a step shows in full on its first night, then less what the night before explains.
-        first = self._signed * (base.deviation / base.innovation)
+        first = self._sizes * (base.deviation / base.innovation)
         alone = np.log(base.degrees + night * night)
         beginning = self._ratio(night, first, alone)
         going_on = self._evidence + self._ratio(night, first * (1 - base.correlation), alone)
@@ -129,15 +134,16 @@ class Watchers:
         fair = self._evidence / (1 + self._run / np.maximum(base.nights, 1)) - self._handicap
         self._fair = np.where(self._run >= LEAST_RAISING, fair, _NONE)
         young = YOUNG / np.maximum(base.noise_nights, 1)
-        threshold = THRESHOLD * (1 + young * young + CORRELATED * base.correlation)
+        excess = young * young + CORRELATED * base.correlation + TAILED * base.inverse
+        threshold = THRESHOLD * (1 + excess)
         return np.asarray(self._fair.max(axis=0) - threshold)
 
     def _ratio(self, night: Array, step: Array, alone: Array) -> Array:
         """Log-likelihood ratio of a step over none, at most what one night can say."""
         base = self._baseline
-        off = night - step
+        off = np.minimum(self._direction * night - step, self._farthest)
         ratio = (base.degrees + 1) / 2 * (alone - np.log(base.degrees + off * off))
-        return np.minimum(np.maximum(ratio, -base.strongest), base.strongest)
+        return np.asarray(np.minimum(np.maximum(ratio, -base.strongest), base.strongest))
 
     def _raise(self, column: int, excess: float) -> ChangePoint:
         """The change that the present night raised, and a new segment from it on."""

@@ -23,9 +23,14 @@ def main(arguments: argparse.Namespace) -> int:
 
 _NOT_BENCHMARKS = {
     "__init__",
+    "detection_scores",
+    "detection_series",
     "figures",
-    "rounds",
     "real_verdicts",
+    "rival_figures",
+    "rival_tools",
+    "rivals",
+    "rounds",
     "simulated_verdicts",
     "vectorised",
     "years",

@@ -1,0 +1,231 @@
+"""Change points: how many are false, how soon steps are seen, and how fast, beside other tools.
+
+Series of a year with noise of 2 % and steps of 0.75 to 5 standard deviations: benchmarks/detection_series.py.
+Each tool looks at finished series, and again every night at the nights so far. `$TIDEMARK_BENCH_PARTS` has
+parts: own, rivals (with own), speed. Seeds are fixed: (kind, 0) without steps, (kind, 1, 100 * size) with
+one, (kind, 2) with several, where kind is the position in the table of kinds.
+"""
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.detection_scores import (
+    Delay,
+    Reports,
+    Score,
+    delay_of,
+    false_share,
+    finished_score,
+    nightly_score,
+)
+from benchmarks.detection_series import KINDS, NIGHTS, OTHER_KINDS, Array, Kind, one_step, several_steps
+from benchmarks.figures import Figure, report
+from benchmarks.rival_figures import RIVALS, Found, Series, finished_series, rivals_found
+from benchmarks.rival_tools import provide_rivals, rows_of
+from build.home import locate
+from history.detection import ChangePoint, Watch, find_changes_many, watch_many
+
+PARTS = "own rivals speed"
+
+QUIET_SERIES = 5_000
+"""Series without a step of each kind: a rate of 2 % is known to 0.2 %."""
+
+STEPPED_SERIES = 2_000
+SEVERAL_SERIES = 500
+LARGEST_RIVAL_SERIES = 150
+
+SIZES = (1.5, 2.0, 3.0)
+MOST_FALSE = 2.0
+RUN_LENGTH = 50 * NIGHTS
+"""Nights between false changes that the bound is for."""
+
+SHARES_OF_BOUND = {"gaussian": 1.3, "t3": 1.6}
+
+LEAST_SPEED = 1.0
+"""Million nights a second."""
+
+MOST_MILLISECONDS = 0.2
+LONG_SERIES = 1_000
+TAKEN = 500
+
+
+@dataclass(frozen=True)
+class Own:
+    """What Tidemark's two ways did on one kind; delays by size, and reports on series with several steps."""
+
+    false_finished: float
+    false_nightly: float
+    delays: Mapping[float, Delay]
+    finished: Reports
+    nightly: Reports
+
+
+def main() -> int:
+    """Print the figures beside their targets; 0 when all are met, else 1."""
+    parts = os.environ.get("TIDEMARK_BENCH_PARTS", PARTS).split()
+    figures: list[Figure] = []
+    if "speed" in parts:
+        figures += speed_figures()
+    if {"own", "rivals"} & set(parts):
+        series: dict[str, Series] = {}
+        own = {}
+        for seed, (name, kind) in enumerate((KINDS | OTHER_KINDS).items()):
+            print(f"{name}: {QUIET_SERIES} quiet series-years", flush=True)
+            quiet = kind(np.random.default_rng((seed, 0)), (QUIET_SERIES, NIGHTS))
+            series[name] = _series(kind, seed, quiet)
+            own[name] = own_found(quiet, series[name])
+            figures += own_figures(name, own[name], series[name], promised=name in KINDS)
+        if "rivals" in parts:
+            figures += _rival_figures(own, {name: series[name] for name in KINDS})
+    return report(figures)
+
+
+def bound(size: float) -> float:
+    """Nights to see a step of `size` standard deviations in Gaussian noise (Lorden 1971), to first order."""
+    return 2 * math.log(RUN_LENGTH) / size**2
+
+
+def _series(kind: Kind, seed: int, quiet: Array) -> Series:
+    steps = {size: one_step(kind, (seed, 1, round(100 * size)), STEPPED_SERIES, size) for size in SIZES}
+    return Series(
+        rows_of(quiet[:LARGEST_RIVAL_SERIES]), steps, several_steps(kind, (seed, 2), SEVERAL_SERIES)
+    )
+
+
+def own_found(quiet: Array, series: Series) -> Own:
+    """What find_changes and the nightly watch say of the same series that the rivals get."""
+    several = series.several.values
+    return Own(
+        false_share(_finished(quiet)),
+        false_share(_nightly(quiet)),
+        {size: delay_of(each.steps, _nightly(each.values)) for size, each in series.one_step.items()},
+        _finished(several),
+        _nightly(several),
+    )
+
+
+def _finished(values: Array) -> Reports:
+    return [[(each.index, NIGHTS - 1) for each in changes] for changes in find_changes_many(values)]
+
+
+def _nightly(values: Array) -> Reports:
+    return [[_alert(each) for each in changes] for changes in watch_many(values)]
+
+
+def _alert(change: ChangePoint) -> tuple[int, int]:
+    if change.raised is None:
+        raise AssertionError("the watch says when")
+    return change.index, change.raised
+
+
+def own_figures(name: str, own: Own, series: Series, promised: bool) -> Iterator[Figure]:
+    """False changes, delays and F1 of one kind, with targets where the kind is `promised` any."""
+    most = MOST_FALSE if promised else None
+    yield Figure(f"{name}: false, nightly", own.false_nightly, "% of years", at_most=most)
+    yield Figure(f"{name}: false, finished", own.false_finished, "% of years", at_most=most)
+    for size, delay in own.delays.items():
+        factor = SHARES_OF_BOUND.get(name)
+        note = f"{delay.mean / bound(size):.2f} of the bound; median {delay.median:g}, "
+        note += f"{delay.timely:.1f} % in time, {delay.series} series"
+        limit = None if factor is None else factor * bound(size)
+        yield Figure(f"{name}: delay of {size:g} sigma", delay.mean, "nights", at_most=limit, note=note)
+    steps = series.several.steps
+    yield Figure(f"{name}: F1, finished", finished_score(steps, own.finished).f1, "")
+    yield Figure(f"{name}: F1, nightly", nightly_score(steps, own.nightly).f1, "")
+
+
+def _rival_figures(own: Mapping[str, Own], series: Mapping[str, Series]) -> Iterator[Figure]:
+    print("rivals", flush=True)
+    found = rivals_found(provide_rivals(locate()), series)
+    for (rival, kind), each in found.items():
+        yield from _shown(f"{kind}: {rival}", each)
+    for kind in series:
+        yield from _delay_comparison(kind, own[kind], found)
+        yield _f1_comparison(kind, "finished", own[kind].finished, finished_score, series[kind], found)
+        yield _f1_comparison(kind, "nightly", own[kind].nightly, nightly_score, series[kind], found)
+
+
+def _shown(name: str, found: Found) -> Iterator[Figure]:
+    if found.false_finished is None:
+        yield Figure(f"{name}, finished", math.nan, "", note="no parameter keeps the false rate")
+    else:
+        yield Figure(f"{name}, false, finished", found.false_finished, "% of years")
+    if found.finished is not None:
+        yield Figure(f"{name}, F1, finished", found.finished.f1, "")
+    if found.nightly is None or found.delays is None:
+        yield Figure(f"{name}, nightly", math.nan, "", note="no parameter keeps the false rate")
+        return
+    if found.false_nightly is not None:
+        yield Figure(f"{name}, false, nightly", found.false_nightly, "% of years")
+    yield Figure(f"{name}, F1, nightly", found.nightly.f1, "")
+    for size, delay in found.delays.items():
+        note = f"median {delay.median:g}, {delay.timely:.1f} % in time, {delay.series} series"
+        yield Figure(f"{name}, delay of {size:g} sigma", delay.mean, "nights", note=note)
+
+
+def _delay_comparison(kind: str, own: Own, found: Mapping[tuple[str, str], Found]) -> Iterator[Figure]:
+    """Our delays against the best of the rivals tuned to the same false rate."""
+    for size, delay in own.delays.items():
+        others = {
+            rival.name: delays[size].mean
+            for rival in RIVALS
+            if rival.tuned and (delays := found[rival.name, kind].delays)
+        }
+        best = min(others, key=lambda name: others[name], default=None)
+        yield Figure(
+            f"{kind}: delay of {size:g} sigma, against rivals",
+            delay.mean,
+            "nights",
+            at_most=others[best] if best else None,
+            note=best or "no rival keeps the false rate",
+        )
+
+
+def _f1_comparison(
+    kind: str,
+    look: str,
+    reports: Reports,
+    score: Callable[[list[list[int]], Reports], Score],
+    series: Series,
+    found: Mapping[tuple[str, str], Found],
+) -> Figure:
+    """By how much our F1 exceeds that of the closest rival, each on the series it was asked about."""
+    ahead = {}
+    for rival in RIVALS:
+        each = found[rival.name, kind]
+        theirs = each.finished if look == "finished" else each.nightly
+        if theirs is not None:
+            asked = finished_series(rival) if look == "finished" else rival.stepped
+            ahead[rival.name] = score(series.several.steps[:asked], reports[:asked]).f1 - theirs.f1
+    closest = min(ahead, key=lambda name: ahead[name])
+    return Figure(
+        f"{kind}: F1, {look}, above rivals", ahead[closest], "", at_least=0.0, note=f"closest: {closest}"
+    )
+
+
+def speed_figures() -> Iterator[Figure]:
+    """Nights a second over many series, and milliseconds for one more night of a long one."""
+    rng = np.random.default_rng(1000)
+    values = KINDS["gaussian"](rng, (QUIET_SERIES, NIGHTS))
+    values[:, NIGHTS // 2 :] += 0.05  # so that changes are described, too
+    for name, look in (("finished series", find_changes_many), ("nightly watch", watch_many)):
+        start = time.perf_counter()
+        look(values)
+        speed = values.size / (time.perf_counter() - start) / 1e6
+        note = f"{QUIET_SERIES} series of {NIGHTS} nights with a step"
+        yield Figure(f"speed: {name}", speed, "million nights/s", at_least=LEAST_SPEED, note=note)
+    watch = Watch()
+    nights = KINDS["gaussian"](rng, (1, LONG_SERIES + TAKEN))[0]
+    for value in nights[:LONG_SERIES]:
+        watch.take(value)
+    start = time.perf_counter()
+    for value in nights[LONG_SERIES:]:
+        watch.take(value)
+    milliseconds = 1e3 * (time.perf_counter() - start) / TAKEN
+    note = f"after {LONG_SERIES} nights"
+    yield Figure("speed: one more night", milliseconds, "ms", at_most=MOST_MILLISECONDS, note=note)

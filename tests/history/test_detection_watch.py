@@ -1,0 +1,235 @@
+"""The nightly watch: what it raises, when, and that it is the same for one series and for many."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from history.detection import ChangePoint, Watch, watch_many
+from history.detection.baseline import FIRST_NIGHTS, MEDIAN_EFFICIENCY, Baseline
+from history.detection.locating import located
+from history.detection.watching import BLOCK, LAG, LEAST_NIGHTS, LEAST_RAISING
+
+SIGMA = 0.02
+
+
+def noise(seed: int, series: int, nights: int) -> np.ndarray:
+    return SIGMA * np.random.default_rng(seed).standard_normal((series, nights))
+
+
+def watched(values: np.ndarray) -> tuple[ChangePoint, ...]:
+    watch = Watch()
+    return tuple(change for value in values if (change := watch.take(float(value))) is not None)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    steps=st.lists(st.tuples(st.integers(0, 149), st.floats(-8, 8)), max_size=4),
+    gaps=st.floats(0, 0.5),
+    tails=st.sampled_from([1.5, 3.0, 100.0]),
+)
+def test_many_series_are_watched_as_one_is(
+    seed: int, steps: list[tuple[int, float]], gaps: float, tails: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = SIGMA * rng.standard_t(tails, (3, 150))
+    for night, size in steps:
+        matrix[0, night:] += SIGMA * size
+    matrix[rng.random(matrix.shape) < gaps] = np.nan
+    assert watch_many(matrix) == [watched(row) for row in matrix]
+
+
+def test_series_that_begin_later_leave_the_others_alone() -> None:
+    matrix = noise(12, 4, 150)
+    matrix[:, 100:] += 3 * SIGMA
+    for row, gaps in enumerate((0, 37, 50, 63)):
+        matrix[row, :gaps] = np.nan
+    matrix[3, 20:40] *= 8
+    assert watch_many(matrix) == [watched(row) for row in matrix]
+
+
+def test_blocks_of_series_come_back_in_order() -> None:
+    matrix = noise(1, BLOCK + 3, 60)
+    matrix[[2, BLOCK + 1], 45:] += 8 * SIGMA
+    found = watch_many(matrix)
+    assert [row for row, changes in enumerate(found) if changes] == [2, BLOCK + 1]
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), at=st.integers(60, 110), size=st.floats(2, 8))
+def test_a_change_is_described_consistently(seed: int, at: int, size: float) -> None:
+    values = noise(seed, 1, 150)[0]
+    values[at:] += SIGMA * size
+    for change in watched(values):
+        assert change.first < change.index <= change.last <= (change.raised or 0)
+        assert change.low < change.size < change.high
+        assert change.raised is not None
+        assert change.raised - change.first >= LEAST_RAISING
+        assert 0.98 <= change.confidence < 1
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), factor=st.sampled_from([0.25, 8.0]))
+def test_units_and_direction_do_not_matter(seed: int, factor: float) -> None:
+    values = noise(seed, 1, 150)[0]
+    values[100:] += 4 * SIGMA
+    plain, scaled, mirrored = watched(values), watched(factor * values), watched(-values)
+    assert [each.raised for each in plain] == [each.raised for each in scaled]
+    for one, other, opposite in zip(plain, scaled, mirrored, strict=True):
+        assert other.size == pytest.approx(factor * one.size)
+        assert opposite == ChangePoint(
+            one.index, one.first, one.last, -one.before, -one.after, -one.high, -one.low,
+            one.confidence, one.raised,
+        )  # fmt: skip
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 1000), at=st.integers(50, 115), size=st.floats(-1e6, 1e6))
+def test_one_outlier_raises_nothing(seed: int, at: int, size: float) -> None:
+    values = noise(seed, 1, 120)[0]
+    quiet = {change.raised for change in watched(values)}
+    values[at] += size * SIGMA
+    assert all(change.raised in quiet or change.raised != at for change in watched(values))
+
+
+def test_few_quiet_years_hold_a_change() -> None:
+    changes = watch_many(noise(2, 1000, 365))
+    assert sum(map(bool, changes)) <= 25  # 2 % would be 20; at a true rate of 1 % more than 25 never happens
+
+
+@pytest.mark.parametrize(("size", "most"), [(1.5, 15.0), (2.0, 7.5), (3.0, 3.6)])
+def test_steps_are_seen_soon(size: float, most: float) -> None:
+    matrix = noise(3, 300, 260)
+    matrix[:, 200:] += size * SIGMA
+    delays = [
+        min([60, *(each.raised - 199 for each in found if each.raised is not None and each.raised >= 200)])
+        for found in watch_many(matrix)
+    ]
+    assert LEAST_RAISING <= np.mean(delays) < most
+
+
+def test_a_step_right_after_a_step_is_seen() -> None:
+    matrix = noise(4, 200, 160)
+    matrix[:, 100:] += 4 * SIGMA
+    matrix[:, 120:] += 4 * SIGMA
+    seen = [[change.index for change in changes] for changes in watch_many(matrix)]
+    both = [any(abs(i - 100) <= 3 for i in each) and any(abs(i - 120) <= 3 for i in each) for each in seen]
+    assert np.mean(both) > 0.95
+
+
+def test_nothing_alerts_for_ever() -> None:
+    matrix = noise(5, 200, 365)
+    matrix[:, 100:] += 5 * SIGMA
+    assert np.mean([len(changes) for changes in watch_many(matrix)]) < 1.1
+
+
+def test_ranges_and_intervals_hold_the_truth_mostly() -> None:
+    matrix = noise(6, 400, 130)
+    matrix[:, 100:] += 2 * SIGMA
+    found = [change for changes in watch_many(matrix) for change in changes if change.index > 80]
+    assert np.mean([each.first < 100 <= each.last for each in found]) > 0.85
+    assert np.mean([each.low < 2 * SIGMA < each.high for each in found]) > 0.75  # biased: see the docstring
+
+
+def test_short_series_say_nothing() -> None:
+    # The noise has to rest on so many nights: the first FIRST_NIGHTS count less, the last LAG not yet.
+    earliest = LEAST_NIGHTS + LAG + FIRST_NIGHTS * (1 - MEDIAN_EFFICIENCY)
+    for start in (12, 22, 30):
+        values = noise(7, 1, 80)[0]
+        values[start:] += 50 * SIGMA
+        assert all((change.raised or 0) + 1 >= earliest for change in watched(values))
+
+
+def test_gaps_and_equal_nights() -> None:
+    assert watched(np.full(100, np.nan)) == ()
+    assert watched(np.full(100, 0.7)) == ()
+    stepped = np.repeat([0.7, 0.8], 100)
+    (change,) = watched(stepped)
+    assert (change.index, change.raised) == (100, 100 + LEAST_RAISING)
+    assert math.isclose(change.size, 0.1)
+
+
+@pytest.mark.parametrize("size", [20.0, 1e3, 1e9])
+def test_steps_far_beyond_the_largest_watched_for_are_seen_at_once(size: float) -> None:
+    matrix = noise(11, 50, 130)
+    matrix[:, 100:] += size * SIGMA
+    assert {changes[-1].raised for changes in watch_many(matrix)} <= {101, 102, 103}
+
+
+def test_drift_is_no_step() -> None:
+    matrix = noise(8, 500, 365) + SIGMA * np.linspace(0, 1, 365)
+    assert sum(map(bool, watch_many(matrix))) <= 18
+
+
+def test_the_baseline_learns_the_noise() -> None:
+    rng = np.random.default_rng(9)
+    for tails, least, most in ((3.0, 2.9, 7.0), (200.0, 15.0, 61.0)):
+        values = rng.standard_t(tails, (300, 200))
+        baseline = Baseline(200)
+        baseline.start(np.arange(200), values[:10])
+        for night in values[10:]:
+            baseline.absorb(night, np.ones(200, dtype=bool))
+            baseline.refresh()
+        assert least < np.median(1 / baseline.inverse) < most
+        assert np.median(baseline.scale) == pytest.approx(1, abs=0.12)
+        assert abs(np.mean(baseline.level)) < 0.05
+        assert np.median(baseline.correlation) < 0.05
+
+
+def test_the_baseline_learns_correlation() -> None:
+    rng = np.random.default_rng(10)
+    values = rng.standard_normal((300, 200))
+    for night in range(1, 300):
+        values[night] = 0.5 * values[night - 1] + math.sqrt(0.75) * values[night]
+    baseline = Baseline(200)
+    baseline.start(np.arange(200), values[:10])
+    for night in values[10:]:
+        baseline.absorb(night, np.ones(200, dtype=bool))
+        baseline.refresh()
+    assert np.median(baseline.correlation) == pytest.approx(0.5, abs=0.1)
+
+
+def correlated(seed: int, rho: float, shape: tuple[int, int]) -> np.ndarray:
+    values = np.random.default_rng(seed).standard_normal(shape)
+    for night in range(1, shape[1]):
+        values[:, night] = rho * values[:, night - 1] + math.sqrt(1 - rho * rho) * values[:, night]
+    return SIGMA * values
+
+
+def test_correlated_nights_are_no_steps_and_do_not_hide_them() -> None:
+    assert sum(map(bool, watch_many(correlated(13, 0.4, (500, 365))))) <= 18
+    matrix = correlated(14, 0.4, (300, 260))
+    matrix[:, 200:] += 3 * SIGMA
+    delays = [
+        min([60, *(each.raised - 199 for each in found if each.raised)]) for found in watch_many(matrix)
+    ]
+    assert np.mean(delays) < 7
+
+
+def test_an_outlier_moves_the_level_little() -> None:
+    baseline = Baseline(1)
+    values = np.random.default_rng(15).standard_normal((101, 1))
+    baseline.start(np.array([0]), values[:10])
+    for night in values[10:]:
+        baseline.absorb(night, np.array([True]))
+        baseline.refresh()
+    before = baseline.level.copy()
+    baseline.absorb(np.array([1e4]), np.array([True]))
+    assert abs(baseline.level - before)[0] < 0.1
+
+
+def test_correlation_widens_range_and_interval() -> None:
+    baseline = Baseline(1)
+    values = np.random.default_rng(16).standard_normal(60)
+    baseline.start(np.array([0]), values[:10, None])
+    values[40:] += 2
+    baseline.correlation[0] = 0.0
+    sharp = located(values, 20, baseline, 0)
+    baseline.correlation[0] = 0.6
+    blurred = located(values, 20, baseline, 0)
+    assert blurred.position == sharp.position
+    assert blurred.high - blurred.low == pytest.approx(2 * (sharp.high - sharp.low))
+    assert blurred.last - blurred.first > sharp.last - sharp.first
