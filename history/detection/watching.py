@@ -54,7 +54,7 @@ REFRESHED = 4
 MEMORY = 64
 """Latest nights that are kept."""
 
-BLOCK = 1024
+BLOCK = 2048
 """Series that are watched at once: their arrays fit into the processor's cache."""
 
 _NONE = -1e9

@@ -171,3 +171,10 @@ def test_tails_are_recovered(degrees: float) -> None:
 def test_geary_ratio_of_known_distributions() -> None:
     assert geary_ratio(1e4) == pytest.approx((2 / np.pi) ** 0.5, rel=1e-3)
     assert geary_ratio(3.0) == pytest.approx(2 / np.pi)
+
+
+def test_correlated_nights_are_no_steps() -> None:
+    values = np.random.default_rng(10).standard_normal((300, 365))
+    for night in range(1, 365):
+        values[:, night] = 0.4 * values[:, night - 1] + (1 - 0.4**2) ** 0.5 * values[:, night]
+    assert sum(map(bool, find_changes_many(values))) <= 6
