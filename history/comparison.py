@@ -93,10 +93,10 @@ def _compare_one(
     runs = store.runs(session.id, (base, contender), metrics)
     if not runs:
         raise ComparisonError(
-            f"session {session.uid} has no runs any more",
+            f"session {session.uid} held both {base} and {contender}, and its rounds were pruned",
             where=store.where,
-            hint="they were pruned, its night is still there: --since compares nights; a backup from before "
-            "brings them back: ./tidemark history merge FILE",
+            hint="its night is still there: --since compares nights; a backup from before brings its rounds "
+            "back: ./tidemark history merge FILE",
         )
     paired = pair_steps(runs, str(base), str(contender))
     chosen = choose_steps(paired, options.steps, f"session {session.uid}")

@@ -1,15 +1,12 @@
 """The store: what sessions did and measured, written run by run."""
 
-import hashlib
-import json
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from sqlalchemy import Connection, TableClause, func, insert, select, text, update
+from sqlalchemy import Connection, func, insert, select, text, update
 
 from build.version import Version
 from history import calibration, reading
@@ -29,20 +26,17 @@ from history.records import (
     StepNoise,
 )
 from history.schema import (
-    builds,
-    configurations,
     dropped_rounds,
     machines,
-    measurements,
     metrics,
     runs,
-    samples,
     sessions,
 )
 from history.schema import nights as nights_table
 from history.selection import Limits, Name, latest
 from history.times import now, to_text
-from suites.measurement import METRICS, Measurement
+from history.writing import check_values, insert_run, intern, json_text, machine_row, session_row
+from suites.measurement import METRICS
 
 if TYPE_CHECKING:
     from build.build import Build
@@ -107,9 +101,9 @@ class Store:
         RecordError when the uid is taken.
         """
         with self._database.writing() as connection:
-            machine_id = _intern(connection, machines, "fingerprint", _machine_row(start.machine))
+            machine_id = intern(connection, machines, "fingerprint", machine_row(start.machine))
             _interrupt_dead_sessions(connection, machine_id)
-            row = _session_row(start, machine_id, this_process()) | {"started_at": to_text(self._clock())}
+            row = session_row(start, machine_id, this_process()) | {"started_at": to_text(self._clock())}
             statement = insert(sessions).values(row).returning(sessions.c.id)
             return int(connection.execute(statement).scalar_one())
 
@@ -123,7 +117,7 @@ class Store:
         from history.resuming import find_interrupted, reopen  # compare has no need of it
 
         with self._database.writing() as connection:
-            machine_id = _intern(connection, machines, "fingerprint", _machine_row(start.machine))
+            machine_id = intern(connection, machines, "fingerprint", machine_row(start.machine))
             _interrupt_dead_sessions(connection, machine_id)
             found = find_interrupted(connection, start, builds, since)
             if found is not None:
@@ -158,16 +152,16 @@ class Store:
         """Write the runs of a round: all of them, or none. Returns their ids; raises as `record_run`."""
         for record in records:
             if record.measurement is not None:
-                _check_values(record.measurement, where=f"{record.build.version} {record.step}")
+                check_values(record.measurement, where=f"{record.build.version} {record.step}")
         with self._database.writing() as connection:
-            return [_insert_run(connection, session_id, record) for record in records]
+            return [insert_run(connection, session_id, record) for record in records]
 
     def record_dropped(self, session_id: int, dropped: DroppedRound) -> None:
         """Keep what a disturbed round measured, and why it is measured again."""
         row = vars(dropped) | {
             "session_id": session_id,
             "dropped_at": to_text(self._clock()),
-            "measured": _json(dropped.measured),
+            "measured": json_text(dropped.measured),
         }
         with self._database.writing() as connection:
             connection.execute(insert(dropped_rounds).values(row))
@@ -239,19 +233,6 @@ class Store:
             return reading.sightings(connection)
 
 
-def _intern(connection: Connection, table: TableClause, key: str, row: Mapping[str, Any]) -> int:
-    """The id of the row with this key; written now if it is the first of its kind."""
-    known = select(table.c.id).where(table.c[key] == row[key])
-    found = connection.execute(known).scalar()
-    if found is None:
-        # Written as text because SQLAlchemy has ON CONFLICT per dialect only; both read this one.
-        names, binds = ", ".join(row), ", ".join(f":{name}" for name in row)
-        into = f"INSERT INTO {table.name} ({names}) VALUES ({binds}) ON CONFLICT ({key}) DO NOTHING"
-        connection.execute(text(into), row)
-        found = connection.execute(known).scalar_one()
-    return int(found)
-
-
 def _interrupt_dead_sessions(connection: Connection, machine_id: int) -> None:
     # A machine whose settings were changed meanwhile is another row; in the same boot it is the same machine.
     here = (sessions.c.machine_id == machine_id) | (sessions.c.boot_id == this_process().boot_id)
@@ -272,106 +253,6 @@ def _derive(connection: Connection, session_id: int) -> None:
     from history.nights import derive  # here and above: only who writes, or has profiles, waits for these
 
     derive(connection, session_id)
-
-
-def _insert_run(connection: Connection, session_id: int, record: RunRecord) -> int:
-    build_id = _intern(connection, builds, "key", _build_row(record.build))
-    row = _run_row(record, session_id, build_id, _configuration_id(connection, record.configuration))
-    run_id = int(connection.execute(insert(runs).values(row).returning(runs.c.id)).scalar_one())
-    if record.measurement is not None:
-        _insert_measurement(connection, run_id, record.measurement)
-        if record.measurement.profile is not None:
-            from history.profiles import insert_profile
-
-            insert_profile(connection, run_id, record.measurement.profile)
-    return run_id
-
-
-def _insert_measurement(connection: Connection, run_id: int, measured: Measurement) -> None:
-    values = [{"run_id": run_id, "metric": name, "value": value} for name, value in measured.values.items()]
-    seconds = [
-        {"run_id": run_id, "second": second, "qps": qps}
-        for second, qps in enumerate(measured.per_second, start=1)
-    ]
-    if values:
-        connection.execute(insert(measurements), values)
-    if seconds:
-        connection.execute(insert(samples), seconds)
-
-
-def _check_values(measured: Measurement, where: str) -> None:
-    unknown = sorted(measured.values.keys() - METRICS.keys())
-    if unknown:
-        raise RecordError(
-            f"unknown metric: {', '.join(unknown)}",
-            where=where,
-            hint="add it to METRICS in suites/measurement.py",
-        )
-    wild = [name for name, value in measured.values.items() if not math.isfinite(value)]
-    if wild or not all(map(math.isfinite, measured.per_second)):
-        raise RecordError(
-            f"not a finite number: {', '.join(wild) or 'a per-second sample'}",
-            where=where,
-            hint="leave out what could not be measured",
-        )
-
-
-def _configuration_id(connection: Connection, settings: Mapping[str, str] | None) -> int | None:
-    if settings is None:
-        return None
-    written = _json(settings)
-    row = {"digest": hashlib.sha256(written.encode()).hexdigest(), "settings": written}
-    return _intern(connection, configurations, "digest", row)
-
-
-def _machine_row(machine: Machine) -> dict[str, Any]:
-    return vars(machine) | {"details": _json(machine.details)}
-
-
-def _session_row(start: SessionStart, machine_id: int, process: ProcessIdentity) -> dict[str, Any]:
-    described = {name: value for name, value in vars(start).items() if name != "machine"}
-    return described | {
-        "machine_id": machine_id,
-        "status": SessionStatus.RUNNING,
-        "tools": _json(start.tools),
-        "options": _json(start.options),
-        "process_id": process.process_id,
-        "process_start_ticks": process.start_ticks,
-        "boot_id": process.boot_id,
-    }
-
-
-def _build_row(build: "Build") -> dict[str, Any]:
-    source = build.manifest["source"]
-    return {
-        "key": build.key,
-        "engine": build.version.engine,
-        "release": build.release,
-        "source_kind": source["kind"],
-        "source_digest": source["digest"],
-        "compiler": build.manifest["compiler"]["version"],
-        "manifest": _json(build.manifest),
-    }
-
-
-def _run_row(
-    record: RunRecord, session_id: int, build_id: int, configuration_id: int | None
-) -> dict[str, Any]:
-    return {
-        "session_id": session_id,
-        "build_id": build_id,
-        "version": str(record.build.version),
-        "configuration_id": configuration_id,
-        "step": record.step,
-        "step_position": record.step_position,
-        "repetition": record.repetition,
-        "position": record.position,
-        "status": record.status,
-        "failure": record.failure,
-        "warnings": _json(record.measurement.warnings if record.measurement else []),
-        "started_at": to_text(record.started_at),
-        "ended_at": to_text(record.ended_at),
-    }
 
 
 def _derive_older(database: Database) -> None:
@@ -404,8 +285,3 @@ def _sync_metrics(database: Database) -> None:
     )
     with database.writing() as connection:
         connection.execute(statement, changed)
-
-
-def _json(value: Any) -> str:
-    """One text per value, so that digests of equal values are equal. Paths become text."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
