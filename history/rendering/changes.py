@@ -11,6 +11,9 @@ from history.rendering.table import NAMES
 SHOWN_SERIES = 4
 """Of a change; JSON has all."""
 
+CERTAIN = 0.9999
+"""A confidence beyond this is no more than that to people."""
+
 HASH = 10
 """Characters of a commit that people need."""
 
@@ -64,8 +67,13 @@ def _member(member: Member) -> str:
     return (
         f"{key.place.box} ({key.place.configuration}) {key.step} {name}: {ratio - 1:+.1%} "
         f"({member.ratio_low - 1:+.1%} to {member.ratio_high - 1:+.1%}), "
-        f"confidence {100 * member.confidence:.3g}%{gone}"
+        f"confidence {_confidence(member.confidence)}{gone}"
     )
+
+
+def _confidence(value: float) -> str:
+    """Never rounded up to certainty."""
+    return f"over {CERTAIN:.2%}" if value > CERTAIN else f"{value:.1%}"
 
 
 def _json(found: Found) -> dict[str, Any]:

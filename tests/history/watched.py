@@ -1,0 +1,49 @@
+"""Nights with noise, and a contender whose speed changes, for tests of the judge."""
+
+import random
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from history.judge import Report, judge
+from history.records import Machine
+from history.store import Store
+from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
+
+BASE, NEW = "postgres@17.11", "postgres@REL_18_STABLE"
+STEPS = ("insert", "delete")
+QUIET = 90
+"""Nights before anything happens."""
+
+
+class Nights:
+    """Writes night after night; the noise of each is 1 %."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.random = random.Random(11)
+        self.count = 0
+        self.machine: Machine = MACHINE
+
+    def more(self, count: int, factor: float = 1.0, fails: bool = False) -> None:
+        """So many nights in which the contender's insert runs at `factor` of its speed."""
+        for _ in range(count):
+            rates = {
+                step: {
+                    BASE: [1000.0 * self._noise()],
+                    NEW: [0.0 if fails else 950.0 * self._noise() * (factor if step == "insert" else 1.0)],
+                }
+                for step in STEPS
+            }
+            start = replace(session_start(f"night-{self.count}"), machine=self.machine)
+            record_steps(self.store, start, rates)
+            self.count += 1
+
+    def judge(self) -> Report:
+        return judge(self.store.database, clock=lambda: night(self.count))
+
+    def _noise(self) -> float:
+        return float(self.random.lognormvariate(0.0, 0.007))
+
+
+def night(number: int) -> datetime:
+    return NIGHT + timedelta(days=number)
