@@ -11,7 +11,7 @@ from history.rendering.table import NAMES
 SHOWN_SERIES = 4
 """Of a change; JSON has all."""
 
-CERTAIN = 0.9999
+CERTAIN = 0.999
 """A confidence beyond this is no more than that to people."""
 
 HASH = 10
@@ -73,7 +73,7 @@ def _member(member: Member) -> str:
 
 def _confidence(value: float) -> str:
     """Never rounded up to certainty."""
-    return f"over {CERTAIN:.2%}" if value > CERTAIN else f"{value:.1%}"
+    return f"over {CERTAIN:.1%}" if value > CERTAIN else f"{value:.1%}"
 
 
 def _json(found: Found) -> dict[str, Any]:
