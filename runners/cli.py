@@ -4,6 +4,7 @@ Exit codes follow diff(1): 0 clean, 1 regression, 2 trouble; 130 when a person i
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -13,6 +14,8 @@ from runners.values import count, duration, minutes, version
 
 TROUBLE = 2
 INTERRUPTED = 130
+UNREAD = 141
+"""As of a program that SIGPIPE ended: 128 and its number."""
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -20,6 +23,18 @@ Command = Callable[[argparse.Namespace], int]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        try:
+            return _run_words(words)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Who read has gone, as in `| head`. Python would complain once more when it closes what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
+
+
+def _run_words(words: list[str]) -> int:
     if words[:1] == ["compare"]:
         # compare.py has its own arguments, and is the same program under both names.
         compare: Callable[[Sequence[str]], int] = import_module("compare").main

@@ -1,11 +1,13 @@
 """The command line: what it answers, with which exit code, on which stream."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from build.home import Home
-from runners.cli import main, parser
+from build.home import ROOT, Home
+from runners.cli import UNREAD, main, parser
 
 KNOWN = "postgres@18.6"
 
@@ -105,3 +107,15 @@ def test_every_command_has_a_module_or_is_the_launchers() -> None:
 def test_the_home_is_left_alone_by_mistakes(tmp_path: Path) -> None:
     main(["run", "--suite", "nonsense", KNOWN])
     assert not Home(tmp_path).history.exists()
+
+
+def test_a_reader_that_goes_early_is_no_traceback() -> None:
+    """As in `./tidemark run --help | head -1`: the pipe is closed before anything is written."""
+    command = [sys.executable, "-m", "runners", "run", "--help"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.close()
+        said = program.stderr.read()
+        assert program.wait(timeout=30) == UNREAD
+    assert said == b""
