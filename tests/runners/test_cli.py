@@ -111,7 +111,7 @@ def test_the_home_is_left_alone_by_mistakes(tmp_path: Path) -> None:
 
 def test_a_reader_that_goes_early_is_no_traceback() -> None:
     """As in `./compare.py ... | head -1`: the pipe is closed before all is written."""
-    code = "import sys, runners.cli as it; it._run_words = lambda _: print('x' * 10**6); sys.exit(it.main([]))"
+    code = "import sys, runners.cli as it; it._run_words = lambda _: print('x' * 10**6); exit(it.main([]))"
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
         assert program.stdout is not None
