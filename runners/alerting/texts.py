@@ -1,0 +1,183 @@
+"""Titles and bodies of issues: what a Postgres or MySQL hacker needs to know, and what to do next."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from build.version import Engine, parse_version
+from history.changes import Change, ChangeStatus, Member
+from history.differential import FunctionChange
+from history.rendering.escaping import escaped
+from history.rendering.functions import named
+from history.rendering.table import NAMES
+from history.series import Night
+from history.shifts import Direction
+from suites.measurement import METRICS
+
+MOST_ROWS = 30
+"""Series in a table; the history has all of them."""
+
+HASH = 12
+"""Characters of a commit."""
+
+COMPARED_AT = {
+    Engine.POSTGRES: "https://github.com/postgres/postgres/compare/",
+    Engine.MYSQL: "https://github.com/mysql/mysql-server/compare/",
+}
+"""Where people look at a range of commits."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A change with everything that its issue says."""
+
+    change: Change
+    base: str
+    """The version it is relative to."""
+
+    commits: tuple[str | None, str | None]
+    """Before and after; None of what did not come from git."""
+
+    gained: Sequence[FunctionChange] = ()
+    """Functions whose CPU time per query grew most, of the surest step."""
+
+
+def title(told: Told) -> str:
+    """One line: branch, the worst step, how much, and how many more."""
+    change = told.change
+    member = worst(change)
+    more = len({(each.key.step) for each in change.members}) - 1
+    steps = f" and {more} more" if more > 0 else ""
+    branch = change.branch.replace("@", " ")
+    return f"{branch}: {member.key.step}{steps} {_moved(member)} ({change.suite})"
+
+
+def body(told: Told) -> str:
+    """Markdown, without a marker."""
+    return "\n".join(line for part in _parts(told) for line in part).rstrip() + "\n"
+
+
+def worst(change: Change) -> Member:
+    """The series that says most to people: of throughput before costs, the largest change."""
+    return max(
+        change.members,
+        key=lambda each: (each.key.metric == "qps", abs(each.level_after / each.level_before - 1)),
+    )
+
+
+def _parts(told: Told) -> Iterator[Iterator[str]]:
+    yield _what(told)
+    yield _table(told.change)
+    yield _functions(told)
+    yield _commits(told)
+    yield _by_hand(told)
+    yield _silence()
+
+
+def _what(told: Told) -> Iterator[str]:
+    change, member = told.change, worst(told.change)
+    ratio = member.level_after / member.level_before
+    name = NAMES.get(member.key.metric, member.key.metric)
+    yield (
+        f"**{escaped(member.key.step)}** {_moved(member)}: {name} is "
+        f"{ratio:.3f} times what it was ({member.ratio_low:.3f} to {member.ratio_high:.3f}), relative to "
+        f"{escaped(told.base)} in the same nights."
+    )
+    if change.status is ChangeStatus.CLOSED and change.reason:
+        yield ""
+        yield f"**It is gone**: {escaped(change.reason)}."
+    if change.direction is Direction.MIXED:
+        yield ""
+        yield "Some series got worse and others better in the same range."
+    yield ""
+
+
+def _table(change: Change) -> Iterator[str]:
+    yield "| box | step | metric | before | after | change | interval |"
+    yield "|:--|:--|:--|--:|--:|--:|--:|"
+    for each in change.members[:MOST_ROWS]:
+        ratio = each.level_after / each.level_before
+        cells = (
+            escaped(each.key.place.box),
+            escaped(each.key.step),
+            NAMES.get(each.key.metric, each.key.metric),
+            f"{each.level_before:.3f}",
+            f"{each.level_after:.3f}",
+            f"{ratio - 1:+.1%}",
+            f"{each.ratio_low - 1:+.1%} to {each.ratio_high - 1:+.1%}",
+        )
+        yield f"| {' | '.join(cells)} |"
+    more = len(change.members) - MOST_ROWS
+    if more > 0:
+        yield f"| and {more} more series | | | | | | |"
+    yield ""
+    yield "Before and after are ratios to the base; costs are per query, and less of them is better."
+    yield ""
+
+
+def _functions(told: Told) -> Iterator[str]:
+    if told.gained:
+        yield f"CPU time per query grew most in {escaped(named(told.gained))}."
+        yield ""
+
+
+def _commits(told: Told) -> Iterator[str]:
+    change = told.change
+    nights = f"{change.last_before.started_at:%Y-%m-%d} and {change.first_after.started_at:%Y-%m-%d}"
+    old, new = told.commits
+    if old and new:
+        address = COMPARED_AT[parse_version(change.first_after.version).engine]
+        span = f"{old[:HASH]}...{new[:HASH]}"
+        yield f"It lies between the nights of {nights}: [{span}]({address}{span})."
+    else:
+        before, after = escaped(change.last_before.version), escaped(change.first_after.version)
+        yield f"It lies between the nights of {nights}: {before} to {after}."
+    yield ""
+
+
+def _by_hand(told: Told) -> Iterator[str]:
+    change, member = told.change, worst(told.change)
+    old, new = change.last_before.version, change.first_after.version
+    suite, step = _word(change.suite), _word(member.key.step)
+    profile = _word(member.key.place.configuration.split()[0])
+    run = f"./tidemark run --suite {suite} --profile {profile} --step {step} --until-decided {old} {new}"
+    yield "By hand:"
+    yield ""
+    yield "```sh"
+    yield f"./tidemark build {old} {new}"
+    yield run
+    yield f"./compare.py {old} {new} --suite {suite} --profile {profile} --step {step} --costs"
+    yield "```"
+    yield ""
+    yield "To find the commit:"
+    yield ""
+    yield "```sh"
+    engine = parse_version(new).engine
+    good, bad = _ref(change.last_before, told.commits[0]), _ref(change.first_after, told.commits[1])
+    found = f"./tidemark bisect --engine {engine} --good {good} --bad {bad} --suite {suite} --step {step}"
+    yield found
+    yield "```"
+    yield ""
+
+
+def _silence() -> Iterator[str]:
+    yield "Nobody wants to hear of it again? Label it `acknowledged` or `not-a-regression`."
+
+
+def _word(text: str) -> str:
+    """One word of a shell, that cannot end the block of code it stands in."""
+    return shlex.quote(" ".join(text.split()).replace("`", "'"))
+
+
+def _ref(night: Night, commit: str | None) -> str:
+    return commit[:HASH] if commit else parse_version(night.version).ref
+
+
+def _moved(member: Member) -> str:
+    change = member.level_after / member.level_before - 1
+    name = NAMES.get(member.key.metric, member.key.metric)
+    if member.key.metric in ("qps", "tps"):
+        return f"{abs(change):.1%} {'slower' if change < 0 else 'faster'}"
+    unit = METRICS[member.key.metric].unit
+    each = " per query" if unit.endswith("/query") else ""
+    return f"{abs(change):.1%} {'less' if change < 0 else 'more'} {name}{each}"
