@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from build.errors import TidemarkError
+from build.home import ROOT
 from runners.values import count, duration, minutes, version
 
 TROUBLE = 2
 INTERRUPTED = 130
+PLAN = ROOT / "runners/nightly.toml"
+
 UNREAD = 141
 """As of a program that SIGPIPE ended: 128 and its number."""
 
@@ -67,6 +70,8 @@ def parser() -> argparse.ArgumentParser:
     _build(commands.add_parser("build", help="compile a version, or find it in the cache; print its prefix"))
     _run(commands.add_parser("run", help="measure versions with a suite"))
     _calibrate(commands.add_parser("calibrate", help="how much do identical builds differ on this machine?"))
+    _nightly(commands.add_parser("nightly", help="measure what is new, judge it, tell people; once a night"))
+    _status(commands.add_parser("status", help="what the nightly service is doing, and whether it is well"))
     compare = commands.add_parser("compare", help="judge a contender against a base", add_help=False)
     compare.description = "The same program as ./compare.py."
     _profile(commands.add_parser("profile", help="where the CPU time went: functions and flame graphs"))
@@ -140,6 +145,21 @@ def _calibrate(it: argparse.ArgumentParser) -> None:
     )
     it.add_argument("--rounds", type=count, default=10, metavar="N", help="rounds of each step (default: 10)")
     it.add_argument("--history", metavar="PATH", help="history to store into")
+
+
+def _nightly(it: argparse.ArgumentParser) -> None:
+    it.epilog = "exit codes: 0 done, or nothing is new; 1 a regression is new or came back; 2 trouble"
+    it.add_argument("--plan", default=str(PLAN), metavar="FILE", help="default: runners/nightly.toml")
+    box = "which box of the plan this machine is; default: $TIDEMARK_BOX, else by host name"
+    it.add_argument("--box", metavar="NAME", help=box)
+    part = it.add_mutually_exclusive_group()
+    part.add_argument("--measure", action="store_true", help="only measure: another job reports")
+    part.add_argument("--report", action="store_true", help="only judge, tell people, and copy the history")
+
+
+def _status(it: argparse.ArgumentParser) -> None:
+    it.epilog = "exit codes: 0 well; 1 a night hangs, died, or was missed; 2 trouble"
+    it.add_argument("--format", choices=["terminal", "json"], default="terminal")
 
 
 def _profile(it: argparse.ArgumentParser) -> None:

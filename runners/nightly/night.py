@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home
@@ -36,11 +35,6 @@ class Night:
         parts += [f"{len(self.left)} left for want of time"] if self.left else []
         parts += [f"{len(self.problems)} problems"] if self.problems else []
         return ", ".join(parts)
-
-
-def history_of(plan: Plan, home: Home) -> Path | str:
-    """The path or URL of the plan's history."""
-    return plan.history if "://" in plan.history else home.path / plan.history
 
 
 def measure(

@@ -1,0 +1,77 @@
+"""`./tidemark nightly`: what is new is measured, judged, told and copied, however often it is called."""
+
+import argparse
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from build.home import Home, locate
+from build.progress import Progress
+from history.shifts import Direction
+from history.store import Store, open_store
+from runners.alone import BusyError, measuring_alone
+from runners.console import progress
+from runners.nightly.heartbeat import Heart
+from runners.nightly.night import Night, measure
+from runners.nightly.plan import Plan, find_box, load_plan
+from runners.nightly.report import Morning, plan_history, report, summary
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Carry out a night. 1 when a regression is new or came back, 2 when something went wrong, else 0."""
+    plan = load_plan(Path(arguments.plan))
+    home = locate()
+    box = None if arguments.report else find_box(plan, arguments.box, platform.node())
+    history = plan_history(plan, home)
+    if isinstance(history, Path):
+        history.parent.mkdir(parents=True, exist_ok=True)
+    with open_store(history) as store, progress() as shown:
+        try:
+            night = None if box is None else _measure(plan, box, home, store, shown)
+        except BusyError as error:
+            # Not a failure: the night that holds the lock does the work.
+            print(f"tidemark: {error}", file=sys.stderr)
+            return 0
+        morning = None if arguments.measure else report(plan, home, store)
+        _tell(summary(night, morning, store, datetime.now(UTC)), home)
+    return _code(night, morning)
+
+
+def _measure(plan: Plan, box: str, home: Home, store: Store, shown: Progress) -> Night:
+    """Under the machine's lock, with a heartbeat. Raises BusyError."""
+    with measuring_alone(home):
+        heart = Heart(home.heartbeat, box, shown)
+        outcome = "ended early"
+        try:
+            night = measure(plan, box, platform.node(), home, store, heart)
+            outcome = night.told
+        finally:
+            heart.end(outcome)
+    return night
+
+
+def _tell(text: str, home: Home) -> None:
+    """On the terminal, in the output folder, and in the summary of a GitHub job."""
+    home.summaries.mkdir(parents=True, exist_ok=True)
+    path = home.summaries / f"{datetime.now(UTC):%Y-%m-%d}.md"
+    with path.open("a", encoding="utf-8") as kept:
+        kept.write(text + "\n")
+    job = os.environ.get("GITHUB_STEP_SUMMARY")
+    if job:
+        with Path(job).open("a", encoding="utf-8") as shown:
+            shown.write(text + "\n")
+    print(text)
+
+
+def _code(night: Night | None, morning: Morning | None) -> int:
+    bad = (Direction.REGRESSION, Direction.MIXED)
+    if morning is not None:
+        news = (*morning.judged.new, *morning.judged.reopened)
+        if any(each.direction in bad for each in news):
+            return 1
+    failed = night is not None and (
+        bool(night.problems) or any(not outcome.whole for _, outcome in night.carried_out)
+    )
+    return 2 if failed or (morning is not None and morning.problems) else 0

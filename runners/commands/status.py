@@ -1,0 +1,47 @@
+"""`./tidemark status`: what the nightly service is doing, since when, until when, and whether it is well."""
+
+import argparse
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from build.home import locate
+from runners.nightly.heartbeat import Beat, State, Status, status
+
+WELL = (State.NEVER, State.RUNNING, State.ENDED)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Say it; 1 when a night hangs, died or was missed, else 0."""
+    now = datetime.now(UTC)
+    found = status(locate().heartbeat, now)
+    if arguments.format == "json":
+        print(json.dumps({"state": found.state, **(asdict(found.beat) if found.beat else {})}, indent=1))
+    else:
+        print(told(found, now))
+    return 0 if found.state in WELL else 1
+
+
+def told(found: Status, now: datetime) -> str:
+    """In a few lines."""
+    beat = found.beat
+    if beat is None:
+        return f"{found.state}: no night has begun with this output folder"
+    lines = [f"{found.state}: box {beat.box}, night of {_moment(beat.began_at)}"]
+    if beat.ended_at is not None:
+        lines.append(f"ended {_moment(beat.ended_at)}: {beat.outcome}")
+        return "\n".join(lines)
+    lines.append(f"{beat.what}, since {_moment(beat.since)}{_left(beat)}")
+    ago = (now - datetime.fromisoformat(beat.beat_at)).total_seconds() / 60
+    lines.append(f"last sign {ago:.0f} minutes ago, process {beat.process_id}")
+    if found.state is State.DEAD:
+        lines.append("the next ./tidemark nightly goes on with its first unfinished step")
+    return "\n".join(lines)
+
+
+def _left(beat: Beat) -> str:
+    return f", until about {beat.ends_at:%H:%M} UTC" if beat.ends_at is not None else ""
+
+
+def _moment(text: str) -> str:
+    return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M} UTC"

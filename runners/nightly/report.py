@@ -1,0 +1,142 @@
+"""The end of a night: the judge's word, issues, a summary for people, a copy of the history."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from build.errors import TidemarkError
+from build.home import Home
+from history import alerts
+from history.changes import Change
+from history.comparison import CompareOptions, compare
+from history.judge import Report, judge
+from history.rendering.escaping import escaped
+from history.rendering.summary import render_summary
+from history.store import Store
+from history.times import now
+from history.transfer.backup import back_up
+from runners.alerting.delivering import Delivered, Delivery
+from runners.alerting.wanting import wanted_alerts
+from runners.nightly.night import Night
+from runners.nightly.plan import Plan
+
+API = "https://api.github.com"
+"""Where the tracker is asked, unless $GITHUB_API_URL says otherwise."""
+
+BACKUP = "history-"
+"""Copies are called so, and by their day."""
+
+
+@dataclass
+class Morning:
+    """What a night came to."""
+
+    judged: Report
+    delivered: Delivered | None = None
+    """None when the plan names no repository."""
+
+    problems: list[str] = field(default_factory=list)
+    """Of telling and copying: what was measured is safe whatever these say."""
+
+
+def report(plan: Plan, home: Home, store: Store) -> Morning:
+    """Judge the whole history, bring the outbox up to date, deliver it, copy the history.
+
+    What cannot be delivered stays in the outbox. Raises TidemarkError when the history cannot be read.
+    """
+    morning = Morning(judge(store.database))
+    with store.database.writing() as connection:
+        known = {each.wanted.fingerprint: each.wanted.state for each in alerts.load(connection)}
+        wanted = wanted_alerts(connection, plan.regression_percent / 100, known)
+        alerts.want(connection, wanted, now())
+    morning.delivered = _deliver(plan, store, morning.problems)
+    _copy(plan, home, store, morning.problems)
+    return morning
+
+
+def _deliver(plan: Plan, store: Store, problems: list[str]) -> Delivered | None:
+    if plan.alerts.repository is None:
+        return None
+    token = os.environ.get("GITHUB_TOKEN")
+    if not token:
+        problems.append("alerts wait in the outbox: GITHUB_TOKEN is not set")
+        return None
+    from runners.alerting.tracker import Tracker  # takes a moment that other nights need not wait
+
+    tracker = Tracker(plan.alerts.repository, token, os.environ.get("GITHUB_API_URL", API))
+    delivery = Delivery(store.database, tracker, plan.alerts.labels, plan.alerts.most_new_issues)
+    delivered = delivery.run()
+    problems += [f"alert {name}: {why}" for name, why in delivered.failed.items()]
+    return delivered
+
+
+def _copy(plan: Plan, home: Home, store: Store, problems: list[str]) -> None:
+    """One copy a day, the latest so many; a copy that fails is told, and deletes none."""
+    if plan.backups == 0:
+        return
+    home.backups.mkdir(parents=True, exist_ok=True)
+    try:
+        back_up(plan_history(plan, home), home.backups / f"{BACKUP}{now():%Y-%m-%d}.db")
+    except (TidemarkError, OSError) as error:
+        problems.append(f"the history could not be copied: {error}")
+        return
+    for old in sorted(home.backups.glob(f"{BACKUP}*.db"))[: -plan.backups]:
+        old.unlink()
+
+
+def plan_history(plan: Plan, home: Home) -> Path | str:
+    """The path or URL of the plan's history."""
+    return plan.history if "://" in plan.history else home.path / plan.history
+
+
+# --- for people
+
+
+def summary(night: Night | None, morning: Morning | None, store: Store, when: datetime) -> str:
+    """Markdown for a job's summary and for the output folder."""
+    lines = [f"## Night of {when:%Y-%m-%d}", ""]
+    if night is not None:
+        lines += [f"Box {escaped(night.box)}: {night.told}.", ""]
+    if morning is not None:
+        lines += [*_changes(morning), ""]
+    problems = [*(night.problems if night else []), *(morning.problems if morning else [])]
+    lines += [f"- {escaped(each)}" for each in problems]
+    if night is not None:
+        lines += ["", *_sessions(night, store)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _changes(morning: Morning) -> Iterator[str]:
+    judged = morning.judged
+    yield (
+        f"{judged.series} series: {len(judged.new)} new changes, {len(judged.reopened)} back, "
+        f"{len(judged.closed)} gone, {len(judged.open)} open."
+    )
+    for what, them in (("new", judged.new), ("back", judged.reopened), ("gone", judged.closed)):
+        yield from (f"- {what}: {_line(each)}" for each in them)
+    told = morning.delivered
+    if told is not None:
+        yield (
+            f"Issues: {len(told.created)} opened, {len(told.updated)} updated, {len(told.closed)} closed, "
+            f"{len(told.silenced)} silenced, {len(told.failed)} left for the next night."
+        )
+
+
+def _line(change: Change) -> str:
+    steps = escaped(", ".join(sorted({each.key.step for each in change.members})))
+    return f"{change.direction} of {escaped(change.branch)} in {steps} ({change.fingerprint})"
+
+
+def _sessions(night: Night, store: Store) -> Iterator[str]:
+    for session, outcome in night.carried_out:
+        versions = session.request.versions
+        if len(versions) < 2:
+            continue
+        options = CompareOptions(session=outcome.uid)
+        built = [each for each in versions[1:] if each not in outcome.not_built]
+        try:
+            yield render_summary(compare(store, versions[0], built, options))
+        except TidemarkError as error:
+            yield f"- {escaped(str(error))}"
