@@ -31,10 +31,14 @@ class Night:
         """In one line."""
         if not self.carried_out and not self.left and not self.problems:
             return "nothing is new"
-        parts = [f"{len(self.carried_out)} sessions"]
+        parts = [_counted(len(self.carried_out), "session")]
         parts += [f"{len(self.left)} left for want of time"] if self.left else []
-        parts += [f"{len(self.problems)} problems"] if self.problems else []
+        parts += [_counted(len(self.problems), "problem")] if self.problems else []
         return ", ".join(parts)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def measure(

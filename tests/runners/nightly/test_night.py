@@ -1,0 +1,256 @@
+"""A night with sessions that only pretend: order, budget, what fails, and what the morning brings."""
+
+import fcntl
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.errors import TidemarkError
+from build.home import Home
+from build.progress import Silent
+from history import alerts
+from history.store import Store, open_store
+from runners.alone import measuring_alone
+from runners.cli import main
+from runners.nightly import night as night_module
+from runners.nightly.night import Night, measure
+from runners.nightly.plan import Plan
+from runners.nightly.report import Morning, report, summary
+from runners.request import Request
+from runners.session import Outcome
+from tests.history.handmade import record_steps, session_start
+from tests.history.watched import QUIET, Nights, night
+from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
+
+BASE = "postgres@17.11"
+PLAN: dict[str, Any] = {
+    "boxes": {"db1": {"label": "tidemark-db1", "budget_minutes": 60.0}},
+    "engines": {"postgres": {"base": BASE, "releases": ["18.6"]}},
+    "tasks": [
+        {"suite": "write-heavy", "profile": "short", "priority": 2},
+        {"suite": "pgbench", "profile": "smoke", "priority": 1},
+    ],
+}
+
+
+class Sessions:
+    """Stands in for run_session: records what it is asked, takes its time, and may fail."""
+
+    def __init__(self) -> None:
+        self.asked: list[Request] = []
+        self.minutes = 0.0
+        self.now = 0.0
+        self.fails: set[str] = set()
+
+    def __call__(self, request: Request, home: Home, store: Store, progress: object) -> Outcome:
+        self.asked.append(request)
+        self.now += self.minutes * 60
+        if request.suite.name in self.fails:
+            raise TidemarkError("the disk is full")
+        start = replace(
+            session_start(f"s{len(self.asked)}"),
+            suite=request.suite.name,
+            profile=request.profile_name,
+            options={
+                "mode": "rounds",
+                "seconds": request.profile.seconds,
+                "settings": {},
+                "versions": [str(each) for each in request.versions],
+            },
+        )
+        record_steps(store, start, {"insert": {str(each): [1.0] for each in request.versions}})
+        return Outcome(uid=start.uid)
+
+
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
+    sessions = Sessions()
+    monkeypatch.setattr(night_module, "run_session", sessions)
+    return sessions
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "home/history.db") as store:
+        yield store
+
+
+def carry_out(store: Store, sessions: Sessions, tmp_path: Path, **changes: Any) -> Night:
+    plan = Plan.model_validate(PLAN | changes)
+    home = Home(tmp_path / "home")
+    return measure(plan, "db1", "db1", home, store, Silent(), clock=lambda: sessions.now)
+
+
+def test_by_priority_once(store: Store, sessions: Sessions, tmp_path: Path) -> None:
+    night = carry_out(store, sessions, tmp_path)
+    assert [request.suite.name for request in sessions.asked] == ["pgbench", "write-heavy"]
+    assert [str(each) for each in sessions.asked[0].versions] == [BASE, "postgres@18.6"]
+    assert night.told == "2 sessions"
+    assert carry_out(store, sessions, tmp_path).told == "nothing is new"
+    assert len(sessions.asked) == 2
+
+
+def test_what_does_not_fit_is_first_in_the_next_night(
+    store: Store, sessions: Sessions, tmp_path: Path
+) -> None:
+    sessions.minutes = 61
+    assert carry_out(store, sessions, tmp_path).told == "1 session, 1 left for want of time"
+    carry_out(store, sessions, tmp_path)
+    assert [request.suite.name for request in sessions.asked] == ["pgbench", "write-heavy"]
+
+
+def test_rounds_until_decided_end_with_the_budget(store: Store, sessions: Sessions, tmp_path: Path) -> None:
+    sessions.minutes = 45
+    tasks = [each | {"until_decided": True} for each in PLAN["tasks"]]
+    carry_out(store, sessions, tmp_path, tasks=tasks)
+    assert [request.budget_seconds for request in sessions.asked] == [30 * 60, 15 * 60]
+
+
+def test_a_session_that_fails_does_not_stop_the_others(
+    store: Store, sessions: Sessions, tmp_path: Path
+) -> None:
+    sessions.fails = {"pgbench"}
+    night = carry_out(store, sessions, tmp_path)
+    assert night.told == "1 session, 1 problem"
+    assert "the disk is full" in night.problems[0]
+
+
+# --- the morning
+
+
+@pytest.fixture
+def regressed(tmp_path: Path) -> Iterator[Store]:
+    written: list[Nights] = []
+    with open_store(tmp_path / "home/history.db", clock=lambda: night(written[0].count)) as store:
+        nights = Nights(store)
+        written.append(nights)
+        nights.more(QUIET)
+        nights.more(8, 0.93)
+        yield store
+
+
+@pytest.fixture
+def github() -> Iterator[GitHub]:
+    with running() as github:
+        yield github
+
+
+def test_a_regression_is_an_issue_once(
+    regressed: Store, github: GitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    monkeypatch.setenv("GITHUB_API_URL", github.url)
+    plan = Plan.model_validate(PLAN | {"alerts": {"repository": REPOSITORY}, "backups": 2})
+    home = Home(tmp_path / "home")
+    for day in range(3):
+        (home.backups).mkdir(exist_ok=True)
+        (home.backups / f"history-2020-01-0{day}.db").write_bytes(b"")
+    morning = report(plan, home, regressed)
+    assert morning.problems == []
+    assert morning.delivered is not None
+    assert len(morning.delivered.created) == 1
+    assert [issue["title"] for issue in github.issues.values()] == [
+        "postgres REL_18_STABLE: insert 6.7% slower (write-heavy)"
+    ]
+    again = report(plan, home, regressed)
+    assert again.delivered is not None
+    assert (again.delivered.created, again.delivered.updated, len(github.issues)) == ([], [], 1)
+    today = f"history-{datetime.now(UTC):%Y-%m-%d}.db"
+    assert sorted(each.name for each in home.backups.iterdir()) == ["history-2020-01-02.db", today]
+    with open_store(home.backups / today) as copy, copy.database.reading() as connection:
+        assert len(alerts.load(connection)) == 1
+    told = summary(None, morning, regressed, night(0))
+    assert "4 series: 1 new changes, 0 back, 0 gone, 1 open." in told
+    assert "- new: regression of postgres@REL\\_18\\_STABLE in insert" in told
+
+
+def test_without_a_token_alerts_wait(
+    regressed: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    plan = Plan.model_validate(PLAN | {"alerts": {"repository": REPOSITORY}, "backups": 0})
+    morning: Morning = report(plan, Home(tmp_path / "home"), regressed)
+    assert morning.problems == ["alerts wait in the outbox: GITHUB_TOKEN is not set"]
+    with regressed.database.reading() as connection:
+        assert [alert.is_due for alert in alerts.load(connection)] == [True]
+    assert not Home(tmp_path / "home").backups.exists()
+
+
+# --- the command
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        '[boxes.db1]\nlabel = "x"\nhostname = "*"\n[engines.postgres]\nbase = "postgres@17.11"\n'
+        'releases = ["18.6"]\n[[tasks]]\nsuite = "write-heavy"\nprofile = "smoke"\n'
+    )
+    return path
+
+
+def test_the_command_measures_reports_and_says_how_it_is(
+    plan_file: Path,
+    sessions: Sessions,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
+    assert main(["status"]) == 0
+    assert "no night has begun" in capsys.readouterr().out
+    assert main(["nightly", "--plan", str(plan_file)]) == 0
+    said = capsys.readouterr().out
+    assert "Box db1: 1 session." in said
+    assert (tmp_path / "step.md").read_text() in said
+    assert len(list((tmp_path / "home/summaries").iterdir())) == 1
+    assert main(["status", "--format", "json"]) == 0
+    beat = json.loads(capsys.readouterr().out)
+    assert (beat["state"], beat["outcome"]) == ("ended", "1 session")
+
+
+def test_a_lock_that_is_held_is_a_quiet_exit_with_a_message(
+    plan_file: Path, sessions: Sessions, lock_of_its_own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with lock_of_its_own.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert main(["nightly", "--plan", str(plan_file)]) == 0
+    assert "another measurement is running" in capsys.readouterr().err
+    assert sessions.asked == []
+    assert main(["status"]) == 0
+    assert "no night has begun" in capsys.readouterr().out
+
+
+def test_measuring_and_reporting_apart(
+    plan_file: Path, sessions: Sessions, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["nightly", "--plan", str(plan_file), "--measure"]) == 0
+    assert not (tmp_path / "home/backups").exists()
+    assert main(["nightly", "--plan", str(plan_file), "--report"]) == 0
+    assert len(list((tmp_path / "home/backups").iterdir())) == 1
+    assert len(sessions.asked) == 1
+
+
+def test_trouble_is_an_exit_code(plan_file: Path, sessions: Sessions, tmp_path: Path) -> None:
+    sessions.fails = {"write-heavy"}
+    assert main(["nightly", "--plan", str(plan_file), "--measure"]) == 2
+    assert main(["nightly", "--plan", str(plan_file), "--box", "$(touch x)"]) == 2
+    assert len(sessions.asked) == 1
+
+
+def test_a_night_asks_for_the_lock_for_all_its_sessions(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def session(request: Request, home: Home, its: Store, progress: object) -> Outcome:
+        with measuring_alone(home):
+            return Outcome(uid="x")
+
+    monkeypatch.setattr(night_module, "run_session", session)
+    assert carry_out(store, Sessions(), tmp_path).told == "2 sessions"
