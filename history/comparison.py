@@ -107,8 +107,12 @@ def _compare_one(
     judged = judge_all(chosen, options, intervals, noise, session)
     with store.database.reading() as connection:
         nights = trends(connection, session, str(base), str(contender), options.metric)
+    profiled = store.profiled_steps(session.id)
     steps = tuple(
-        replace(_with_functions(store, session, step, base, contender), trend=nights.get(step.step, ()))
+        replace(
+            _with_functions(store, session, step, base, contender) if step.step in profiled else step,
+            trend=nights.get(step.step, ()),
+        )
         for step in judged
     )
     return (

@@ -31,6 +31,9 @@ class Intervals:
     counted: str = "paired round"
     """What gives one ratio, for people: over nights it is a night."""
     _priors: dict[str, Mapping[str, Noise | None]] = field(default_factory=dict)
+    _ratios: dict[tuple[str, str], list[float] | None] = field(default_factory=dict)
+    """By step and metric: each interval asks for those of all steps."""
+    _sharing: dict[str, int] = field(default_factory=dict)
 
     @property
     def needed(self) -> int:
@@ -39,7 +42,7 @@ class Intervals:
 
     def of(self, step: StepPairs, metric: str) -> Interval | None:
         """The interval of a metric of a step; None with fewer pairs than needed, and without a ratio."""
-        logs = log_ratios(step, metric)
+        logs = self._logs(step, metric)
         if logs is None or len(logs) < self.needed:
             return None
         return sequential_interval(logs, self.design(metric, len(logs)), self._prior(step.step, metric))
@@ -48,7 +51,7 @@ class Intervals:
         """The looks at a metric of a step that has so many rounds, and who shares the error."""
         if self.looks is None:
             first = last = rounds
-            sharing = sum(len(log_ratios(each, metric) or ()) >= MINIMUM_REPETITIONS for each in self.steps)
+            sharing = self._sharers(metric)
         else:
             # Whoever decides when to stop counts every step of the session, judged yet or not.
             first, last, sharing = self.looks[0], max(self.looks[1], rounds), len(self.steps)
@@ -68,13 +71,26 @@ class Intervals:
         less = smallest_visible(self.design(metric.name, rounds), noise, rounds, threshold)
         return less if metric.better is Better.HIGHER else less / (1 - less)
 
+    def _sharers(self, metric: str) -> int:
+        """Steps with enough rounds for an interval, where the number of rounds was fixed."""
+        if metric not in self._sharing:
+            counts = [len(self._logs(each, metric) or ()) for each in self.steps]
+            self._sharing[metric] = sum(count >= MINIMUM_REPETITIONS for count in counts)
+        return self._sharing[metric]
+
+    def _logs(self, step: StepPairs, metric: str) -> list[float] | None:
+        key = (step.step, metric)
+        if key not in self._ratios:
+            self._ratios[key] = log_ratios(step, metric)
+        return self._ratios[key]
+
     def _prior(self, step: str, metric: str) -> Noise | None:
         if metric not in self._priors:
             self._priors[metric] = self._pooled(metric)
         return self._priors[metric].get(step)
 
     def _pooled(self, metric: str) -> Mapping[str, Noise | None]:
-        usable = {each.step: logs for each in self.steps if (logs := log_ratios(each, metric))}
+        usable = {each.step: logs for each in self.steps if (logs := self._logs(each, metric))}
         known = self.calibrated(metric)
         noise = pooled_noise(list(usable.values()), [known.get(step) for step in usable])
         return dict(zip(usable, noise, strict=True))

@@ -7,6 +7,7 @@ deal about each other's, and an earlier calibration says which of them are noisi
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from history.statistics import mean, median, variance
@@ -218,6 +219,7 @@ def _log_moments(variances: Sequence[_Variance]) -> tuple[float, float]:
     return location, scatter + (scatter + sampling) / len(logs)
 
 
+@lru_cache(maxsize=1024)  # steps of one session have few numbers of rounds
 def digamma(x: float) -> float:
     """The derivative of the logarithm of the gamma function, x > 0 (Abramowitz & Stegun 6.3.5 and 6.3.18)."""
     shift = 0.0
@@ -228,6 +230,7 @@ def digamma(x: float) -> float:
     return shift + math.log(x) - 1 / (2 * x) - square * (1 / 12 - square * (1 / 120 - square / 252))
 
 
+@lru_cache(maxsize=1024)
 def trigamma(x: float) -> float:
     """The derivative of digamma, x > 0 (Abramowitz & Stegun 6.4.6 and 6.4.12); 0 at infinity."""
     if math.isinf(x):

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, select, union
 
 from build.version import Version
 from history.records import DroppedRound, Machine, Run, RunStatus, Session, SessionStatus, Sighting
-from history.schema import builds, dropped_rounds, machines, measurements, nights, runs, sessions
+from history.schema import builds, dropped_rounds, machines, measurements, nights, profiles, runs, sessions
 from history.times import from_text
 
 RECENT_SESSIONS = 100
@@ -64,6 +64,17 @@ def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, .
         DroppedRound(row["step"], row["repetition"], row["reason"], json.loads(row["measured"]))
         for row in connection.execute(query).mappings()
     )
+
+
+def profiled_steps(connection: Connection, session_id: int) -> set[str]:
+    """The steps of a session of which there are CPU profiles."""
+    query = (
+        select(runs.c.step)
+        .join_from(runs, profiles, profiles.c.run_id == runs.c.id)
+        .where(runs.c.session_id == session_id)
+        .distinct()
+    )
+    return set(connection.execute(query).scalars())
 
 
 def sightings(connection: Connection) -> tuple[Sighting, ...]:

@@ -193,6 +193,11 @@ class Store:
 
             return profiles_of(connection, session_id, step, str(version))
 
+    def profiled_steps(self, session_id: int) -> set[str]:
+        """The steps of a session of which there are CPU profiles."""
+        with self._database.reading() as connection:
+            return reading.profiled_steps(connection, session_id)
+
     def latest_session(
         self,
         versions: Sequence[Version],
