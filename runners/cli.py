@@ -154,6 +154,8 @@ def _nightly(it: argparse.ArgumentParser) -> None:
     it.add_argument("--box", metavar="NAME", help=box)
     part = it.add_mutually_exclusive_group()
     part.add_argument("--measure", action="store_true", help="only measure: another job reports")
+    boxes = "print the boxes of the plan as JSON, for a workflow's matrix; --box leaves one"
+    part.add_argument("--boxes", action="store_true", help=boxes)
     part.add_argument("--report", action="store_true", help="only judge, tell people, and copy the history")
 
 

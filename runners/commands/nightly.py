@@ -1,6 +1,7 @@
 """`./tidemark nightly`: what is new is measured, judged, told and copied, however often it is called."""
 
 import argparse
+import json
 import os
 import platform
 import sys
@@ -22,6 +23,9 @@ from runners.nightly.report import Morning, plan_history, report, summary
 def main(arguments: argparse.Namespace) -> int:
     """Carry out a night. 1 when a regression is new or came back, 2 when something went wrong, else 0."""
     plan = load_plan(Path(arguments.plan))
+    if arguments.boxes:
+        print(matrix(plan, arguments.box))
+        return 0
     home = locate()
     box = None if arguments.report else find_box(plan, arguments.box, platform.node())
     history = plan_history(plan, home)
@@ -37,6 +41,12 @@ def main(arguments: argparse.Namespace) -> int:
         morning = None if arguments.measure else report(plan, home, store)
         _tell(summary(night, morning, store, datetime.now(UTC)), home)
     return _code(night, morning)
+
+
+def matrix(plan: Plan, box: str | None) -> str:
+    """The boxes as a workflow's matrix takes them; all when `box` is empty. Raises PlanError."""
+    names = [find_box(plan, box, "")] if box else list(plan.boxes)
+    return json.dumps([{"name": name, "label": plan.boxes[name].label} for name in names])
 
 
 def _measure(plan: Plan, box: str, home: Home, store: Store, shown: Progress) -> Night:

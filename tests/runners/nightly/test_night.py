@@ -254,3 +254,11 @@ def test_a_night_asks_for_the_lock_for_all_its_sessions(
 
     monkeypatch.setattr(night_module, "run_session", session)
     assert carry_out(store, Sessions(), tmp_path).told == "2 sessions"
+
+
+def test_the_boxes_of_a_plan_as_a_matrix(plan_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["--box", ""], ["--box", "db1"]):
+        assert main(["nightly", "--boxes", "--plan", str(plan_file), *words]) == 0
+        assert json.loads(capsys.readouterr().out) == [{"name": "db1", "label": "x"}]
+    assert main(["nightly", "--boxes", "--plan", str(plan_file), "--box", '"], "x": ["']) == 2
+    assert capsys.readouterr().out == ""
