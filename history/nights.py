@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 
 from build.version import Engine, Version, parse_version, release_numbers
+from history.explaining import COSTS
 from history.reading import dropped_of, runs_of
 from history.records import Run, RunStatus, SessionStatus
 from history.schema import builds, gaps, machines, nights, points, runs, series, sessions
@@ -18,13 +19,7 @@ SERIES_METRICS = (
     "qps",
     "latency_p99_ms",
     "qps_cv",
-    "server_cpu_us_per_op",
-    "client_cpu_us_per_op",
-    "server_cs_per_op",
-    "server_read_kb_per_op",
-    "server_written_kb_per_op",
-    "wal_bytes_per_op",
-    "server_instructions_per_op",
+    *COSTS,
     "reset_seconds",
     "table_bytes",
     "index_bytes",

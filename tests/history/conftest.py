@@ -3,14 +3,17 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine
 
 from build.build import Build
+from history.store import Store, open_store
 from suites.durability import Durability
 from suites.postgres.server import NAME, PORT, PostgresServer
 from suites.sizing import Sizes
+from tests.history.handmade import NIGHT
 
 Target = Path | str
 """What `open_store` takes: a path, or a URL."""
@@ -49,3 +52,16 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
         return tmp_path / "history.db"
     url: str = request.getfixturevalue("server_url")
     return emptied(url)
+
+
+@pytest.fixture
+def store(target: Target) -> Iterator[Store]:
+    """An empty history in which it is always NIGHT."""
+    with open_store(target, clock=lambda: NIGHT) as store:
+        yield store
+
+
+def rows(store: Store, query: str) -> list[tuple[Any, ...]]:
+    """What a query finds."""
+    with store.database.reading() as connection:
+        return [tuple(row) for row in connection.exec_driver_sql(query)]

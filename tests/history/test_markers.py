@@ -1,6 +1,6 @@
 """What else changed between two nights, and when that is no reason to look away."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -9,18 +9,11 @@ from history.markers import markers
 from history.panel import Panel, read_panel
 from history.records import Machine, SessionStart
 from history.series import Place
-from history.store import Store, open_store
-from tests.history.conftest import Target
-from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
+from history.store import Store
+from tests.history.handmade import MACHINE, record_steps, session_start
 
 BASE, NEW = "postgres@17.11", "postgres@REL_18_STABLE"
 PLACE = Place("db1", "write-heavy", "short relaxed")
-
-
-@pytest.fixture
-def store(target: Target) -> Iterator[Store]:
-    with open_store(target, clock=lambda: NIGHT) as store:
-        yield store
 
 
 def night(store: Store, start: SessionStart, base: str = BASE, base_qps: float = 1000.0) -> None:

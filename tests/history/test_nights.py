@@ -1,8 +1,6 @@
 """What a session that ended comes to: branches, values, gaps."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -10,23 +8,12 @@ from build.version import parse_version
 from history.nights import branch_line, branches, derive_missing
 from history.records import DroppedRound, SessionStatus
 from history.series import Place, Point, SeriesKey, find, read
-from history.store import Store, open_store
-from tests.history.conftest import Target
-from tests.history.handmade import NIGHT, record_steps, session_start
+from history.store import Store
+from tests.history.conftest import rows
+from tests.history.handmade import record_steps, session_start
 
 BASE, NEW = "postgres@17.11", "postgres@REL_18_STABLE"
 PLACE = Place("db1", "write-heavy", "short relaxed")
-
-
-@pytest.fixture
-def store(target: Target) -> Iterator[Store]:
-    with open_store(target, clock=lambda: NIGHT) as store:
-        yield store
-
-
-def rows(store: Store, query: str) -> list[tuple[Any, ...]]:
-    with store.database.reading() as connection:
-        return [tuple(row) for row in connection.exec_driver_sql(query)]
 
 
 def series(store: Store, branch: str, step: str = "insert", base: str | None = None) -> tuple[Point, ...]:

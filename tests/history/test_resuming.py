@@ -1,32 +1,20 @@
 """Which interrupted session is gone on with, and what becomes of its night."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from history.database import RecordError
 from history.records import RunStatus, SessionStart, SessionStatus
-from history.store import Store, open_store
-from tests.history.conftest import Target
+from history.store import Store
+from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, NIGHT, a_build, record_steps, run_record, session_start
 
 BASE, NEW = "postgres@17.11", "postgres@18.6"
 BUILDS = (a_build(BASE), a_build(NEW))
 EARLIER = NIGHT - timedelta(hours=1)
-
-
-@pytest.fixture
-def store(target: Target) -> Iterator[Store]:
-    with open_store(target, clock=lambda: NIGHT) as store:
-        yield store
-
-
-def rows(store: Store, query: str) -> list[tuple[Any, ...]]:
-    with store.database.reading() as connection:
-        return [tuple(row) for row in connection.exec_driver_sql(query)]
 
 
 def interrupted(store: Store, start: SessionStart | None = None) -> int:

@@ -2,11 +2,10 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,21 +15,10 @@ from history.database import RecordError
 from history.records import RunStatus, SessionStatus
 from history.store import Store, open_store
 from suites.measurement import METRICS
-from tests.history.conftest import Target
+from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, NIGHT, record_steps, run_record, session_start
 
 OLD, NEW = parse_version("postgres@17.11"), parse_version("postgres@18.6")
-
-
-@pytest.fixture
-def store(target: Target) -> Iterator[Store]:
-    with open_store(target, clock=lambda: NIGHT) as store:
-        yield store
-
-
-def rows(store: Store, query: str) -> list[tuple[Any, ...]]:
-    with store._database.reading() as connection:
-        return [tuple(row) for row in connection.exec_driver_sql(query)]
 
 
 def test_a_session_comes_back_as_it_went_in(store: Store) -> None:

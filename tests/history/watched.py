@@ -3,10 +3,11 @@
 import random
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from history.judge import Report, judge
 from history.records import Machine
-from history.store import Store
+from history.store import Store, open_store
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
 
 BASE, NEW = "postgres@17.11", "postgres@REL_18_STABLE"
@@ -47,3 +48,13 @@ class Nights:
 
 def night(number: int) -> datetime:
     return NIGHT + timedelta(days=number)
+
+
+def record_regression(path: Path) -> None:
+    """A history in which one step of two regresses by 7 % and stays so for eight nights."""
+    written: list[Nights] = []
+    with open_store(path, clock=lambda: night(written[0].count)) as store:
+        nights = Nights(store)
+        written.append(nights)
+        nights.more(QUIET)
+        nights.more(8, 0.93)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from build.home import ROOT
-from history.store import open_store
 from runners.cli import main
-from tests.history.watched import QUIET, Nights, night
+from tests.history.watched import record_regression
 
 GOLDEN = ROOT / "tests/golden/runners"
 
@@ -19,12 +18,7 @@ GOLDEN = ROOT / "tests/golden/runners"
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A regression of 7 % in one step of two."""
     path = tmp_path_factory.mktemp("history") / "history.db"
-    written: list[Nights] = []
-    with open_store(path, clock=lambda: night(written[0].count)) as store:
-        nights = Nights(store)
-        written.append(nights)
-        nights.more(QUIET)
-        nights.more(8, 0.93)
+    record_regression(path)
     return path
 
 

@@ -17,7 +17,7 @@ from history.store import Store, open_store
 from runners.alerting.wanting import wanted_alerts
 from tests.history.handmade import record_steps, run_record, session_start
 from tests.history.profiled import profile
-from tests.history.watched import NEW, QUIET, Nights, night
+from tests.history.watched import NEW, night, record_regression
 
 GOLDEN = ROOT / "tests/golden/runners"
 BASE = "postgres@17.11"
@@ -27,12 +27,8 @@ BASE = "postgres@17.11"
 def regressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A regression of 7 % that the judge has found."""
     path = tmp_path_factory.mktemp("history") / "history.db"
-    written: list[Nights] = []
-    with open_store(path, clock=lambda: night(written[0].count)) as store:
-        nights = Nights(store)
-        written.append(nights)
-        nights.more(QUIET)
-        nights.more(8, 0.93)
+    record_regression(path)
+    with open_store(path) as store:
         judge(store.database)
     return path
 

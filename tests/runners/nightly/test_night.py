@@ -24,7 +24,7 @@ from runners.nightly.report import Morning, report, summary
 from runners.request import Request
 from runners.session import Outcome
 from tests.history.handmade import record_steps, session_start
-from tests.history.watched import QUIET, Nights, night
+from tests.history.watched import night, record_regression
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
 
 BASE = "postgres@17.11"
@@ -125,12 +125,9 @@ def test_a_session_that_fails_does_not_stop_the_others(
 
 @pytest.fixture
 def regressed(tmp_path: Path) -> Iterator[Store]:
-    written: list[Nights] = []
-    with open_store(tmp_path / "home/history.db", clock=lambda: night(written[0].count)) as store:
-        nights = Nights(store)
-        written.append(nights)
-        nights.more(QUIET)
-        nights.more(8, 0.93)
+    path = tmp_path / "home/history.db"
+    record_regression(path)
+    with open_store(path) as store:
         yield store
 
 
