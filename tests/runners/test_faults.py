@@ -175,28 +175,6 @@ def test_tidemark_killed_leaves_no_server_and_the_next_session_cleans_up(
     nothing_left(home)
 
 
-def test_tidemark_killed_goes_on_where_it_was_and_measures_nothing_twice(
-    home: Home, postgres_18: Build
-) -> None:
-    with start_session(home) as session:
-        wait_for(lambda: home.history.exists() and statuses_or_none(home))
-        in_the_middle_of_a_step(session)
-        session.kill()
-        session.communicate()
-    before = rows(home, "SELECT id, step, repetition FROM runs ORDER BY id")
-    assert before
-    with start_session(home, "--resume") as session:
-        code, said = finish(session)
-    assert code == 0, said
-    assert "gone on with after" in said
-    after = rows(home, "SELECT id, step, repetition FROM runs ORDER BY id")
-    assert after[: len(before)] == before
-    assert len(after) > len(before)
-    assert rows(home, "SELECT status FROM sessions") == [("finished",)]
-    assert rows(home, "SELECT count(*) FROM nights") == [(1,)]
-    nothing_left(home)
-
-
 def statuses_or_none(home: Home) -> object:
     try:
         return statuses(home)
