@@ -46,7 +46,7 @@ CLEAN_NIGHTS = 80.0
 """Nights without an outlier from which on fewer are assumed, with the square of the nights."""
 
 TAIL_DOUBT = 2.0
-"""Squared standard errors between a Geary ratio and that of Gaussian noise at which half of it is believed."""
+"""Squared standard errors from the Geary ratio of Gaussian noise at which half of the tails is believed."""
 
 GEARY_VARIANCE = 0.045
 """Times 1 / nights: the variance of the Geary ratio of Gaussian noise (Geary 1935)."""

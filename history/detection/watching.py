@@ -6,6 +6,7 @@ latest nights are with such a step than without, in nats. Noise is Student's t w
 that the series has shown. docs/detection.md has the whole method, and what it promises.
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -28,11 +29,17 @@ STEP_SIZES = (1.3, 1.9, 2.5, 3.2, 4.5)
 HANDICAPS = (1.3, 0.6, 0.2, 0.0, 0.0)
 """Nats that each size has to bring in addition: small steps look like drift."""
 
-THRESHOLD = 9.45
+THRESHOLD = 9.5
 """Nats of evidence that raise a change in a series whose noise is known, Gaussian and not correlated."""
 
 FALSE_SHARE = 0.02
 """Of quiet series-years in which something is raised, at most: what THRESHOLD was chosen for."""
+
+STRICTER = 1.35
+"""Nats for which the share of quiet series-years with something raised falls by the factor e, and"""
+
+STRICTER_CORRELATED = 1.5
+"""more for each unit of the correlation as it looks."""
 
 YOUNG = 50.0
 """Nights of noise at which the threshold is a nat higher; the excess falls with the square of the nights."""
@@ -40,13 +47,13 @@ YOUNG = 50.0
 YOUNG_TAILED = 240.0
 """The same for each unit of 1/degrees of freedom of the noise."""
 
-YOUNG_CORRELATED = 320.0
+YOUNG_CORRELATED = 330.0
 """The same for each unit of the correlation as it looks: while few nights tell, it may well be more."""
 
-TAILED = 4.0
+TAILED = 6.0
 """Nats for each unit of 1/degrees and each nat that one night may say more than USUAL_STRONGEST."""
 
-USUAL_STRONGEST = 4.0
+USUAL_STRONGEST = 4.2
 
 CORRELATED = 3.0
 """Nats for each unit of the correlation that is reckoned with."""
@@ -77,9 +84,15 @@ _UP, _DOWN = len(STEP_SIZES) - 1, 2 * len(STEP_SIZES) - 1
 
 
 class Watchers:
-    """Some series watched together; rows of arrays are step sizes or nights, columns are series."""
+    """Some series watched together; rows of arrays are step sizes or nights, columns are series.
 
-    def __init__(self, series: int) -> None:
+    In at most `false_share` of quiet series-years something is raised: more than 0, up to FALSE_SHARE.
+    """
+
+    def __init__(self, series: int, false_share: float = FALSE_SHARE) -> None:
+        if not 0 < false_share <= FALSE_SHARE:
+            raise ValueError(f"false_share has to be above 0 and at most {FALSE_SHARE}, not {false_share}")
+        self._false_share = false_share
         self._baseline = Baseline(series)
         self._latest = np.full((MEMORY, series), np.nan)
         self._night = -1
@@ -119,7 +132,7 @@ class Watchers:
         self._next[columns] = self._night + 1
 
     def _learn(self) -> None:
-        """Let the baseline learn from the earliest night that it has not had, when that is long enough ago."""
+        """Let the baseline learn from the earliest night that it has not had, if that is long enough ago."""
         base = self._baseline
         due = self._next <= self._night - self._lag
         values = self._latest[self._next % MEMORY, self._every]
@@ -136,8 +149,10 @@ class Watchers:
         self._correlated = np.flatnonzero(base.correlation)
         young = 1 / np.square(np.maximum(base.noise_nights, 1))
         tails = base.inverse - 1 / MOST_DEGREES
+        stricter = math.log(FALSE_SHARE / self._false_share)
         self._threshold = (
             THRESHOLD
+            + stricter * (STRICTER + STRICTER_CORRELATED * base.suspected)
             + young * (YOUNG**2 + YOUNG_TAILED**2 * tails + YOUNG_CORRELATED**2 * base.suspected)
             + TAILED * tails * (base.strongest - USUAL_STRONGEST)
             + CORRELATED * base.correlation
@@ -147,7 +162,9 @@ class Watchers:
         """Update the evidence; by how much the strongest exceeds its threshold, in nats."""
         base = self._baseline
         residual = values - base.level
-        night = np.where(live, (residual - base.correlation * self._before) / (base.scale * base.innovation), 0.0)
+        night = np.where(
+            live, (residual - base.correlation * self._before) / (base.scale * base.innovation), 0.0
+        )
         limit = NEAR * base.scale
         near = np.minimum(np.maximum(residual, -limit), limit)
         self._before = np.where(live, near, base.correlation * self._before)
@@ -209,7 +226,7 @@ class Watchers:
             after=found.after,
             low=found.low,
             high=found.high,
-            confidence=1 - FALSE_SHARE * float(np.exp(-max(excess, 0.0))),
+            confidence=1 - self._false_share * math.exp(-max(excess, 0.0) / STRICTER),
             raised=self._night,
         )
         self._restart(column, change, len(values) - found.position, float(values[-1]))
@@ -225,10 +242,10 @@ class Watchers:
 
 
 class Watch:
-    """One series, watched from its first night on."""
+    """One series, watched from its first night on; `false_share` as of Watchers."""
 
-    def __init__(self) -> None:
-        self._watchers = Watchers(1)
+    def __init__(self, false_share: float = FALSE_SHARE) -> None:
+        self._watchers = Watchers(1, false_share)
 
     def take(self, value: float) -> ChangePoint | None:
         """Take in the next night's value, nan for a gap; the change that it raises, if any."""
@@ -237,12 +254,12 @@ class Watch:
         return None
 
 
-def watch_many(matrix: Array) -> list[tuple[ChangePoint, ...]]:
+def watch_many(matrix: Array, false_share: float = FALSE_SHARE) -> list[tuple[ChangePoint, ...]]:
     """What a Watch of each row of `matrix` [series, nights] raises night by night; nan for gaps."""
     found: list[list[ChangePoint]] = [[] for _ in matrix]
     for start in range(0, len(matrix), BLOCK):
         block = np.ascontiguousarray(matrix[start : start + BLOCK].T, dtype=np.float64)
-        watchers = Watchers(block.shape[1])
+        watchers = Watchers(block.shape[1], false_share)
         for values in block:
             for column, change in watchers.take(values):
                 found[start + column].append(change)
