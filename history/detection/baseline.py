@@ -58,7 +58,7 @@ LEAST_CORRELATION = 0.05
 CORRELATION_DOUBT = 4.0
 """A correlation below about the root of this many standard errors is taken for none."""
 
-CORRELATION_MARGIN = 0.5
+CORRELATION_MARGIN = 0.25
 """Standard errors by which the correlation is taken to be larger than it looks."""
 
 SCALE_DOUBT = 0.3

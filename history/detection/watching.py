@@ -44,18 +44,18 @@ STRICTER_CORRELATED = 1.5
 YOUNG = 50.0
 """Nights of noise at which the threshold is a nat higher; the excess falls with the square of the nights."""
 
-YOUNG_TAILED = 240.0
+YOUNG_TAILED = 230.0
 """The same for each unit of 1/degrees of freedom of the noise."""
 
-YOUNG_CORRELATED = 330.0
+YOUNG_CORRELATED = 375.0
 """The same for each unit of the correlation as it looks: while few nights tell, it may well be more."""
 
-TAILED = 6.0
+TAILED = 5.0
 """Nats for each unit of 1/degrees and each nat that one night may say more than USUAL_STRONGEST."""
 
-USUAL_STRONGEST = 4.2
+USUAL_STRONGEST = 4.3
 
-CORRELATED = 3.0
+CORRELATED = 2.0
 """Nats for each unit of the correlation that is reckoned with."""
 
 LEAST_RAISING = 2
@@ -64,7 +64,7 @@ LEAST_RAISING = 2
 LAG = 15
 """Nights after which one enters the baseline: those of a step that is not yet raised are kept out."""
 
-CORRELATED_LAG = 60.0
+CORRELATED_LAG = 30.0
 """Nights more for each unit of correlation above CORRELATED_FROM, because steps then take longer to see."""
 
 CORRELATED_FROM = 0.15
