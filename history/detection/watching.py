@@ -38,7 +38,7 @@ FALSE_SHARE = 0.02
 STRICTER = 1.35
 """Nats for which the share of quiet series-years with something raised falls by the factor e, and"""
 
-STRICTER_CORRELATED = 1.5
+STRICTER_CORRELATED = 2.5
 """more for each unit of the correlation as it looks."""
 
 YOUNG = 50.0
