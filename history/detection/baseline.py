@@ -1,15 +1,18 @@
 """A series' level and noise as its nights so far show them: robust, night by night, many series at once."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from history.detection.student import geary_ratio, inverse_degrees, scale_of
+from history.detection.student import MOST_DEGREES, geary_ratio, inverse_degrees, scale_of
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]
 
 LEVEL_NIGHTS = 70.0
-"""Nights that the level rests on: older ones are forgotten, so that slow drift is no step."""
+"""Nights that the level rests on: older ones are forgotten, so that slow drift is no step. Where nights
+correlate they say less, and so many more are remembered that as much is known."""
 
 NOISE_NIGHTS = 365.0
 """Nights that the noise rests on. A step leaves it as it was: only levels change."""
@@ -39,23 +42,38 @@ OUTLIERS = 0.5
 OUTLIER_NIGHTS = 50.0
 """Outliers in so many nights that are assumed before any is seen."""
 
+CLEAN_NIGHTS = 80.0
+"""Nights without an outlier from which on fewer are assumed, with the square of the nights."""
+
+TAIL_DOUBT = 2.0
+"""Squared standard errors from the Geary ratio of Gaussian noise at which half of the tails is believed."""
+
+GEARY_VARIANCE = 0.045
+"""Times 1 / nights: the variance of the Geary ratio of Gaussian noise (Geary 1935)."""
+
 MOST_CORRELATION = 0.75
+LEAST_CORRELATION = 0.05
+"""Less is taken for none: it would change nothing but the time that it takes."""
+
 CORRELATION_DOUBT = 4.0
 """A correlation below about the root of this many standard errors is taken for none."""
 
-CORRELATION_MARGIN = 0.5
+CORRELATION_MARGIN = 0.25
 """Standard errors by which the correlation is taken to be larger than it looks."""
 
 SCALE_DOUBT = 0.3
 """Of the nights' share that is added to 1/degrees because the scale is an estimate; 1 of Gaussian noise."""
+
+_GAUSSIAN_RATIO = math.sqrt(2 / math.pi)
 
 
 class Baseline:
     """Level and noise of each of some series; attributes are arrays [series].
 
     `level` comes from `nights` nights, `scale` and `inverse` (1/degrees) of Student's t and `correlation`
-    from `noise_nights`; `innovation` is the scale of a night given the one before it, `strongest` what one
-    night can say for or against a change, in nats. The moments are updated by stochastic approximation: the
+    from `noise_nights`; `suspected` is the correlation as it looks, without doubt or margin; `innovation` is
+    the scale of a night given the one before it, `strongest` what one night can say for or against a change,
+    in nats. The moments are updated by stochastic approximation: the
     level by the score of Student's t over its information, which is efficient (Lange, Little & Taylor, JASA
     84, 1989).
     """
@@ -66,6 +84,7 @@ class Baseline:
         self._product, self._far, self._last = (np.zeros(series) for _ in range(3))
         self.scale, self.inverse, self.degrees, self.deviation = (np.ones(series) for _ in range(4))
         self.correlation, self.innovation, self.strongest = (np.ones(series) for _ in range(3))
+        self.suspected, self._most = np.zeros(series), np.ones(series)
         self.refresh()
 
     def start(self, columns: Columns, values: Array) -> None:
@@ -89,9 +108,9 @@ class Baseline:
         """Learn from a night's values [series], where `counted`; scale and tails wait for refresh."""
         residual = np.where(counted, values - self.level, 0.0)
         self._learn_noise(residual, counted)
-        nights = np.minimum(self.nights + 1, LEVEL_NIGHTS)
+        nights = np.minimum(self.nights + 1, self._most)
         # A sum with weights that fall by the factor 1 - g has the variance of 2/g - 1 equal weights.
-        share = np.where(self.nights + 1 < LEVEL_NIGHTS, 1 / nights, 2 / (LEVEL_NIGHTS + 1))
+        share = np.where(nights < self._most, 1 / nights, 2 / (self._most + 1))
         relative = residual / self.scale
         degrees = 1 / self.inverse
         self.level += share * residual * (degrees + 3) / (degrees + relative * relative)
@@ -120,24 +139,29 @@ class Baseline:
         known = np.maximum(nights, 1)
         ratio = absolute / np.sqrt(square)
         ratio = (ratio * nights + USUAL_NIGHTS * geary_ratio(USUAL_DEGREES)) / (nights + USUAL_NIGHTS)
-        inverse = inverse_degrees(ratio)
+        lighter = np.maximum(_GAUSSIAN_RATIO - ratio, 0.0)
+        believed = lighter * lighter / (lighter * lighter + TAIL_DOUBT * GEARY_VARIANCE / known)
+        inverse = np.maximum(inverse_degrees(ratio) * believed, 1 / MOST_DEGREES)
         # The mean square is efficient for Gaussian noise, and moved by outliers; the mean deviation is not.
         tails = np.minimum(3 * inverse, 1)
         by_square = np.sqrt(square * (1 - 2 * inverse))
-        correlation = _believed(self._product[columns] / self._near[columns], known)
+        suspected = np.maximum(self._product[columns] / self._near[columns] + 1 / known, 0.0)
+        correlation = _believed(suspected, known)
         self.inverse[columns] = inverse
         self.scale[columns] = tails * scale_of(absolute, inverse) + (1 - tails) * by_square
         self.degrees[columns] = np.maximum(1 / (inverse + SCALE_DOUBT / known), 2.0)
         self.deviation[columns] = 1 / np.sqrt(1 - 2 * inverse)
-        self.correlation[columns] = correlation
+        self.suspected[columns], self.correlation[columns] = suspected, correlation
         self.innovation[columns] = np.sqrt(1 - correlation * correlation)
-        self.strongest[columns] = -np.log((far * nights + OUTLIERS) / (nights + OUTLIER_NIGHTS))
+        self._most[columns] = LEVEL_NIGHTS * (1 + correlation) / (1 - correlation)
+        clean = np.where(far * nights > 0.5, 1.0, np.minimum((CLEAN_NIGHTS / known) ** 2, 1.0))
+        self.strongest[columns] = -np.log((far * nights + OUTLIERS * clean) / (nights + OUTLIER_NIGHTS))
 
 
-def _believed(correlation: Array, nights: Array) -> Array:
+def _believed(suspected: Array, nights: Array) -> Array:
     """The correlation of nights that is reckoned with: none where it may be chance, else a little more."""
     variance = 1 / nights
-    unbiased = np.minimum(np.maximum(correlation + variance, 1e-6), 0.9)
+    unbiased = np.minimum(np.maximum(suspected, 1e-6), 0.9)
     doubt = CORRELATION_DOUBT * variance / (unbiased * unbiased)
     believed = (unbiased + CORRELATION_MARGIN * np.sqrt(variance)) / (1 + doubt * doubt)
-    return np.asarray(np.minimum(believed, MOST_CORRELATION))
+    return np.asarray(np.where(believed < LEAST_CORRELATION, 0.0, np.minimum(believed, MOST_CORRELATION)))

@@ -32,11 +32,20 @@ Array = NDArray[np.float64]
 SHORTEST = 20
 """Values that a series needs before anything is claimed."""
 
-REQUIRED = 4.1
-"""Standard errors by which two levels have to differ: the root of the penalty of a change."""
+REQUIRED = 3.4
+"""Standard errors by which levels have to differ in Gaussian noise: the root of the penalty of a change."""
 
-CUT = 2.0
-"""Standard deviations of the noise to which residuals are cut."""
+REQUIRED_TAILED = 4.1
+"""The same in noise with heavy tails or outliers, of which cutting leaves some."""
+
+TAILED = 0.05
+"""How far below that of Gaussian noise a Geary ratio shows heavy tails; what is nearer lies in between."""
+
+CUT = 2.5
+"""Standard deviations of Gaussian noise to which residuals are cut."""
+
+CUT_TAILED = 2.0
+"""The same in noise with heavy tails or outliers, and before it is known."""
 
 CURVE_DEGREE = 3
 """Of the polynomial that drift is taken for."""
@@ -60,11 +69,18 @@ class Noise:
 
     deviation: Array
     inflation: Array
+    required: Array
+    """Standard errors by which levels have to differ: REQUIRED to REQUIRED_TAILED."""
 
     @property
     def variance(self) -> Array:
         """Of a value, as it counts in means."""
         return self.deviation**2 * self.inflation
+
+    @property
+    def penalty(self) -> Array:
+        """Of a change, in the squared units of the values."""
+        return self.required**2 * self.variance
 
 
 def find_changes(values: Array) -> tuple[ChangePoint, ...]:
@@ -86,15 +102,15 @@ def _of_block(matrix: Array) -> list[tuple[ChangePoint, ...]]:
     values, counts, nights = _packed(matrix)
     deviation = _first_deviation(values, counts)
     around = _running_median(values)
-    cut = deviation[:, None] * CUT * 1.25  # the median of five nights is itself off by half a deviation
+    cut = deviation[:, None] * CUT_TAILED * 1.25
     sums = sums_of(np.clip(values, around - cut, around + cut), counts)
     tried = candidates(sums, deviation)
-    positions = _trimmed(best_partition(tried, sums, (REQUIRED * deviation) ** 2), counts)
+    positions = _trimmed(best_partition(tried, sums, (REQUIRED_TAILED * deviation) ** 2), counts)
     for round_ in range(2):
         cleaned, noise = _cleaned(values, positions, sums)
         sums = sums_of(cleaned, counts)
         tried = moved(positions, sums) if round_ else tried
-        positions = _trimmed(best_partition(tried, sums, REQUIRED**2 * noise.variance), counts)
+        positions = _trimmed(best_partition(tried, sums, noise.penalty), counts)
     drifted = _drifted(cleaned, positions, sums, noise) | (counts < SHORTEST)
     positions = np.where(drifted[:, None], counts[:, None], positions)
     found: list[list[ChangePoint]] = [[] for _ in matrix]
@@ -157,7 +173,8 @@ def _cleaned(values: Array, positions: Positions, sums: Sums) -> tuple[Array, No
     used = 1 + (positions < counts[:, None]).sum(axis=1)
     free = np.maximum(counts - used, 1)
     mean = np.abs(residual).sum(axis=1) / free * math.sqrt(math.pi / 2)
-    cut = CUT * np.maximum(mean, _smallest(values))[:, None]
+    tails = _tails(mean, np.sqrt((residual**2).sum(axis=1) / free), _smallest(values))
+    cut = ((CUT + (CUT_TAILED - CUT) * tails) * np.maximum(mean, _smallest(values)))[:, None]
     residual = np.clip(residual, -cut, cut)
     squares = (residual**2).sum(axis=1)
     deviation = np.maximum(np.sqrt(squares / free), _smallest(values))
@@ -167,7 +184,16 @@ def _cleaned(values: Array, positions: Positions, sums: Sums) -> tuple[Array, No
         squares, deviation**2 + np.finfo(np.float64).tiny
     ) + used / np.maximum(counts, 1)
     inflation = _inflation(correlation, np.maximum(counts, 1))
-    return fitted + residual, Noise(deviation, inflation)
+    return fitted + residual, Noise(deviation, inflation, REQUIRED + (REQUIRED_TAILED - REQUIRED) * tails)
+
+
+def _tails(mean: Array, root: Array, smallest: Array) -> Array:
+    """How heavy the tails of residuals are that were not cut yet: 0, as Gaussian ones, to 1.
+
+    `mean` is what their mean size says of Gaussian noise's deviation, `root` what their mean square says.
+    """
+    lacking = math.sqrt(2 / math.pi) * (1 - mean / np.maximum(root, smallest))
+    return np.clip(lacking / TAILED, 0, 1)
 
 
 def _inflation(correlation: Array, counts: Positions) -> Array:

@@ -6,6 +6,7 @@ latest nights are with such a step than without, in nats. Noise is Student's t w
 that the series has shown. docs/detection.md has the whole method, and what it promises.
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from history.detection.baseline import FIRST_NIGHTS, NEAR, Baseline
 from history.detection.change_point import ChangePoint
 from history.detection.locating import located
+from history.detection.student import MOST_DEGREES
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]
@@ -21,32 +23,51 @@ Columns = NDArray[np.int64]
 LEAST_NIGHTS = 24
 """Nights of a series, without gaps, that its noise has to rest on before anything can be claimed."""
 
-STEP_SIZES = (1.5, 2.1, 2.8, 3.6, 5.0)
+STEP_SIZES = (1.3, 1.9, 2.5, 3.2, 4.5)
 """Steps that are watched for, in standard deviations of the noise."""
 
-HANDICAPS = (1.0, 0.6, 0.0, 0.0, 0.0)
+HANDICAPS = (1.3, 0.6, 0.2, 0.0, 0.0)
 """Nats that each size has to bring in addition: small steps look like drift."""
 
-THRESHOLD = 9.1
+THRESHOLD = 9.5
 """Nats of evidence that raise a change in a series whose noise is known, Gaussian and not correlated."""
 
 FALSE_SHARE = 0.02
 """Of quiet series-years in which something is raised, at most: what THRESHOLD was chosen for."""
 
-YOUNG = 35.0
-"""Nights of noise at which the threshold is twice as high; the excess falls with the square of the nights."""
+STRICTER = 1.35
+"""Nats for which the share of quiet series-years with something raised falls by the factor e, and"""
 
-CORRELATED = 1.2
-"""By how much of itself the threshold rises with the correlation of neighbouring nights."""
+STRICTER_CORRELATED = 2.5
+"""more for each unit of the correlation as it looks."""
 
-TAILED = 0.3
-"""By how much of itself the threshold rises with 1/degrees of freedom of the noise."""
+YOUNG = 50.0
+"""Nights of noise at which the threshold is a nat higher; the excess falls with the square of the nights."""
+
+YOUNG_TAILED = 230.0
+"""The same for each unit of 1/degrees of freedom of the noise."""
+
+YOUNG_CORRELATED = 375.0
+"""The same for each unit of the correlation as it looks: while few nights tell, it may well be more."""
+
+TAILED = 5.0
+"""Nats for each unit of 1/degrees and each nat that one night may say more than USUAL_STRONGEST."""
+
+USUAL_STRONGEST = 4.3
+
+CORRELATED = 2.0
+"""Nats for each unit of the correlation that is reckoned with."""
 
 LEAST_RAISING = 2
 """Nights with the new level that it takes to raise a change, so that a single outlier never does."""
 
 LAG = 15
 """Nights after which one enters the baseline: those of a step that is not yet raised are kept out."""
+
+CORRELATED_LAG = 30.0
+"""Nights more for each unit of correlation above CORRELATED_FROM, because steps then take longer to see."""
+
+CORRELATED_FROM = 0.15
 
 REFRESHED = 4
 """Nights after which scale, tails and correlation of the noise are worked out anew."""
@@ -58,12 +79,20 @@ BLOCK = 2048
 """Series that are watched at once: their arrays fit into the processor's cache."""
 
 _NONE = -1e9
+_UP, _DOWN = len(STEP_SIZES) - 1, 2 * len(STEP_SIZES) - 1
+"""Rows of the largest step up and down."""
 
 
 class Watchers:
-    """Some series watched together; rows of arrays are step sizes or nights, columns are series."""
+    """Some series watched together; rows of arrays are step sizes or nights, columns are series.
 
-    def __init__(self, series: int) -> None:
+    In at most `false_share` of quiet series-years something is raised: more than 0, up to FALSE_SHARE.
+    """
+
+    def __init__(self, series: int, false_share: float = FALSE_SHARE) -> None:
+        if not 0 < false_share <= FALSE_SHARE:
+            raise ValueError(f"false_share has to be above 0 and at most {FALSE_SHARE}, not {false_share}")
+        self._false_share = false_share
         self._baseline = Baseline(series)
         self._latest = np.full((MEMORY, series), np.nan)
         self._night = -1
@@ -74,14 +103,12 @@ class Watchers:
         """First night that the baseline has yet to learn from."""
         self._before = np.zeros(series)
         """The night before, as a residual."""
-        sizes = len(STEP_SIZES)
-        self._sizes = np.tile(STEP_SIZES, 2)[:, None]
-        self._direction = np.repeat([1.0, -1.0], sizes)[:, None]
+        self._every = np.arange(series)
+        self._steps = np.array([*STEP_SIZES, *(-size for size in STEP_SIZES)])[:, None]
         self._handicap = np.tile(HANDICAPS, 2)[:, None]
-        # The largest step stands for larger ones, too: a night beyond it fits it as well as one at it.
-        self._farthest = np.tile([np.inf] * (sizes - 1) + [0.0], 2)[:, None]
-        self._evidence = np.full((2 * sizes, series), _NONE)
-        self._run = np.zeros((2 * sizes, series))
+        self._evidence = np.full((len(self._steps), series), _NONE)
+        self._run, self._fair = np.zeros_like(self._evidence), np.zeros_like(self._evidence)
+        self._reckon()
 
     def take(self, values: Array) -> Iterator[tuple[int, ChangePoint]]:
         """Take in the next night of every series, nan for a gap; the columns and changes that it raises."""
@@ -105,45 +132,82 @@ class Watchers:
         self._next[columns] = self._night + 1
 
     def _learn(self) -> None:
-        """Let the baseline learn from the night LAG nights ago."""
-        night = self._night - LAG
-        if night >= 0:
-            values = self._latest[night % MEMORY]
-            self._baseline.absorb(values, (night >= self._next) & np.isfinite(values))
-            if night % REFRESHED == 0:
-                self._baseline.refresh()
+        """Let the baseline learn from the earliest night that it has not had, if that is long enough ago."""
+        base = self._baseline
+        due = self._next <= self._night - self._lag
+        values = self._latest[self._next % MEMORY, self._every]
+        base.absorb(values, due & np.isfinite(values))
+        self._next += due
+        if self._night % REFRESHED == 0:
+            base.refresh()
+            self._reckon()
+
+    def _reckon(self) -> None:
+        """Work out what only changes when the noise is worked out anew: lag and threshold."""
+        base = self._baseline
+        self._lag = LAG + CORRELATED_LAG * np.maximum(base.correlation - CORRELATED_FROM, 0.0)
+        self._correlated = np.flatnonzero(base.correlation)
+        young = 1 / np.square(np.maximum(base.noise_nights, 1))
+        tails = base.inverse - 1 / MOST_DEGREES
+        stricter = math.log(FALSE_SHARE / self._false_share)
+        self._threshold = (
+            THRESHOLD
+            + stricter * (STRICTER + STRICTER_CORRELATED * base.suspected)
+            + young * (YOUNG**2 + YOUNG_TAILED**2 * tails + YOUNG_CORRELATED**2 * base.suspected)
+            + TAILED * tails * (base.strongest - USUAL_STRONGEST)
+            + CORRELATED * base.correlation
+        )
 
     def _weigh(self, values: Array, live: NDArray[np.bool_]) -> Array:
         """Update the evidence; by how much the strongest exceeds its threshold, in nats."""
         base = self._baseline
         residual = values - base.level
-        scale = base.scale * base.innovation
-        night = np.where(live, (residual - base.correlation * self._before) / scale, 0.0)
+        night = np.where(
+            live, (residual - base.correlation * self._before) / (base.scale * base.innovation), 0.0
+        )
         limit = NEAR * base.scale
         near = np.minimum(np.maximum(residual, -limit), limit)
         self._before = np.where(live, near, base.correlation * self._before)
         # In AR(1) noise a step shows in full on its first night, then less what the night before explains.
-        first = self._sizes * (base.deviation / base.innovation)
-        alone = np.log(base.degrees + night * night)
-        beginning = self._ratio(night, first, alone)
-        going_on = self._evidence + self._ratio(night, first * (1 - base.correlation), alone)
+        first = base.deviation / base.innovation
+        going_on = self._ratio(night, first * (1 - base.correlation), slice(None))
+        beginning = going_on.copy()
+        if len(some := self._correlated):
+            beginning[:, some] = self._ratio(night[some], first[some], some)
+        going_on += self._evidence
         goes_on = going_on >= beginning
-        self._evidence = np.where(live, np.where(goes_on, going_on, beginning), self._evidence)
-        self._run = np.where(live, np.where(goes_on, self._run + 1, 1.0), self._run)
+        np.copyto(beginning, going_on, where=goes_on)
+        np.copyto(self._evidence, beginning, where=live)
+        goes_on |= ~live
+        self._run *= goes_on
+        self._run += live
         # A sum over r nights around a level from n nights has 1 + r/n times the variance of their noise.
-        fair = self._evidence / (1 + self._run / np.maximum(base.nights, 1)) - self._handicap
-        self._fair = np.where(self._run >= LEAST_RAISING, fair, _NONE)
-        young = YOUNG / np.maximum(base.noise_nights, 1)
-        excess = young * young + CORRELATED * base.correlation + TAILED * base.inverse
-        threshold = THRESHOLD * (1 + excess)
-        return np.asarray(self._fair.max(axis=0) - threshold)
+        np.multiply(self._run, 1 / np.maximum(base.nights, 1), out=going_on)
+        going_on += 1
+        np.divide(self._evidence, going_on, out=self._fair)
+        self._fair -= self._handicap
+        np.copyto(self._fair, _NONE, where=self._run < LEAST_RAISING)
+        return np.asarray(self._fair.max(axis=0) - self._threshold)
 
-    def _ratio(self, night: Array, step: Array, alone: Array) -> Array:
-        """Log-likelihood ratio of a step over none, at most what one night can say."""
+    def _ratio(self, night: Array, unit: Array, columns: Columns | slice) -> Array:
+        """Log-likelihood ratio of a step over none, at most what one night can say.
+
+        The steps are STEP_SIZES times `unit`; both are [columns], the ratio is [sizes, columns].
+        """
         base = self._baseline
-        off = np.minimum(self._direction * night - step, self._farthest)
-        ratio = (base.degrees + 1) / 2 * (alone - np.log(base.degrees + off * off))
-        return np.asarray(np.minimum(np.maximum(ratio, -base.strongest), base.strongest))
+        degrees, strongest = base.degrees[columns], base.strongest[columns]
+        ratio = night - self._steps * unit
+        # The largest step stands for larger ones, too: a night beyond it fits it as well as one at it.
+        np.minimum(ratio[_UP], 0.0, out=ratio[_UP])
+        np.maximum(ratio[_DOWN], 0.0, out=ratio[_DOWN])
+        ratio *= ratio
+        ratio += degrees
+        np.log(ratio, out=ratio)
+        np.subtract(np.log(degrees + night * night), ratio, out=ratio)
+        ratio *= (degrees + 1) / 2
+        np.minimum(ratio, strongest, out=ratio)
+        np.maximum(ratio, -strongest, out=ratio)
+        return ratio
 
     def _raise(self, column: int, excess: float) -> ChangePoint:
         """The change that the present night raised, and a new segment from it on."""
@@ -162,7 +226,7 @@ class Watchers:
             after=found.after,
             low=found.low,
             high=found.high,
-            confidence=1 - FALSE_SHARE * float(np.exp(-max(excess, 0.0))),
+            confidence=1 - self._false_share * math.exp(-max(excess, 0.0) / STRICTER),
             raised=self._night,
         )
         self._restart(column, change, len(values) - found.position, float(values[-1]))
@@ -178,10 +242,10 @@ class Watchers:
 
 
 class Watch:
-    """One series, watched from its first night on."""
+    """One series, watched from its first night on; `false_share` as of Watchers."""
 
-    def __init__(self) -> None:
-        self._watchers = Watchers(1)
+    def __init__(self, false_share: float = FALSE_SHARE) -> None:
+        self._watchers = Watchers(1, false_share)
 
     def take(self, value: float) -> ChangePoint | None:
         """Take in the next night's value, nan for a gap; the change that it raises, if any."""
@@ -190,12 +254,12 @@ class Watch:
         return None
 
 
-def watch_many(matrix: Array) -> list[tuple[ChangePoint, ...]]:
+def watch_many(matrix: Array, false_share: float = FALSE_SHARE) -> list[tuple[ChangePoint, ...]]:
     """What a Watch of each row of `matrix` [series, nights] raises night by night; nan for gaps."""
     found: list[list[ChangePoint]] = [[] for _ in matrix]
     for start in range(0, len(matrix), BLOCK):
         block = np.ascontiguousarray(matrix[start : start + BLOCK].T, dtype=np.float64)
-        watchers = Watchers(block.shape[1])
+        watchers = Watchers(block.shape[1], false_share)
         for values in block:
             for column, change in watchers.take(values):
                 found[start + column].append(change)
