@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from history import changes
 from history.changes import Change, ChangeStatus, Member
 from history.database import Database
-from history.detection import ChangePoint, watch_many
+from history.detection import FALSE_SHARE, ChangePoint, watch_many
 from history.markers import markers
 from history.panel import Panel, read_panel
 from history.series import base_branch, branches_at, places
@@ -34,6 +34,10 @@ JUDGED_METRICS = (
 
 WINDOW = 400
 """Nights that are looked back on: what lies further back was judged when it was new."""
+
+FALSE_CHANGES_A_YEAR = 0.5
+"""That may be found in all series together when nothing changed: thousands of series, each of them right in
+all but one of fifty years, would tell people something false every third day."""
 
 
 @dataclass(frozen=True)
@@ -88,22 +92,28 @@ def _became(status: ChangeStatus, after: Sequence[Change], ids: set[int]) -> tup
 
 
 def _all_shifts(connection: Connection) -> tuple[int, list[Shift]]:
-    counted, found = 0, []
+    panels = list(_panels(connection))
+    counted = sum(len(panel.series) for panel in panels)
+    share = min(FALSE_SHARE, FALSE_CHANGES_A_YEAR / counted) if counted else FALSE_SHARE
+    return counted, [shift for panel in panels for shift in shifts_of(connection, panel, share)]
+
+
+def _panels(connection: Connection) -> Iterator[Panel]:
     for place in places(connection):
         base = base_branch(connection, place)
         for branch in branches_at(connection, place):
             if base is not None and branch != base:
-                panel = read_panel(connection, place, branch, base, JUDGED_METRICS, WINDOW)
-                counted += len(panel.series)
-                found += shifts_of(connection, panel)
-    return counted, found
+                yield read_panel(connection, place, branch, base, JUDGED_METRICS, WINDOW)
 
 
-def shifts_of(connection: Connection, panel: Panel) -> list[Shift]:
-    """The change points of a panel, series by series in the order of the nights."""
+def shifts_of(connection: Connection, panel: Panel, false_share: float) -> list[Shift]:
+    """The change points of a panel, series by series in the order of the nights.
+
+    In at most `false_share` of quiet series-years there is one.
+    """
     logs = np.full_like(panel.ratios, np.nan)
     np.log(panel.ratios, out=logs, where=panel.ratios > 0)
-    points = watch_many(logs)
+    points = watch_many(logs, false_share)
     if not any(points):
         return []
     marked = markers(connection, panel)

@@ -2,6 +2,6 @@
 
 from history.detection.change_point import ChangePoint
 from history.detection.finished import find_changes, find_changes_many
-from history.detection.watching import Watch, watch_many
+from history.detection.watching import FALSE_SHARE, Watch, watch_many
 
-__all__ = ["ChangePoint", "Watch", "find_changes", "find_changes_many", "watch_many"]
+__all__ = ["FALSE_SHARE", "ChangePoint", "Watch", "find_changes", "find_changes_many", "watch_many"]

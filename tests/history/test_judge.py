@@ -73,16 +73,16 @@ def test_nights_that_failed_are_gaps_and_no_change(nights: Nights) -> None:
 
 def test_what_goes_away_is_closed_and_what_comes_back_is_opened_again(nights: Nights) -> None:
     nights.more(QUIET)
-    nights.more(8, 0.93)
+    nights.more(14, 0.93)
     (opened,) = nights.judge().new
-    nights.more(8)
+    nights.more(14)
     report = nights.judge()
     assert (report.new, report.open) == ((), ())
     (closed,) = report.closed
     assert closed.fingerprint == opened.fingerprint
     assert (closed.reason or "").startswith("back at the old level since 2026-06-")
     assert not nights.judge().closed
-    nights.more(8, 0.93)
+    nights.more(14, 0.93)
     back = nights.judge()
     assert [each.fingerprint for each in back.reopened] == [opened.fingerprint]
     assert not back.new
@@ -96,7 +96,7 @@ def test_what_was_acknowledged_is_never_told_again(nights: Nights) -> None:
     with nights.store.database.writing() as connection:
         changes.acknowledge(connection, change.fingerprint, "checksums are wanted", night(60))
     for factor in (0.93, 1.0, 0.93):
-        nights.more(8, factor)
+        nights.more(14, factor)
         report = nights.judge()
         assert (report.new, report.open, report.reopened, report.closed) == ((), (), (), ())
     (kept,) = every(nights)
