@@ -62,7 +62,8 @@ LEAST_RAISING = 2
 """Nights with the new level that it takes to raise a change, so that a single outlier never does."""
 
 LAG = 15
-"""Nights after which one enters the baseline: those of a step that is not yet raised are kept out."""
+"""Nights after which one enters the baseline: those of a step that is not yet raised are kept out. A
+level after a change waits for no more nights than it has, so that it soon rests on more."""
 
 CORRELATED_LAG = 30.0
 """Nights more for each unit of correlation above CORRELATED_FROM, because steps then take longer to see."""
@@ -134,7 +135,8 @@ class Watchers:
     def _learn(self) -> None:
         """Let the baseline learn from the earliest night that it has not had, if that is long enough ago."""
         base = self._baseline
-        due = self._next <= self._night - self._lag
+        lag = np.where(self._since > 0, np.minimum(self._lag, base.nights), self._lag)
+        due = self._next <= self._night - lag
         values = self._latest[self._next % MEMORY, self._every]
         base.absorb(values, due & np.isfinite(values))
         self._next += due

@@ -142,6 +142,13 @@ def test_a_step_right_after_a_step_is_seen() -> None:
     assert np.mean(both) > 0.95
 
 
+def test_what_goes_back_after_a_week_is_seen_to_go_back() -> None:
+    matrix = noise(20, 200, 130)
+    matrix[:, 90:98] += 7 * SIGMA
+    back = [[each.raised or 0 for each in found if each.size < 0] for found in watch_many(matrix)]
+    assert np.mean([any(98 <= night < 104 for night in each) for each in back]) > 0.95
+
+
 def test_nothing_alerts_for_ever() -> None:
     matrix = noise(5, 200, 365)
     matrix[:, 100:] += 5 * SIGMA
