@@ -31,9 +31,8 @@ class Intervals:
     counted: str = "paired round"
     """What gives one ratio, for people: over nights it is a night."""
     _priors: dict[str, Mapping[str, Noise | None]] = field(default_factory=dict)
-    _ratios: dict[tuple[str, str], list[float] | None] = field(default_factory=dict)
-    """By step and metric: each interval asks for those of all steps."""
     _sharing: dict[str, int] = field(default_factory=dict)
+    """By metric: each interval asks for it, and it takes a look at all steps."""
 
     @property
     def needed(self) -> int:
@@ -42,7 +41,7 @@ class Intervals:
 
     def of(self, step: StepPairs, metric: str) -> Interval | None:
         """The interval of a metric of a step; None with fewer pairs than needed, and without a ratio."""
-        logs = self._logs(step, metric)
+        logs = log_ratios(step, metric)
         if logs is None or len(logs) < self.needed:
             return None
         return sequential_interval(logs, self.design(metric, len(logs)), self._prior(step.step, metric))
@@ -74,15 +73,9 @@ class Intervals:
     def _sharers(self, metric: str) -> int:
         """Steps with enough rounds for an interval, where the number of rounds was fixed."""
         if metric not in self._sharing:
-            counts = [len(self._logs(each, metric) or ()) for each in self.steps]
+            counts = [len(log_ratios(each, metric) or ()) for each in self.steps]
             self._sharing[metric] = sum(count >= MINIMUM_REPETITIONS for count in counts)
         return self._sharing[metric]
-
-    def _logs(self, step: StepPairs, metric: str) -> list[float] | None:
-        key = (step.step, metric)
-        if key not in self._ratios:
-            self._ratios[key] = log_ratios(step, metric)
-        return self._ratios[key]
 
     def _prior(self, step: str, metric: str) -> Noise | None:
         if metric not in self._priors:
@@ -90,7 +83,7 @@ class Intervals:
         return self._priors[metric].get(step)
 
     def _pooled(self, metric: str) -> Mapping[str, Noise | None]:
-        usable = {each.step: logs for each in self.steps if (logs := self._logs(each, metric))}
+        usable = {each.step: logs for each in self.steps if (logs := log_ratios(each, metric))}
         known = self.calibrated(metric)
         noise = pooled_noise(list(usable.values()), [known.get(step) for step in usable])
         return dict(zip(usable, noise, strict=True))
