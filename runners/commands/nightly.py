@@ -13,6 +13,7 @@ from build.progress import Progress
 from history.shifts import Direction
 from history.store import Store, open_store
 from runners.alone import BusyError, measuring_alone
+from runners.commands.run import history_of
 from runners.console import progress
 from runners.nightly.heartbeat import Heart
 from runners.nightly.night import Night, measure
@@ -28,9 +29,7 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     home = locate()
     box = None if arguments.report else find_box(plan, arguments.box, platform.node())
-    history = plan_history(plan, home)
-    if isinstance(history, Path):
-        history.parent.mkdir(parents=True, exist_ok=True)
+    history = history_of(str(plan_history(plan, home)), home)
     with open_store(history) as store, progress() as shown:
         try:
             night = None if box is None else _measure(plan, box, home, store, shown)

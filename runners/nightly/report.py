@@ -47,9 +47,11 @@ def report(plan: Plan, home: Home, store: Store) -> Morning:
     What cannot be delivered stays in the outbox. Raises TidemarkError when the history cannot be read.
     """
     morning = Morning(judge(store.database))
-    with store.database.writing() as connection:
+    with store.database.reading() as connection:
         known = {each.wanted.fingerprint: each.wanted.state for each in alerts.load(connection)}
         wanted = wanted_alerts(connection, plan.regression_percent / 100, known)
+    # Apart from the texts, whose profiles take a moment that a night of another box need not wait.
+    with store.database.writing() as connection:
         alerts.want(connection, wanted, now())
     morning.delivered = _deliver(plan, store, morning.problems)
     _copy(plan, home, store, morning.problems)

@@ -1,7 +1,6 @@
 """`./tidemark history judge|changes|acknowledge`: what is printed, and exit codes."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from build.home import ROOT
 from runners.cli import main
 from tests.history.watched import record_regression
+from tests.suites.golden import require_golden
 
 GOLDEN = ROOT / "tests/golden/runners"
 
@@ -22,13 +22,6 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def golden(name: str, text: str) -> None:
-    path = GOLDEN / name
-    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
-        path.write_text(text)
-    assert text == path.read_text()
-
-
 def test_from_the_judge_to_silence(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--history", str(history)]
     assert main(["history", "changes", *where]) == 0
@@ -36,7 +29,7 @@ def test_from_the_judge_to_silence(history: Path, capsys: pytest.CaptureFixture[
     assert main(["history", "judge", *where]) == 1
     said = capsys.readouterr().out
     today = json_of(["history", "changes", "--format", "json", *where], capsys)[0]["found_at"][:10]
-    golden("judged.txt", said.replace(today, "TODAY"))
+    require_golden("judged.txt", said.replace(today, "TODAY"), GOLDEN)
     assert main(["history", "judge", *where]) == 0
     assert capsys.readouterr().out == "4 series: 0 new, 0 back, 0 gone; 1 open\n"
     (change,) = json_of(["history", "changes", "--format", "json", *where], capsys)

@@ -8,15 +8,16 @@ The captures of sysbench and pgbench among them are inputs: tests/suites/record.
 """
 
 import os
+from pathlib import Path
 
 from build.home import ROOT
 
 GOLDEN = ROOT / "tests/golden/suites"
 
 
-def require_golden(name: str, text: str) -> None:
+def require_golden(name: str, text: str, folder: Path = GOLDEN) -> None:
     """Fail unless the golden file `name` holds `text`."""
-    path = GOLDEN / name
+    path = folder / name
     if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")

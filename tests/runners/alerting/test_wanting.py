@@ -1,6 +1,5 @@
 """What people are told: of changes, of what does not build, of what dies; golden texts of issues."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from runners.alerting.wanting import wanted_alerts
 from tests.history.handmade import record_steps, run_record, session_start
 from tests.history.profiled import profile
 from tests.history.watched import NEW, night, record_regression
+from tests.suites.golden import require_golden
 
 GOLDEN = ROOT / "tests/golden/runners"
 BASE = "postgres@17.11"
@@ -44,19 +44,12 @@ def wanted(store: Store, smallest: float = 0.02, known: tuple[str, ...] = ()) ->
         return wanted_alerts(connection, smallest, dict.fromkeys(known, IssueState.OPEN))
 
 
-def golden(name: str, text: str) -> None:
-    path = GOLDEN / name
-    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
-        path.write_text(text)
-    assert text == path.read_text()
-
-
 def test_the_issue_of_a_regression(regressed: Path) -> None:
     with open_store(regressed) as store:
         (issue,) = wanted(store)
         assert wanted(store, smallest=0.2) == []
     assert (issue.kind, issue.state) == (Kind.CHANGE, IssueState.OPEN)
-    golden("issue.md", f"# {issue.title}\n\n{issue.body}")
+    require_golden("issue.md", f"# {issue.title}\n\n{issue.body}", GOLDEN)
 
 
 def test_the_issue_of_a_change_between_commits(tmp_path: Path, regressed: Path) -> None:
@@ -79,7 +72,7 @@ def test_the_issue_of_a_change_between_commits(tmp_path: Path, regressed: Path) 
                     f" WHERE session_id = {session} AND branch = '{NEW}'"
                 )
         (issue,) = wanted(store)
-    golden("issue-commits.md", f"# {issue.title}\n\n{issue.body}")
+    require_golden("issue-commits.md", f"# {issue.title}\n\n{issue.body}", GOLDEN)
 
 
 def test_a_change_that_went_away_closes_its_issue_only_if_there_is_one(
