@@ -57,6 +57,15 @@ def test_a_regression_is_one_change_told_once(nights: Nights) -> None:
     assert [each.fingerprint for each in later.open] == [change.fingerprint]
 
 
+def test_fewer_false_changes_ask_for_more_evidence(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
+    nights.more(QUIET)
+    nights.more(5, 0.93)
+    monkeypatch.setattr("history.judge.FALSE_CHANGES_A_YEAR", 1e-30)
+    assert not nights.judge().new
+    monkeypatch.undo()
+    assert nights.judge().new
+
+
 def test_an_improvement_is_told_as_one(nights: Nights) -> None:
     nights.more(QUIET)
     nights.more(5, 1.08)
