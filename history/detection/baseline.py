@@ -6,13 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from history.detection.student import MOST_DEGREES, geary_ratio, inverse_degrees, scale_of
+from history.detection.trend import Trend
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]
 
-LEVEL_NIGHTS = 70.0
+LEVEL_NIGHTS = 110.0
 """Nights that the level rests on: older ones are forgotten, so that slow drift is no step. Where nights
-correlate they say less, and so many more are remembered that as much is known."""
+correlate they say less, and more are remembered, by the root of what would keep as much known: not all of
+it, because drift forbids that."""
+
+STEADY = 2.0
+"""Standard errors of a trend from which on the level rests on fewer nights, in inverse proportion to them,"""
+
+LEAST_STEADY = 0.5
+"""and on this share of LEVEL_NIGHTS at least."""
 
 NOISE_NIGHTS = 365.0
 """Nights that the noise rests on. A step leaves it as it was: only levels change."""
@@ -75,7 +83,7 @@ class Baseline:
     the scale of a night given the one before it, `strongest` what one night can say for or against a change,
     in nats. The moments are updated by stochastic approximation: the
     level by the score of Student's t over its information, which is efficient (Lange, Little & Taylor, JASA
-    84, 1989).
+    84, 1989). The trend is taken from the level plus that score, which no outlier moves far.
     """
 
     def __init__(self, series: int) -> None:
@@ -84,7 +92,8 @@ class Baseline:
         self._product, self._far, self._last = (np.zeros(series) for _ in range(3))
         self.scale, self.inverse, self.degrees, self.deviation = (np.ones(series) for _ in range(4))
         self.correlation, self.innovation, self.strongest = (np.ones(series) for _ in range(3))
-        self.suspected, self._most = np.zeros(series), np.ones(series)
+        self.suspected, self._most = np.zeros(series), np.full(series, LEVEL_NIGHTS)
+        self._trend = Trend(series)
         self.refresh()
 
     def start(self, columns: Columns, values: Array) -> None:
@@ -101,11 +110,12 @@ class Baseline:
         self.refresh(columns)
 
     def restart(self, column: int, level: float, nights: int) -> None:
-        """A new level, known from so many nights; the noise stays."""
+        """A new level, known from so many nights; the noise stays, the trend begins anew."""
+        self._trend.restart(column)
         self.level[column], self.nights[column], self._last[column] = level, nights, 0.0
 
     def absorb(self, values: Array, counted: NDArray[np.bool_]) -> None:
-        """Learn from a night's values [series], where `counted`; scale and tails wait for refresh."""
+        """Learn from a night's values [series], where `counted`; the rest waits for refresh."""
         residual = np.where(counted, values - self.level, 0.0)
         self._learn_noise(residual, counted)
         nights = np.minimum(self.nights + 1, self._most)
@@ -113,8 +123,22 @@ class Baseline:
         share = np.where(nights < self._most, 1 / nights, 2 / (self._most + 1))
         relative = residual / self.scale
         degrees = 1 / self.inverse
-        self.level += share * residual * (degrees + 3) / (degrees + relative * relative)
+        score = residual * (degrees + 3) / (degrees + relative * relative)
+        self._trend.learn(self.level + score, counted)
+        self.level += share * score
         self.nights = np.where(counted, nights, self.nights)
+
+    @property
+    def trend(self) -> Array:
+        """By how many standard errors each series rose in its segment, until a while ago."""
+        return self._trend.errors
+
+    def look_at_trend(self) -> None:
+        """Work out trends from what was learnt, and from them the nights that levels rest on."""
+        inflation = (1 + self.correlation) / (1 - self.correlation)
+        self._trend.look(self.scale * self.deviation * np.sqrt(inflation))
+        steady = STEADY / np.maximum(np.abs(self.trend), STEADY)
+        self._most = LEVEL_NIGHTS * np.sqrt(inflation) * np.maximum(steady, LEAST_STEADY)
 
     def _learn_noise(self, residual: Array, counted: NDArray[np.bool_]) -> None:
         nights = np.minimum(self.noise_nights + 1, NOISE_NIGHTS)
@@ -153,7 +177,6 @@ class Baseline:
         self.deviation[columns] = 1 / np.sqrt(1 - 2 * inverse)
         self.suspected[columns], self.correlation[columns] = suspected, correlation
         self.innovation[columns] = np.sqrt(1 - correlation * correlation)
-        self._most[columns] = LEVEL_NIGHTS * (1 + correlation) / (1 - correlation)
         clean = np.where(far * nights > 0.5, 1.0, np.minimum((CLEAN_NIGHTS / known) ** 2, 1.0))
         self.strongest[columns] = -np.log((far * nights + OUTLIERS * clean) / (nights + OUTLIER_NIGHTS))
 

@@ -26,10 +26,10 @@ LEAST_NIGHTS = 24
 STEP_SIZES = (1.3, 1.9, 2.5, 3.2, 4.5)
 """Steps that are watched for, in standard deviations of the noise."""
 
-HANDICAPS = (1.3, 0.6, 0.2, 0.0, 0.0)
+HANDICAPS = (0.4, 0.6, 0.3, 0.0, 0.0)
 """Nats that each size has to bring in addition: small steps look like drift."""
 
-THRESHOLD = 9.5
+THRESHOLD = 8.9
 """Nats of evidence that raise a change in a series whose noise is known, Gaussian and not correlated."""
 
 FALSE_SHARE = 0.02
@@ -41,27 +41,34 @@ STRICTER = 1.35
 STRICTER_CORRELATED = 2.5
 """more for each unit of the correlation as it looks."""
 
-YOUNG = 50.0
+YOUNG = 90.0
 """Nights of noise at which the threshold is a nat higher; the excess falls with the square of the nights."""
 
-YOUNG_TAILED = 230.0
+YOUNG_TAILED = 250.0
 """The same for each unit of 1/degrees of freedom of the noise."""
 
-YOUNG_CORRELATED = 375.0
+YOUNG_CORRELATED = 310.0
 """The same for each unit of the correlation as it looks: while few nights tell, it may well be more."""
 
-TAILED = 5.0
+TAILED = 7.0
 """Nats for each unit of 1/degrees and each nat that one night may say more than USUAL_STRONGEST."""
 
 USUAL_STRONGEST = 4.3
 
-CORRELATED = 2.0
-"""Nats for each unit of the correlation that is reckoned with."""
+CORRELATED = 4.0
+"""Nats for each unit of the correlation that is reckoned with, or as it looks if that is more."""
+
+RISING = 0.8
+"""Nats more for a step to the side to which a series drifts, times the square of the standard errors of its
+trend: the level lags behind, so that drift looks like a step to that side."""
+
+MOST_RISING = 4.0
+"""Square of the standard errors at which that stays as it is."""
 
 LEAST_RAISING = 2
 """Nights with the new level that it takes to raise a change, so that a single outlier never does."""
 
-LAG = 15
+LAG = 12
 """Nights after which one enters the baseline: those of a step that is not yet raised are kept out. A
 level after a change waits for no more nights than it has, so that it soon rests on more."""
 
@@ -71,7 +78,7 @@ CORRELATED_LAG = 30.0
 CORRELATED_FROM = 0.15
 
 REFRESHED = 4
-"""Nights after which scale, tails and correlation of the noise are worked out anew."""
+"""Nights after which scale, tails, correlation and trend are worked out anew."""
 
 MEMORY = 64
 """Latest nights that are kept."""
@@ -107,6 +114,8 @@ class Watchers:
         self._every = np.arange(series)
         self._steps = np.array([*STEP_SIZES, *(-size for size in STEP_SIZES)])[:, None]
         self._handicap = np.tile(HANDICAPS, 2)[:, None]
+        self._asked = np.zeros((len(self._steps), series))
+        """Nats that each size has to bring to raise a change."""
         self._evidence = np.full((len(self._steps), series), _NONE)
         self._run, self._fair = np.zeros_like(self._evidence), np.zeros_like(self._evidence)
         self._reckon()
@@ -142,6 +151,7 @@ class Watchers:
         self._next += due
         if self._night % REFRESHED == 0:
             base.refresh()
+            base.look_at_trend()
             self._reckon()
 
     def _reckon(self) -> None:
@@ -152,16 +162,19 @@ class Watchers:
         young = 1 / np.square(np.maximum(base.noise_nights, 1))
         tails = base.inverse - 1 / MOST_DEGREES
         stricter = math.log(FALSE_SHARE / self._false_share)
-        self._threshold = (
+        threshold = (
             THRESHOLD
             + stricter * (STRICTER + STRICTER_CORRELATED * base.suspected)
             + young * (YOUNG**2 + YOUNG_TAILED**2 * tails + YOUNG_CORRELATED**2 * base.suspected)
             + TAILED * tails * (base.strongest - USUAL_STRONGEST)
-            + CORRELATED * base.correlation
+            + CORRELATED * np.maximum(base.correlation, base.suspected)
         )
+        np.add(self._handicap, threshold, out=self._asked)
+        along = np.maximum(np.sign(self._steps) * base.trend, 0.0)
+        self._asked += RISING * np.minimum(along * along, MOST_RISING)
 
     def _weigh(self, values: Array, live: NDArray[np.bool_]) -> Array:
-        """Update the evidence; by how much the strongest exceeds its threshold, in nats."""
+        """Update the evidence; the most by which that of any size exceeds what it has to bring, in nats."""
         base = self._baseline
         residual = values - base.level
         night = np.where(
@@ -187,9 +200,9 @@ class Watchers:
         np.multiply(self._run, 1 / np.maximum(base.nights, 1), out=going_on)
         going_on += 1
         np.divide(self._evidence, going_on, out=self._fair)
-        self._fair -= self._handicap
+        self._fair -= self._asked
         np.copyto(self._fair, _NONE, where=self._run < LEAST_RAISING)
-        return np.asarray(self._fair.max(axis=0) - self._threshold)
+        return np.asarray(self._fair.max(axis=0))
 
     def _ratio(self, night: Array, unit: Array, columns: Columns | slice) -> Array:
         """Log-likelihood ratio of a step over none, at most what one night can say.
