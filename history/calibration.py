@@ -17,6 +17,9 @@ from suites.measurement import METRICS
 LIKE = ("mode", "seconds", "slice_seconds")
 """Options of a session that decide how much its rounds scatter."""
 
+ROUNDING = 1e-12
+"""Log ratios that lie closer together than this are the same: quotients are rounded, each way differently."""
+
 
 def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNoise]) -> None:
     """Write what a session of identical builds says about the noise of its steps."""
@@ -81,6 +84,7 @@ def noise_of(runs: Sequence[Run], base: str, twin: str) -> list[StepNoise]:
             if len(before) < MINIMUM_REPETITIONS or min((*before, *after)) <= 0:
                 continue
             logs = [math.log(new / old) for old, new in zip(before, after, strict=True)]
-            if (spread := math.sqrt(variance(logs))) > 0:
+            if max(logs) - min(logs) > ROUNDING:
+                spread = math.sqrt(variance(logs))
                 found.append(StepNoise(step.step, metric, spread, len(logs) - 1, len(logs)))
     return found

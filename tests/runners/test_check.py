@@ -4,7 +4,6 @@ import argparse
 import fcntl
 import json
 import shutil
-import time
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -205,10 +204,16 @@ def test_a_minute_that_was_busy_is_a_note(kernel: FakeKernel, place: Place) -> N
 
 
 def test_the_sample_keeps_a_core_busy_and_counts_none_of_it(tmp_path: Path) -> None:
-    began = time.process_time()
+    began = _wanted_seconds()
     found = Place(tmp_path, sample_seconds=0.3).sample
-    assert time.process_time() - began > 0.1
+    assert _wanted_seconds() - began > 0.2
     assert found.seconds == pytest.approx(0.3, abs=0.3)
+
+
+def _wanted_seconds() -> float:
+    """CPU time of this thread, and the time for which it waited for a core that others had."""
+    running, waiting, _ = Path("/proc/thread-self/schedstat").read_text().split()
+    return (int(running) + int(waiting)) / 1e9
 
 
 def test_other_databases(kernel: FakeKernel, place: Place) -> None:
