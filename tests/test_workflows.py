@@ -12,7 +12,7 @@ import yaml
 
 from build.errors import TidemarkError
 from build.home import ROOT, Home
-from runners.nightly.asked import Asked, box_for
+from runners.nightly.inputs import Inputs, box_for
 from runners.nightly.plan import load_plan
 from tests.acting import Checkout
 from tests.programs import ACTIONLINT, required
@@ -178,7 +178,7 @@ FINE = {
 
 
 def test_what_can_be_meant_leads_to_a_box_of_the_plan() -> None:
-    assert box_for(PLAN, "box1", Asked(**FINE)).label == "tidemark-box1"
+    assert box_for(PLAN, "box1", Inputs(**FINE)).label == "tidemark-box1"
 
 
 @pytest.mark.parametrize(
@@ -200,13 +200,13 @@ def test_what_can_be_meant_leads_to_a_box_of_the_plan() -> None:
 )
 def test_what_cannot_be_meant_is_refused(name: str, text: str) -> None:
     with pytest.raises(TidemarkError):
-        box_for(PLAN, "box1", Asked(**{**FINE, name: text}))
+        box_for(PLAN, "box1", Inputs(**{**FINE, name: text}))
 
 
 @pytest.mark.parametrize("box", ["box2", "", "tidemark-box1", "self-hosted", "$(touch x)"])
 def test_a_box_that_is_not_the_plans_is_refused(box: str) -> None:
     with pytest.raises(TidemarkError, match="box"):
-        box_for(PLAN, box, Asked(**FINE))
+        box_for(PLAN, box, Inputs(**FINE))
 
 
 def test_inputs_of_a_night_execute_nothing(tmp_path: Path) -> None:

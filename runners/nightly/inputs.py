@@ -8,7 +8,7 @@ from suites.definition import load_suite, suite_names
 
 
 @dataclass(frozen=True)
-class Asked:
+class Inputs:
     """The inputs of a bisect as they came: nobody has looked at them yet."""
 
     engine: str
@@ -19,31 +19,32 @@ class Asked:
     profile: str
 
 
-def box_for(plan: Plan, name: str, asked: Asked) -> Box:
+def box_for(plan: Plan, name: str, inputs: Inputs) -> Box:
     """The box that a bisect is to run on.
 
     Raises TidemarkError for what could not be meant: a box or an engine that is not the plan's, a ref that
     git cannot have, a suite that is a path, a step or profile that the suite has not.
     """
     box = plan.boxes[find_box(plan, name, "")]
-    if asked.engine not in plan.engines:
+    if inputs.engine not in plan.engines:
         raise PlanError(
-            f"the plan tracks nothing of {asked.engine!r}", hint=f"its engines are: {', '.join(plan.engines)}"
+            f"the plan tracks nothing of {inputs.engine!r}",
+            hint=f"its engines are: {', '.join(plan.engines)}",
         )
-    for ref in (asked.good, asked.bad):
-        parse_version(f"{asked.engine}@{ref}")
-    _check_suite(asked)
+    for ref in (inputs.good, inputs.bad):
+        parse_version(f"{inputs.engine}@{ref}")
+    _check_suite(inputs)
     return box
 
 
-def _check_suite(asked: Asked) -> None:
+def _check_suite(inputs: Inputs) -> None:
     # A person at the box may name the path of a suite; one that came from elsewhere is code from elsewhere.
-    if asked.suite not in suite_names():
+    if inputs.suite not in suite_names():
         raise PlanError(
-            f"this checkout has no suite {asked.suite!r}", hint=f"its suites are: {', '.join(suite_names())}"
+            f"this checkout has no suite {inputs.suite!r}", hint=f"its suites are: {', '.join(suite_names())}"
         )
-    suite = load_suite(asked.suite)
-    if Engine(asked.engine) not in suite.engines:
-        raise PlanError(f"{suite.name} does not run on {asked.engine}")
-    suite.profile(asked.profile)
-    suite.select((asked.step,))
+    suite = load_suite(inputs.suite)
+    if Engine(inputs.engine) not in suite.engines:
+        raise PlanError(f"{suite.name} does not run on {inputs.engine}")
+    suite.profile(inputs.profile)
+    suite.select((inputs.step,))
