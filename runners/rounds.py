@@ -81,7 +81,7 @@ class Rounds:
     # --- rounds that somebody else chooses
 
     def enter(self, build: Build, folder: Path) -> Entrant:
-        """Load one more version; what breaks in that is kept in the entrant. The caller destroys its server."""
+        """Load one more version; what breaks is kept in the entrant. The caller destroys its server."""
         entrant = Entrant(build, self.serve(build, folder))
         self._load(entrant)
         return entrant
