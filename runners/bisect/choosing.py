@@ -24,8 +24,11 @@ MOST_AT_ONCE = 8
 TOLD_AT_ONCE = 0.15
 """Nats that a batch may tell before the next question: beyond that stopping late costs more than asking."""
 
-NEGLIGIBLE = 0.02
-"""Two steps or a slope that are less likely than this do not steer."""
+LIKELY_OTHERS = 0.15
+"""Two steps and a slope steer when they are more likely than this, which is a little more than beforehand."""
+
+SHARE_OF_DOUBT = 0.5
+"""They also do when they are more than this share of what is left to doubt."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,8 @@ def _told(place: Place, rounds: int, more: np.ndarray, scale: float, wobble: flo
 
 def _places(belief: Belief, levels: Levels, unusable: Set[int]) -> Iterator[Place]:
     """All measured positions, and in each cell the usable one that divides the posterior best."""
-    steers = belief.two_steps + belief.slope > NEGLIGIBLE
+    others = belief.two_steps + belief.slope
+    steers = others > min(LIKELY_OTHERS, SHARE_OF_DOUBT * (1 - float(belief.single.max())))
     for index, position in enumerate(belief.measured[1:], 1):
         yield _place(belief, position, index, 0.0, steers)
     below = 0.0

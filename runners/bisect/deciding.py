@@ -4,10 +4,10 @@ from collections.abc import Set
 
 import numpy as np
 
-from runners.bisect.belief import Belief, priors, total
+from runners.bisect.belief import Belief, priors
 from runners.bisect.choosing import nearest_usable
 from runners.bisect.confirming import Confirmation
-from runners.bisect.levels import Array, Levels, scale_prior
+from runners.bisect.levels import Array, Levels, total
 from runners.bisect.terms import Kind, Rules, Step, Verdict
 
 
@@ -129,7 +129,7 @@ def _shared(belief: Belief, levels: Levels, rules: Rules, run: range) -> Array:
 
     Positions from the first on share good's level, which is zero but for its wobble.
     """
-    logs = scale_prior()[:, None] + np.zeros(len(levels.grid.values))
+    logs = levels.scale_prior[:, None] + np.zeros(len(levels.grid.values))
     for index in run:
         logs = logs + levels.likelihood(belief.measured[index + 1])
     if run.start == 0:
@@ -140,9 +140,7 @@ def _shared(belief: Belief, levels: Levels, rules: Rules, run: range) -> Array:
 
 def _difference(levels: Levels, bad: int, rules: Rules) -> tuple[float, tuple[float, float], float]:
     """Ratio of bad to good with its interval, and the smallest difference that it leaves out on both sides."""
-    density = total(levels.of_position(bad) + scale_prior()[:, None], axis=0)
-    weights = np.exp(density - density.max())
-    middle, low, high = quantiles(levels.grid.values, weights, rules.confidence)
+    middle, low, high = quantiles(levels.grid.values, levels.distribution(bad), rules.confidence)
     seen = {0: max(abs(np.expm1(low)), abs(np.expm1(high))), -1: -np.expm1(low), 1: np.expm1(high)}
     smallest = max(float(seen[rules.sign]), 0.0)
     return float(np.exp(middle)), (float(np.exp(low)), float(np.exp(high))), smallest
