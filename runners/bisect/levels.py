@@ -63,7 +63,7 @@ class Grid:
     def index(self, levels: Array) -> NDArray[np.intp]:
         """Of the nearest grid point; levels beyond the grid get its end."""
         found = np.rint((levels - self.values[0]) / self.spacing).astype(np.intp)
-        return np.clip(found, 0, len(self.values) - 1)
+        return np.asarray(np.clip(found, 0, len(self.values) - 1))
 
 
 @lru_cache(maxsize=16)
@@ -170,7 +170,7 @@ class Levels:
         return np.asarray(self._raw[position][self._scales])
 
     def distribution(self, position: int) -> Array:
-        """(levels,) probabilities of the position's own level by its own rounds, every level as likely before."""
+        """(levels,) probabilities of the position's own level by its own rounds, from a flat prior."""
         density = total(self.of_position(position) + self.scale_prior[:, None], axis=0)
         weights = np.exp(density - density.max())
         return np.asarray(weights / weights.sum())
@@ -194,7 +194,9 @@ class Levels:
         values = self.grid.values
         for each in rounds:
             squares = (each - values) ** 2
-            summed = summed - (FREEDOM + 1) / 2 * np.log1p(squares[None, :] / (FREEDOM * SCALES[:, None] ** 2))
+            summed = summed - (FREEDOM + 1) / 2 * np.log1p(
+                squares[None, :] / (FREEDOM * SCALES[:, None] ** 2)
+            )
             summed = summed - np.log(SCALES)[:, None]
         return summed
 
