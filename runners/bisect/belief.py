@@ -6,12 +6,11 @@ levels.py. Commits between two neighbouring measured positions all explain the r
 computed are cells: cell c lies between the measured positions c and c + 1, good being the first.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from runners.bisect.levels import SCALES, Array, Grid, Levels, blurred, scale_prior
+from runners.bisect.levels import Array, Grid, Levels, total
 from runners.bisect.terms import Rules
 
 PRIOR_CHANGE = 0.5
@@ -24,9 +23,6 @@ SHAPES = (0.6, 1.0, 1.6)
 
 SLOPE_SPREAD = 0.08
 """How far commits on a slope lie off its line, as a share of the whole change."""
-
-LEAST_SCALE_WEIGHT = 1e-3
-"""Scales of noise that are less likely than this, relative to the likeliest, are left out."""
 
 NEVER = -1e30
 
@@ -66,13 +62,6 @@ def normalised(logs: Array) -> Array:
     return np.asarray(logs - total(logs))
 
 
-def total(logs: Array, axis: int | None = None) -> Array:
-    """The logarithm of the sum of exp(logs)."""
-    highest = logs.max(axis=axis, keepdims=True)
-    summed = np.log(np.exp(logs - highest).sum(axis=axis, keepdims=True)) + highest
-    return np.asarray(summed.reshape(()) if axis is None else np.squeeze(summed, axis))
-
-
 @dataclass(frozen=True)
 class Belief:
     """Probabilities of all hypotheses after some rounds. c is the number of measured positions."""
@@ -107,82 +96,68 @@ class Belief:
 
 def believe(levels: Levels, rules: Rules, length: int) -> Belief:
     """Probabilities after the rounds in `levels`, among which bad has some."""
-    evidence = Evidence(levels, rules, length)
-    return evidence.belief()
+    return Evidence(levels, rules, length).belief()
 
 
 class Evidence:
-    """The sums over levels and noise behind a Belief; scales of noise that cannot be are left out."""
+    """The sums over levels and noise behind a Belief."""
 
     def __init__(self, levels: Levels, rules: Rules, length: int) -> None:
         self.levels, self.rules, self.length = levels, rules, length
         self.grid = levels.grid
         self.priors = priors(self.grid, rules)
         self.measured = (0, *levels.positions)
-        self.shares = np.diff(self.measured) / length
-        logs = np.stack([levels.likelihood(each) for each in levels.positions])
-        single = self._single(logs, np.arange(len(SCALES)))
-        likely = total(single, axis=0)
-        self.scales = np.flatnonzero(likely >= likely.max() + np.log(LEAST_SCALE_WEIGHT))
-        self.logs = logs[:, self.scales]
-        self.single = single[:, self.scales]
-
-    def _single(self, logs: Array, scales: Sequence[int] | Array) -> Array:
-        """(cells, scales): log-weights of one step in each cell."""
-        self.before, self.after = self.sides(logs)
-        weights = np.log(self.shares)[:, None] + self.before[:-1] + self.after[:-1]
-        alone = np.log(PRIOR_CHANGE * (1 - PRIOR_TWO_STEPS - PRIOR_SLOPE))
-        return np.asarray(weights + scale_prior()[scales] + alone)
-
-    def sides(self, logs: Array) -> tuple[Array, Array]:
-        """(c + 1, scales) log-evidence that the first i measured positions are before, and the others after."""
+        self.logs = np.stack([levels.likelihood(each) for each in levels.positions])
         near = self.priors.before > NEVER / 2
         far = self.priors.after > NEVER / 2
-        return (
-            total(forward(logs[:, :, near]) + self.priors.before[near], axis=2),
-            total(backward(logs[:, :, far]) + self.priors.after[far], axis=2),
-        )
+        self.before = total(forward(self.logs[:, :, near]) + self.priors.before[near], axis=2)
+        """(c + 1, scales) log-evidence that the first 0, 1, ... c measured positions are before."""
+        self.after = total(backward(self.logs[:, :, far]) + self.priors.after[far], axis=2)
+        """The same that all but these are after."""
 
     def belief(self) -> Belief:
         """All of it, normalised."""
-        self.before, self.after = self.before[:, self.scales], self.after[:, self.scales]
-        prior = scale_prior()[self.scales]
-        last = self._last_level()
+        prior = self.levels.scale_prior
+        alone = 1 - PRIOR_TWO_STEPS - PRIOR_SLOPE
+        shares = np.diff(self.measured) / self.length
+        single = np.log(PRIOR_CHANGE * alone * shares)[:, None] + self.before[:-1] + self.after[:-1] + prior
+        last = self._last_level(single)
         none = np.log(1 - PRIOR_CHANGE) + self.before[-1] + prior
         slope = np.log(PRIOR_CHANGE * PRIOR_SLOPE) + self._slope(abs(last)) + prior
         pairs, between = self._pairs(last)
         pairs = pairs + prior + np.log(PRIOR_CHANGE * PRIOR_TWO_STEPS)
-        everything = np.concatenate([self.single.ravel(), pairs.ravel(), none, slope])
-        whole = total(everything)
-        scales = total(self.single, axis=0)
+        whole = total(np.concatenate([single.ravel(), pairs.ravel(), none, slope]))
+        scales = total(single, axis=0)
         return Belief(
             self.length,
             self.measured,
-            np.exp(total(self.single, axis=1) - whole),
+            np.exp(total(single, axis=1) - whole),
             np.exp(total(pairs, axis=2) - whole),
             between,
             float(np.exp(total(none) - whole)),
             float(np.exp(total(slope) - whole)),
             last,
-            float(np.exp(np.exp(scales - total(scales)) @ np.log(SCALES[self.scales]))),
+            float(np.exp(np.exp(scales - total(scales)) @ np.log(self.levels.scales))),
         )
 
-    def _last_level(self) -> float:
+    def _last_level(self, single: Array) -> float:
         """The mean of the level after the likeliest single step."""
-        cell, scale = np.unravel_index(int(np.argmax(self.single)), self.single.shape)
+        cell, scale = np.unravel_index(int(np.argmax(single)), single.shape)
         logs = self.logs[cell:, scale].sum(axis=0) + self.priors.after
         weights = np.exp(logs - logs.max())
         return float(weights @ self.grid.values / weights.sum())
 
     def _slope(self, size: float) -> Array:
         """(scales,) log-evidence of a slope, averaged over its shapes."""
-        logs = blurred(self.logs, self.levels.doublings, max(SLOPE_SPREAD * size, self.grid.wobble))
+        deviation = self.grid.spacing * 2.0 ** np.ceil(np.log2(SLOPE_SPREAD * size / self.grid.spacing))
+        positions = self.measured[1:]
+        logs = [self.levels.likelihood(each, float(deviation)) for each in positions]
         far = np.flatnonzero(self.priors.after > NEVER / 2)
-        shares = np.array(self.measured[1:]) / self.length
+        shares = np.array(positions) / self.length
         shapes = []
         for shape in SHAPES:
             at = self.grid.index(self.grid.values[None, far] * shares[:, None] ** shape)
-            along = np.take_along_axis(logs, at[:, None, :], axis=2).sum(axis=0)
+            along = sum(each[:, where] for each, where in zip(logs, at, strict=True))
             shapes.append(total(along + self.priors.after[far], axis=1))
         return np.asarray(total(np.stack(shapes), axis=0) - np.log(len(SHAPES)))
 
@@ -191,10 +166,10 @@ class Evidence:
 
         The level between has to differ from both others by the threshold: else it would be one step.
         """
-        cells = len(self.shares)
+        cells = len(self.logs)
         values, logs = self.grid.values[::2], self.logs[:, :, ::2]
         prior = self._prior_between(values, last)
-        weights = np.full((cells, cells, len(self.scales)), NEVER)
+        weights = np.full((cells, cells, self.logs.shape[1]), NEVER)
         between = np.full((cells, cells), last / 2)
         for first in range(cells):
             runs = forward(logs[first : cells - 1]) + prior

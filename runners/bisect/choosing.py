@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from runners.bisect.belief import Belief
-from runners.bisect.levels import INFORMATION, Levels
+from runners.bisect.levels import INFORMATION, Array, Levels
 from runners.bisect.terms import Measure, Rules
 
 BATCHES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
@@ -24,8 +24,11 @@ MOST_AT_ONCE = 8
 TOLD_AT_ONCE = 0.15
 """Nats that a batch may tell before the next question: beyond that stopping late costs more than asking."""
 
-NEGLIGIBLE = 0.02
-"""Two steps or a slope that are less likely than this do not steer."""
+LIKELY_OTHERS = 0.15
+"""Two steps and a slope steer when they are more likely than this, which is a little more than beforehand."""
+
+SHARE_OF_DOUBT = 0.5
+"""They also do when they are more than this share of what is left to doubt."""
 
 
 @dataclass(frozen=True)
@@ -68,21 +71,20 @@ class Costs:
         return 0.0 if position in self.compiled else self.build_rounds
 
 
-def _told(place: Place, rounds: int, more: np.ndarray, scale: float, wobble: float) -> np.ndarray:
+def _told(place: Place, rounds: int, more: Array, scale: float, wobble: float) -> Array:
     """(batches,) nats that so many `more` rounds are expected to tell, after `rounds`."""
     if place.entropy <= 0:
         return np.zeros(len(more))
     noise = scale**2 / INFORMATION
     known = rounds / (rounds * wobble**2 + noise)
     precision = (rounds + more) / ((rounds + more) * wobble**2 + noise) - known
-    return np.asarray(
-        place.entropy * (1 - (1 + place.variance * precision) ** (-0.5 / place.entropy))
-    )
+    return np.asarray(place.entropy * (1 - (1 + place.variance * precision) ** (-0.5 / place.entropy)))
 
 
 def _places(belief: Belief, levels: Levels, unusable: Set[int]) -> Iterator[Place]:
     """All measured positions, and in each cell the usable one that divides the posterior best."""
-    steers = belief.two_steps + belief.slope > NEGLIGIBLE
+    others = belief.two_steps + belief.slope
+    steers = others > min(LIKELY_OTHERS, SHARE_OF_DOUBT * (1 - float(belief.single.max())))
     for index, position in enumerate(belief.measured[1:], 1):
         yield _place(belief, position, index, 0.0, steers)
     below = 0.0
@@ -90,9 +92,9 @@ def _places(belief: Belief, levels: Levels, unusable: Set[int]) -> Iterator[Plac
         low, high = belief.measured[cell], belief.measured[cell + 1]
         share = (0.5 - below) / mass if below < 0.5 < below + mass else 0.5
         below += mass
-        position = nearest_usable(low, high, low + share * (high - low), unusable)
-        if position is not None and (mass > 1e-6 or steers):
-            yield _place(belief, position, cell, (position - low) / (high - low), steers)
+        dividing = nearest_usable(low, high, low + share * (high - low), unusable)
+        if dividing is not None and (mass > 1e-6 or steers):
+            yield _place(belief, dividing, cell, (dividing - low) / (high - low), steers)
 
 
 def nearest_usable(low: int, high: int, wanted: float, unusable: Set[int]) -> int | None:
@@ -121,7 +123,7 @@ def _place(belief: Belief, position: int, cell: int, share: float, steers: bool)
     return Place(position, float(weights @ (levels - mean) ** 2), entropy(classes))
 
 
-def _levels_of_two(belief: Belief, cell: int, share: float) -> tuple[np.ndarray, np.ndarray]:
+def _levels_of_two(belief: Belief, cell: int, share: float) -> tuple[Array, Array]:
     """Levels of a position under every pair of steps, and the probabilities of these."""
     cells = len(belief.single)
     passed = np.where(np.arange(cells) < cell, 1.0, 0.0)
@@ -140,7 +142,7 @@ def _levels_of_two(belief: Belief, cell: int, share: float) -> tuple[np.ndarray,
     return levels, np.maximum(weights, 0.0)
 
 
-def entropy(weights: np.ndarray) -> float:
+def entropy(weights: Array) -> float:
     """Of a distribution, in nats."""
     positive = weights[weights > 0]
     return float(-(positive @ np.log(positive)))

@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from runners.bisect.belief import priors, total
-from runners.bisect.levels import Levels, scale_prior
+from runners.bisect.belief import priors
+from runners.bisect.levels import Levels, total
 from runners.bisect.terms import Rules
 
 LEAST_ROUNDS = 3
@@ -39,7 +39,7 @@ def confirm(levels: Levels, bad: int, rules: Rules) -> Confirmation:
     if levels.rounds(bad) < LEAST_ROUNDS:
         return Confirmation("open", 0.5)
     prior = priors(levels.grid, rules)
-    logs = levels.likelihood(bad) + scale_prior()[:, None]
+    logs = levels.likelihood(bad) + levels.scale_prior[:, None]
     none = float(total(logs + prior.before))
     asked = float(total(logs + prior.after)) - none
     opposite = float(total(logs + prior.opposite)) - none if rules.sign else -np.inf

@@ -3,11 +3,12 @@
 from collections.abc import Set
 
 import numpy as np
+from numpy.typing import NDArray
 
-from runners.bisect.belief import Belief, priors, total
+from runners.bisect.belief import Belief, priors
 from runners.bisect.choosing import nearest_usable
 from runners.bisect.confirming import Confirmation
-from runners.bisect.levels import Array, Levels, scale_prior
+from runners.bisect.levels import Array, Levels, total
 from runners.bisect.terms import Kind, Rules, Step, Verdict
 
 
@@ -43,7 +44,7 @@ def give_up(belief: Belief, levels: Levels, rules: Rules) -> Verdict:
 
 def unconfirmed(found: Confirmation, levels: Levels, rules: Rules, bad: int) -> Verdict:
     """The verdict of rounds of bad alone."""
-    kind: Kind = "undecided" if found.state in ("open", "change") else found.state
+    kind: Kind = found.state if found.state in ("none", "swapped") else "undecided"
     return of_bad(kind, found.probability, levels, rules, bad)
 
 
@@ -53,7 +54,7 @@ def of_bad(kind: Kind, confidence: float, levels: Levels, rules: Rules, bad: int
     return Verdict(kind, 0, bad, confidence, size, interval, seen, levels.total)
 
 
-def closed_cells(belief: Belief, unusable: Set[int]) -> np.ndarray:
+def closed_cells(belief: Belief, unusable: Set[int]) -> NDArray[np.bool_]:
     """(c,) whether nothing in a cell is left to be measured."""
     ends = zip(belief.measured[:-1], belief.measured[1:], strict=True)
     return np.array([nearest_usable(low, high, low, unusable) is None for low, high in ends])
@@ -72,7 +73,7 @@ def likeliest_cells(masses: Array, wanted: float) -> tuple[int, int]:
 
 def quantiles(values: Array, weights: Array, confidence: float) -> tuple[float, float, float]:
     """Median, and the ends of the central interval, of a distribution on ascending values."""
-    sums = np.cumsum(weights) - weights / 2
+    sums: Array = np.cumsum(weights) - weights / 2
     low, middle, high = np.interp(
         [(1 - confidence) / 2, 0.5, (1 + confidence) / 2], sums / weights.sum(), values
     )
@@ -83,9 +84,7 @@ def _single(belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float
     step = _step(belief, levels, rules, cell, mass, range(cell), range(cell, len(belief.single)))
     kind: Kind = "culprit" if step.high == step.low + 1 else "range"
     _, _, seen = _difference(levels, belief.length, rules)
-    return Verdict(
-        kind, step.low, step.high, mass, step.size, step.interval, seen, levels.total, (step,)
-    )
+    return Verdict(kind, step.low, step.high, mass, step.size, step.interval, seen, levels.total, (step,))
 
 
 def _two_steps(belief: Belief, levels: Levels, rules: Rules) -> Verdict:
@@ -118,7 +117,7 @@ def _step(
     values = levels.grid.values
     spacing = levels.grid.spacing
     differences = (np.arange(2 * len(values) - 1) - (len(values) - 1)) * spacing
-    weights = np.convolve(high, low[::-1])
+    weights = np.asarray(np.convolve(high, low[::-1]), np.float64)
     middle, *ends = quantiles(differences, weights, rules.confidence)
     interval = float(np.exp(ends[0])), float(np.exp(ends[1]))
     return Step(belief.measured[cell], belief.measured[cell + 1], mass, float(np.exp(middle)), interval)
@@ -129,7 +128,7 @@ def _shared(belief: Belief, levels: Levels, rules: Rules, run: range) -> Array:
 
     Positions from the first on share good's level, which is zero but for its wobble.
     """
-    logs = scale_prior()[:, None] + np.zeros(len(levels.grid.values))
+    logs = levels.scale_prior[:, None] + np.zeros(len(levels.grid.values))
     for index in run:
         logs = logs + levels.likelihood(belief.measured[index + 1])
     if run.start == 0:
@@ -139,11 +138,8 @@ def _shared(belief: Belief, levels: Levels, rules: Rules, run: range) -> Array:
 
 
 def _difference(levels: Levels, bad: int, rules: Rules) -> tuple[float, tuple[float, float], float]:
-    """Ratio of bad to good with its interval, and the smallest difference that it leaves out on both sides."""
-    density = total(levels.of_position(bad) + scale_prior()[:, None], axis=0)
-    weights = np.exp(density - density.max())
-    middle, low, high = quantiles(levels.grid.values, weights, rules.confidence)
+    """Ratio of bad to good with its interval, and the smallest difference that it does not leave open."""
+    middle, low, high = quantiles(levels.grid.values, levels.distribution(bad), rules.confidence)
     seen = {0: max(abs(np.expm1(low)), abs(np.expm1(high))), -1: -np.expm1(low), 1: np.expm1(high)}
     smallest = max(float(seen[rules.sign]), 0.0)
     return float(np.exp(middle)), (float(np.exp(low)), float(np.exp(high))), smallest
-

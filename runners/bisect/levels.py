@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,14 @@ HALF_WIDTH = 0.4
 """The grid of levels reaches from -0.4 to 0.4, or twice, four times ... as far when positions lie beyond."""
 
 MOST_DOUBLINGS = 4
+
+SURE_ROUNDS = 3
+"""Of a position before its median widens the grid: one stalled round must not."""
+
 FLOOR = 1e-300
+
+RULED_OUT = 12.0
+"""Nats by which a scale of noise has to be behind the likeliest to be left out."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class Grid:
     def index(self, levels: Array) -> NDArray[np.intp]:
         """Of the nearest grid point; levels beyond the grid get its end."""
         found = np.rint((levels - self.values[0]) / self.spacing).astype(np.intp)
-        return np.clip(found, 0, len(self.values) - 1)
+        return np.asarray(np.clip(found, 0, len(self.values) - 1))
 
 
 @lru_cache(maxsize=16)
@@ -88,28 +96,34 @@ def scale_prior() -> Array:
 
 
 class Levels:
-    """Log-likelihoods of the levels of measured positions."""
+    """Log-likelihoods of the levels of measured positions, for every scale of noise that is still likely."""
 
     def __init__(self, wobble: float) -> None:
         self._wobble = wobble
         self._rounds: dict[int, list[float]] = {}
+        self._medians: dict[int, float] = {}
         self._doublings = 0
         self._raw: dict[int, Array] = {}
-        self._smooth: dict[int, Array] = {}
+        self._scale_weights: dict[int, Array] = {}
+        self._scales: NDArray[np.intp] = np.arange(len(SCALES))
+        self._blurred: dict[int, dict[float, Array]] = {}
 
     def add(self, position: int, log_ratio: float) -> None:
         """One round of a position."""
-        self._rounds.setdefault(position, []).append(log_ratio)
-        self._smooth.pop(position, None)
+        rounds = self._rounds.setdefault(position, [])
+        rounds.append(log_ratio)
+        if len(rounds) >= SURE_ROUNDS:
+            self._medians[position] = abs(median(rounds))
         doublings = self._needed()
         if doublings != self._doublings:
             self._doublings = doublings
-            self._raw = {each: self._likelihood(rounds) for each, rounds in self._rounds.items()}
-            self._smooth.clear()
+            for each, values in self._rounds.items():
+                self._take(each, self._likelihood(values))
         elif position in self._raw:
-            self._raw[position] = self._raw[position] + self._likelihood([log_ratio])
+            self._take(position, self._raw[position] + self._likelihood([log_ratio]))
         else:
-            self._raw[position] = self._likelihood([log_ratio])
+            self._take(position, self._likelihood([log_ratio]))
+        self._look_at_scales()
 
     @property
     def grid(self) -> Grid:
@@ -117,48 +131,85 @@ class Levels:
         return grid_of(self._doublings, self._wobble)
 
     @property
-    def doublings(self) -> int:
-        """How often the grid was widened."""
-        return self._doublings
-
-    @property
     def positions(self) -> tuple[int, ...]:
         """The measured ones, ascending."""
         return tuple(sorted(self._rounds))
 
-    def rounds(self, position: int) -> int:
-        """How many a position has."""
-        return len(self._rounds.get(position, ()))
+    @property
+    def scales(self) -> Array:
+        """(scales,) of the noise, those that are still likely."""
+        return np.asarray(SCALES[self._scales])
+
+    @property
+    def scale_prior(self) -> Array:
+        """(scales,) their log-probabilities before any round."""
+        return np.asarray(scale_prior()[self._scales])
 
     @property
     def total(self) -> int:
         """Rounds of all positions."""
         return sum(len(each) for each in self._rounds.values())
 
-    def likelihood(self, position: int) -> Array:
-        """(scales, levels): of the level that the position shares with others like it, its wobble apart."""
-        if position not in self._smooth:
-            self._smooth[position] = blurred(self._raw[position], self._doublings, self.grid.wobble)
-        return self._smooth[position]
+    def rounds(self, position: int) -> int:
+        """How many a position has."""
+        return len(self._rounds.get(position, ()))
+
+    def likelihood(self, position: int, deviation: float = 0.0) -> Array:
+        """(scales, levels): of a level that positions share, from which each lies off by its wobble.
+
+        `deviation` is what they lie off by when it is more.
+        """
+        deviation = max(deviation, self.grid.wobble)
+        kept = self._blurred[position]
+        if deviation not in kept:
+            kept[deviation] = blurred(self.of_position(position), self._doublings, deviation)
+        return kept[deviation]
 
     def of_position(self, position: int) -> Array:
         """(scales, levels): of the position's own level, wobble included."""
-        return self._raw[position]
+        return np.asarray(self._raw[position][self._scales])
+
+    def distribution(self, position: int) -> Array:
+        """(levels,) probabilities of the position's own level by its own rounds, from a flat prior."""
+        density = total(self.of_position(position) + self.scale_prior[:, None], axis=0)
+        weights = np.exp(density - density.max())
+        return np.asarray(weights / weights.sum())
+
+    def _take(self, position: int, raw: Array) -> None:
+        self._raw[position] = raw
+        self._scale_weights[position] = total(raw, axis=1)
+        self._blurred[position] = {}
+
+    def _look_at_scales(self) -> None:
+        """Leave out scales that the rounds rule out, whatever the levels are."""
+        weights = sum(self._scale_weights.values()) + scale_prior()
+        scales = np.flatnonzero(weights >= weights.max() - RULED_OUT)
+        if not np.array_equal(scales, self._scales):
+            self._scales = scales
+            self._blurred = {each: {} for each in self._raw}
 
     def _likelihood(self, rounds: Sequence[float]) -> Array:
         """(scales, levels) summed round by round, in order, so that a replay is exact."""
-        total: Array = np.zeros((len(SCALES), POINTS))
+        summed: Array = np.zeros((len(SCALES), POINTS))
         values = self.grid.values
         for each in rounds:
             squares = (each - values) ** 2
-            total = total - (FREEDOM + 1) / 2 * np.log1p(squares[None, :] / (FREEDOM * SCALES[:, None] ** 2))
-            total = total - np.log(SCALES)[:, None]
-        return total
+            summed = summed - (FREEDOM + 1) / 2 * np.log1p(
+                squares[None, :] / (FREEDOM * SCALES[:, None] ** 2)
+            )
+            summed = summed - np.log(SCALES)[:, None]
+        return summed
 
     def _needed(self) -> int:
-        """Doublings of the grid that reach the medians of all positions with three rounds or more."""
-        medians = [abs(float(np.median(each))) for each in self._rounds.values() if len(each) >= 3]
-        reach = 1.2 * max(medians, default=0.0) + 0.1
+        """Doublings of the grid that reach the medians of all positions with enough rounds to have one."""
+        reach = 1.2 * max(self._medians.values(), default=0.0) + 0.1
         if reach <= HALF_WIDTH:
             return 0
         return min(math.ceil(math.log2(reach / HALF_WIDTH)), MOST_DOUBLINGS)
+
+
+def total(logs: Array, axis: int | None = None) -> Array:
+    """The logarithm of the sum of exp(logs)."""
+    highest = logs.max(axis=axis, keepdims=True)
+    summed = np.log(np.exp(logs - highest).sum(axis=axis, keepdims=True)) + highest
+    return np.asarray(summed.reshape(()) if axis is None else np.squeeze(summed, axis))

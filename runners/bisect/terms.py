@@ -20,7 +20,7 @@ class Observation:
     """0 is good, n is bad, those between are the candidate commits in order."""
 
     log_ratio: float
-    """ln(metric of that commit / metric of good) in this round, as measured: a loss of throughput is negative."""
+    """ln(metric of that commit / metric of good) in this round, as measured: a loss of QPS is negative."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.log_ratio):
@@ -84,7 +84,7 @@ class Measure:
     """Each round has good and all of these; never empty, never 0."""
 
     rounds: int = 1
-    """So many rounds are worth making before asking again; asking after each is as good, and costs time only."""
+    """So many are worth making before asking again; asking after each is as good, and costs time only."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,10 @@ class Verdict:
     """The end of a search. Ratios are of the raw metric: 0.9 is a tenth less than good."""
 
     kind: Kind
-    """`culprit`: one commit. `range`: one step, whose commits cannot be told apart, because they do not build.
-    `none`: bad does not differ. `two-steps`: see `steps`. `slope`: many small ones. `undecided`: rounds ran
-    out; low to high is the likeliest range. `swapped`: bad differs in the direction that was not asked for.
+    """`culprit`: one commit. `range`: one step, in one of several commits of which all but the last do not
+    compile. `none`: bad does not differ. `two-steps`: see `steps`. `slope`: many small ones. `undecided`:
+    rounds ran out; low to high is the likeliest range. `swapped`: bad differs in the direction that was not
+    asked for.
     """
 
     low: int
@@ -133,8 +134,8 @@ class Verdict:
     """Of size, with the confidence of the rules."""
 
     smallest_seen: float
-    """The smallest difference, as a fraction, that these rounds would not have left open: what lies beyond has
-    less than 1 - confidence left of the posterior. For `none`."""
+    """For `none`: the smallest difference, as a fraction, that these rounds do not leave open: the end of the
+    interval of bad's ratio that lies in the direction asked for."""
 
     rounds: int
     """Observations that it rests on."""
