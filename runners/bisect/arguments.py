@@ -60,6 +60,8 @@ def _how(it: argparse.ArgumentParser) -> None:
     add("--budget", type=minutes, metavar="MINUTES", help="begin no round after so many minutes of this call")
     ahead = "compile so many likely commits before anything is measured"
     add("--build-ahead", type=count, default=0, metavar="N", help=ahead)
+    disturbed = "take rounds that others disturbed instead of running them again"
+    add("--keep-disturbed", action="store_true", help=disturbed)
     add("--perf", action="store_true", help="in the end profile the culprit and what comes before it")
     add("--change", metavar="FINGERPRINT", help="the change whose issue is told; else the one of this range")
     add("--again", action="store_true", help="begin anew, whatever is known of the same question")

@@ -58,6 +58,9 @@ class Asked:
     perf: bool = False
     """Whether culprit and parent are profiled in the end."""
 
+    keep_disturbed: bool = False
+    """Whether a disturbed round is taken instead of being measured again."""
+
     change: str | None = None
     """The fingerprint of the change that it looks for."""
 
@@ -201,6 +204,7 @@ class Bisecting:
             steps=suite.select((question.step,)),
             repetitions=1,
             mode=Mode.ROUNDS,
+            keep_disturbed=self.asked.keep_disturbed,
             seconds=question.seconds,
             git={} if self.asked.address is None else {question.engine: self.asked.address},
             bisect=bisect.uid,

@@ -103,6 +103,7 @@ def asked_of(arguments: argparse.Namespace) -> Asked:
         build_ahead=arguments.build_ahead,
         again=arguments.again,
         perf=arguments.perf,
+        keep_disturbed=arguments.keep_disturbed,
         change=arguments.change,
     )
 

@@ -12,42 +12,23 @@ from build.commits import Described, RangeError, collapse, commit_range, immater
 from build.git import GitError, Mirror
 from build.home import Home
 from build.version import Engine
+from tests.plain_repository import PlainRepository
 
 POSTGRES = immaterial(Engine.POSTGRES)
 
 
-class Work:
-    """A repository of plain files."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.mkdir()
-        self.git("init", "--quiet", "--initial-branch=main")
-
-    def git(self, *words: str) -> str:
-        identity = ["-c", "user.name=Ada | &b", "-c", "user.email=t@example.org"]
-        command = ["git", "-C", str(self.path), *identity, *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-    def commit(self, name: str, message: str = "") -> str:
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{path.read_text() if path.exists() else ''}{message or name}\n")
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--message", message or f"change {name}")
-        return self.git("rev-parse", "HEAD")
-
-
 @pytest.fixture
-def work(tmp_path: Path) -> Work:
-    return Work(tmp_path / "work")
+def work(tmp_path: Path) -> PlainRepository:
+    return PlainRepository(tmp_path / "work")
 
 
-def mirror(work: Work, home: Home) -> Mirror:
+def mirror(work: PlainRepository, home: Home) -> Mirror:
     return git.mirror(str(work.path), Engine.POSTGRES, home)
 
 
-def between(work: Work, home: Home, good: str, bad: str = "main") -> tuple[list[str], list[tuple[str, str]]]:
+def between(
+    work: PlainRepository, home: Home, good: str, bad: str = "main"
+) -> tuple[list[str], list[tuple[str, str]]]:
     """Candidates, and what was collapsed with its reason."""
     found = commit_range(mirror(work, home), Engine.POSTGRES, good, bad)
     return [each.commit for each in found.candidates], [
@@ -55,7 +36,9 @@ def between(work: Work, home: Home, good: str, bad: str = "main") -> tuple[list[
     ]
 
 
-def test_commits_come_in_order_and_those_of_documentation_only_apart(work: Work, home: Home) -> None:
+def test_commits_come_in_order_and_those_of_documentation_only_apart(
+    work: PlainRepository, home: Home
+) -> None:
     good = work.commit("src/a.c")
     doc = work.commit("doc/src/sgml/a.sgml")
     two = work.commit("src/b.c", "Two\n\nwith a body | and <html> and\x1f signs")
@@ -72,7 +55,7 @@ def test_commits_come_in_order_and_those_of_documentation_only_apart(work: Work,
     assert (found.good.commit, found.bad.commit) == (good, three)
 
 
-def test_a_commit_of_both_kinds_of_paths_matters(work: Work, home: Home) -> None:
+def test_a_commit_of_both_kinds_of_paths_matters(work: PlainRepository, home: Home) -> None:
     good = work.commit("src/a.c")
     (work.path / "doc").mkdir()
     (work.path / "doc/a.sgml").write_text("a")
@@ -80,7 +63,7 @@ def test_a_commit_of_both_kinds_of_paths_matters(work: Work, home: Home) -> None
     assert between(work, home, good) == ([both], [])
 
 
-def test_a_merge_stands_for_what_it_brings(work: Work, home: Home) -> None:
+def test_a_merge_stands_for_what_it_brings(work: PlainRepository, home: Home) -> None:
     good = work.commit("src/a.c")
     work.git("checkout", "--quiet", "-b", "side")
     side = work.commit("src/side.c")
@@ -90,7 +73,7 @@ def test_a_merge_stands_for_what_it_brings(work: Work, home: Home) -> None:
     assert between(work, home, good) == ([merge], [(side, f"came with the merge {merge[:12]}")])
 
 
-def test_a_merge_of_documentation_cannot_matter(work: Work, home: Home) -> None:
+def test_a_merge_of_documentation_cannot_matter(work: PlainRepository, home: Home) -> None:
     good = work.commit("src/a.c")
     work.git("checkout", "--quiet", "-b", "side")
     work.commit("doc/side")
@@ -103,7 +86,7 @@ def test_a_merge_of_documentation_cannot_matter(work: Work, home: Home) -> None:
     assert collapsed[0] == (merge, "a merge that touches only doc/side")
 
 
-def test_a_merge_that_keeps_nothing_cannot_matter(work: Work, home: Home) -> None:
+def test_a_merge_that_keeps_nothing_cannot_matter(work: PlainRepository, home: Home) -> None:
     good = work.commit("src/a.c")
     work.git("checkout", "--quiet", "-b", "side")
     work.commit("src/side.c")
@@ -115,7 +98,7 @@ def test_a_merge_that_keeps_nothing_cannot_matter(work: Work, home: Home) -> Non
     assert collapsed[0] == (work.git("rev-parse", "HEAD"), "a merge that changes nothing")
 
 
-def test_an_empty_commit_cannot_matter(work: Work, home: Home) -> None:
+def test_an_empty_commit_cannot_matter(work: PlainRepository, home: Home) -> None:
     good = work.commit("src/a.c")
     work.git("commit", "--quiet", "--allow-empty", "-m", "nothing")
     empty = work.git("rev-parse", "HEAD")
@@ -123,7 +106,7 @@ def test_an_empty_commit_cannot_matter(work: Work, home: Home) -> None:
     assert between(work, home, good) == ([code], [(empty, "changes nothing")])
 
 
-def test_a_file_that_became_documentation_matters(work: Work, home: Home) -> None:
+def test_a_file_that_became_documentation_matters(work: PlainRepository, home: Home) -> None:
     good = work.commit("src/a.c")
     (work.path / "doc").mkdir()
     work.git("mv", "src/a.c", "doc/a.c")
@@ -131,7 +114,7 @@ def test_a_file_that_became_documentation_matters(work: Work, home: Home) -> Non
     assert between(work, home, good)[0] == [work.git("rev-parse", "HEAD")]
 
 
-def test_a_name_with_strange_characters_matters(work: Work, home: Home) -> None:
+def test_a_name_with_strange_characters_matters(work: PlainRepository, home: Home) -> None:
     good = work.commit("src/a.c")
     odd = work.commit('doc/a\n"b')
     assert between(work, home, good)[0] == [odd]
@@ -140,21 +123,21 @@ def test_a_name_with_strange_characters_matters(work: Work, home: Home) -> None:
 # --- what cannot be searched
 
 
-def test_a_ref_that_does_not_exist(work: Work, home: Home) -> None:
+def test_a_ref_that_does_not_exist(work: PlainRepository, home: Home) -> None:
     work.commit("src/a.c")
     with pytest.raises(GitError, match="no tag, branch or commit 'REL_17_0'") as caught:
         between(work, home, "17.0")
     assert caught.value.hint == f"tags and branches: git ls-remote {work.path}"
 
 
-def test_good_and_bad_swapped(work: Work, home: Home) -> None:
+def test_good_and_bad_swapped(work: PlainRepository, home: Home) -> None:
     good, bad = work.commit("src/a.c"), work.commit("src/b.c")
     with pytest.raises(RangeError, match="swapped") as caught:
         between(work, home, bad, good)
     assert f"--good {good} --bad {bad}" in caught.value.hint
 
 
-def test_not_ancestors_of_each_other(work: Work, home: Home) -> None:
+def test_not_ancestors_of_each_other(work: PlainRepository, home: Home) -> None:
     base = work.commit("src/a.c")
     work.git("checkout", "--quiet", "-b", "REL_17_STABLE")
     work.commit("src/b.c")
@@ -166,7 +149,7 @@ def test_not_ancestors_of_each_other(work: Work, home: Home) -> None:
     assert caught.value.hint.endswith(f"--good {base[:12]} --bad main")
 
 
-def test_nothing_in_common(work: Work, home: Home) -> None:
+def test_nothing_in_common(work: PlainRepository, home: Home) -> None:
     work.commit("src/a.c")
     work.git("checkout", "--quiet", "--orphan", "other")
     work.commit("src/b.c")
@@ -174,7 +157,7 @@ def test_nothing_in_common(work: Work, home: Home) -> None:
         between(work, home, "main", "other")
 
 
-def test_good_on_a_merged_branch(work: Work, home: Home) -> None:
+def test_good_on_a_merged_branch(work: PlainRepository, home: Home) -> None:
     base = work.commit("src/a.c")
     work.git("checkout", "--quiet", "-b", "side")
     side = work.commit("src/side.c")
@@ -186,14 +169,14 @@ def test_good_on_a_merged_branch(work: Work, home: Home) -> None:
     assert caught.value.hint.endswith(f"--good {base[:12]}")
 
 
-def test_the_same_commit(work: Work, home: Home) -> None:
+def test_the_same_commit(work: PlainRepository, home: Home) -> None:
     work.commit("src/a.c")
     work.git("tag", "v1")
     with pytest.raises(RangeError, match="the same commit"):
         between(work, home, "v1", "main")
 
 
-def test_no_candidate_is_left(work: Work, home: Home) -> None:
+def test_no_candidate_is_left(work: PlainRepository, home: Home) -> None:
     good = work.commit("src/a.c")
     work.commit("doc/a")
     work.commit("doc/b")
@@ -202,7 +185,7 @@ def test_no_candidate_is_left(work: Work, home: Home) -> None:
 
 
 @pytest.mark.parametrize("bare", [False, True])
-def test_a_shallow_clone(work: Work, home: Home, tmp_path: Path, bare: bool) -> None:
+def test_a_shallow_clone(work: PlainRepository, home: Home, tmp_path: Path, bare: bool) -> None:
     for name in "abc":
         work.commit(f"src/{name}.c")
     words = ["git", "clone", "--quiet", "--depth", "2", *(["--bare"] if bare else [])]
