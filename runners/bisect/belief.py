@@ -14,8 +14,8 @@ from runners.bisect.levels import Array, Grid, Levels, total
 from runners.bisect.terms import Rules
 
 PRIOR_CHANGE = 0.5
-PRIOR_TWO_STEPS = 0.1
-PRIOR_SLOPE = 0.03
+PRIOR_TWO_STEPS = 0.03
+PRIOR_SLOPE = 0.015
 """Of those with a change."""
 
 SHAPES = (0.6, 1.0, 1.6)
@@ -40,20 +40,25 @@ class Priors:
     opposite: Array
     """Of bad in the other direction; NEVER everywhere when either was asked for."""
 
+    small: Array
+    """Of bad when it differs by less than the threshold: half good's own wobble, half anything less."""
+
 
 def priors(grid: Grid, rules: Rules) -> Priors:
     """Levels after a change are log-uniform from the threshold to the end of the grid."""
     values = grid.values
     before = -0.5 * (values / grid.wobble) ** 2
     before = np.where(np.abs(values) <= 5 * grid.wobble, before, NEVER)
+    before = normalised(before)
     size = np.abs(values)
     smallest = np.log1p(rules.threshold) - grid.spacing / 2
     change = np.where(size >= smallest, -np.log(np.maximum(size, grid.spacing)), NEVER)
     asked = np.ones(len(values), bool) if rules.sign == 0 else np.sign(values) == rules.sign
     return Priors(
-        normalised(before),
+        before,
         normalised(np.where(asked, change, NEVER)),
         np.full(len(values), NEVER) if rules.sign == 0 else normalised(np.where(asked, NEVER, change)),
+        np.logaddexp(before, normalised(np.where(size < smallest, 0.0, NEVER))) - np.log(2),
     )
 
 
@@ -84,6 +89,12 @@ class Belief:
 
     after: float
     """The level of commits after one step, estimated."""
+
+    after_two: float
+    """That after the second of two steps."""
+
+    end_of_slope: float
+    """That of bad at the end of a slope."""
 
     scale: float
     """Of the noise, estimated."""
@@ -123,9 +134,11 @@ class Evidence:
         single = np.log(PRIOR_CHANGE * alone * shares)[:, None] + self.before[:-1] + self.after[:-1] + prior
         last = self._last_level(single)
         none = np.log(1 - PRIOR_CHANGE) + self.before[-1] + prior
-        slope = np.log(PRIOR_CHANGE * PRIOR_SLOPE) + self._slope(abs(last)) + prior
+        slope, end = self._slope(abs(last))
+        slope = np.log(PRIOR_CHANGE * PRIOR_SLOPE) + slope + prior
         pairs, between = self._pairs(last)
         pairs = pairs + prior + np.log(PRIOR_CHANGE * PRIOR_TWO_STEPS)
+        second = int(np.argmax(pairs)) // len(prior) % len(single)
         whole = total(np.concatenate([single.ravel(), pairs.ravel(), none, slope]))
         scales = total(single, axis=0)
         return Belief(
@@ -137,18 +150,24 @@ class Evidence:
             float(np.exp(total(none) - whole)),
             float(np.exp(total(slope) - whole)),
             last,
+            self._level_after(second, int(np.argmax(pairs)) % len(prior)),
+            end,
             float(np.exp(np.exp(scales - total(scales)) @ np.log(self.levels.scales))),
         )
 
     def _last_level(self, single: Array) -> float:
         """The mean of the level after the likeliest single step."""
         cell, scale = np.unravel_index(int(np.argmax(single)), single.shape)
+        return self._level_after(int(cell), int(scale))
+
+    def _level_after(self, cell: int, scale: int) -> float:
+        """The mean of the level that the measured positions from this cell's end on share."""
         logs = self.logs[cell:, scale].sum(axis=0) + self.priors.after
         weights = np.exp(logs - logs.max())
         return float(weights @ self.grid.values / weights.sum())
 
-    def _slope(self, size: float) -> Array:
-        """(scales,) log-evidence of a slope, averaged over its shapes."""
+    def _slope(self, size: float) -> tuple[Array, float]:
+        """(scales,) log-evidence of a slope, averaged over its shapes; and the mean level at its end."""
         deviation = self.grid.spacing * 2.0 ** np.ceil(np.log2(SLOPE_SPREAD * size / self.grid.spacing))
         positions = self.measured[1:]
         logs = [self.levels.likelihood(each, float(deviation)) for each in positions]
@@ -158,8 +177,11 @@ class Evidence:
         for shape in SHAPES:
             at = self.grid.index(self.grid.values[None, far] * shares[:, None] ** shape)
             along = sum(each[:, where] for each, where in zip(logs, at, strict=True))
-            shapes.append(total(along + self.priors.after[far], axis=1))
-        return np.asarray(total(np.stack(shapes), axis=0) - np.log(len(SHAPES)))
+            shapes.append(along + self.priors.after[far])
+        everything = np.stack(shapes)
+        densities = np.exp(everything - everything.max()).sum(axis=(0, 1))
+        end = float(densities @ self.grid.values[far] / densities.sum())
+        return total(total(everything, axis=2), axis=0) - np.log(len(SHAPES)), end
 
     def _pairs(self, last: float) -> tuple[Array, Array]:
         """(c, c, scales) log-evidence of two steps with their prior, and (c, c) the level between them.

@@ -15,7 +15,7 @@ from runners.bisect.belief import Belief
 from runners.bisect.levels import INFORMATION, Array, Levels
 from runners.bisect.terms import Measure, Rules
 
-BATCHES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
+BATCHES = np.array([1.0, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
 """Rounds over which a position's build is thought to pay off."""
 
 MOST_AT_ONCE = 8
@@ -43,6 +43,13 @@ class Place:
     """Of the question which level it has, in nats."""
 
 
+def widest(belief: Belief, unusable: Set[int]) -> int | None:
+    """The position in the middle of the widest cell that has any left."""
+    ends = zip(belief.measured[:-1], belief.measured[1:], strict=True)
+    middles = [(high - low, nearest_usable(low, high, (low + high) / 2, unusable)) for low, high in ends]
+    return max(((width, at) for width, at in middles if at is not None), default=(0, None))[1]
+
+
 def choose(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int], cost: "Costs") -> Measure:
     """The position with the best rate of information, and how many rounds it should get."""
     best: tuple[float, Place] | None = None
@@ -54,7 +61,7 @@ def choose(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int], cos
     if best is None:
         raise AssertionError("bad is always there to be measured")
     place = best[1]
-    at_once = np.arange(1, MOST_AT_ONCE + 1)
+    at_once = np.arange(1.0, MOST_AT_ONCE + 1)
     gains = _told(place, levels.rounds(place.position), at_once, belief.scale, rules.wobble)
     return Measure((place.position,), int(max(at_once[gains <= TOLD_AT_ONCE], default=1)))
 
@@ -112,34 +119,27 @@ def _place(belief: Belief, position: int, cell: int, share: float, steers: bool)
     after = float(belief.single[:cell].sum()) + (share * float(belief.single[cell]) if share else 0.0)
     before = max(float(belief.single.sum()) - after, 0.0) + belief.none
     levels, weights = np.array([0.0, belief.after]), np.array([before, after])
+    classes = weights
     if steers:
-        more_levels, more_weights = _levels_of_two(belief, cell, share)
-        slope = belief.after * position / belief.length
-        levels = np.concatenate([levels, more_levels, [slope]])
-        weights = np.concatenate([weights, more_weights, [belief.slope]])
+        both, middle = _of_two(belief, cell, share)
+        neither = max(belief.two_steps - both - float(middle.sum()), 0.0)
+        slope = belief.end_of_slope * position / belief.length
+        levels = np.concatenate([levels, [0.0, belief.after_two, slope], belief.between.ravel()])
+        weights = np.concatenate([weights, [neither, both, belief.slope], middle.ravel()])
+        classes = np.array([before + neither, after, both, belief.slope, float(middle.sum())])
     weights = weights / weights.sum()
     mean = weights @ levels
-    classes = np.array([weights[0], weights[1], weights[2:].sum()])
-    return Place(position, float(weights @ (levels - mean) ** 2), entropy(classes))
+    return Place(position, float(weights @ (levels - mean) ** 2), entropy(classes / classes.sum()))
 
 
-def _levels_of_two(belief: Belief, cell: int, share: float) -> tuple[Array, Array]:
-    """Levels of a position under every pair of steps, and the probabilities of these."""
-    cells = len(belief.single)
-    passed = np.where(np.arange(cells) < cell, 1.0, 0.0)
+def _of_two(belief: Belief, cell: int, share: float) -> tuple[float, Array]:
+    """Probabilities that a position is after both of two steps, and (c, c) that it is between them."""
+    passed = np.where(np.arange(len(belief.single)) < cell, 1.0, 0.0)
     if share:
         passed[cell] = share
-    first, second = passed[:, None], passed[None, :]
-    both = first * second
-    middle = np.maximum(first - both, 0.0)
-    levels = np.concatenate([[0.0, belief.after], belief.between.ravel()])
-    weights = np.concatenate(
-        [
-            [float((belief.pairs * (1 - both - middle)).sum()), float((belief.pairs * both).sum())],
-            (belief.pairs * middle).ravel(),
-        ]
-    )
-    return levels, np.maximum(weights, 0.0)
+    both = passed[:, None] * passed[None, :]
+    middle = np.maximum(passed[:, None] - both, 0.0)
+    return float((belief.pairs * both).sum()), belief.pairs * middle
 
 
 def entropy(weights: Array) -> float:

@@ -3,7 +3,8 @@
 The ratio of the evidence for a change to that for none, averaged over sizes of change and of noise, exceeds
 1 / a with a probability of at most a when there is none, however often it is looked at (Ville 1939; Robbins
 1970 on mixtures; Pérez-Ortiz and others 2022 on unknown noise). So the odds below bound the share of ranges
-without a change in which one is claimed.
+without a change in which one is claimed. A change is claimed against no change at all, and dismissed when
+it has much less evidence than a difference below the threshold.
 """
 
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ def confirm(levels: Levels, bad: int, rules: Rules) -> Confirmation:
     prior = priors(levels.grid, rules)
     logs = levels.likelihood(bad) + levels.scale_prior[:, None]
     none = float(total(logs + prior.before))
+    small = float(total(logs + prior.small)) - none
     asked = float(total(logs + prior.after)) - none
     opposite = float(total(logs + prior.opposite)) - none if rules.sign else -np.inf
     claimed = -np.log(CLAIMED_SHARE * (1 - rules.confidence))
@@ -50,6 +52,6 @@ def confirm(levels: Levels, bad: int, rules: Rules) -> Confirmation:
     if max(asked, opposite) >= claimed:
         swapped = opposite > asked
         return Confirmation("swapped" if swapped else "change", float(shares[2 if swapped else 1]))
-    if max(asked, opposite) <= dismissed:
+    if max(asked, opposite) - small <= dismissed:
         return Confirmation("none", float(shares[0]))
     return Confirmation("open", float(shares[0]))

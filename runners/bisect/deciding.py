@@ -1,32 +1,59 @@
 """When a search ends, and what it says then."""
 
+import math
 from collections.abc import Set
 
 import numpy as np
 from numpy.typing import NDArray
 
 from runners.bisect.belief import Belief, priors
-from runners.bisect.choosing import nearest_usable
+from runners.bisect.choosing import nearest_usable, widest
 from runners.bisect.confirming import Confirmation
 from runners.bisect.levels import Array, Levels, total
-from runners.bisect.terms import Kind, Rules, Step, Verdict
+from runners.bisect.terms import Kind, Measure, Rules, Step, Verdict
+
+SLOPE_POSITIONS = 6
+"""Measured between good and bad before there is talk of a slope: fewer lie on two steps as well."""
+
+LEFT_OVER_SHARE = 0.25
+"""Of the change, that bad may differ from it before bad is measured again; or the threshold, if more."""
 
 
-def decide(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int]) -> Verdict | None:
-    """The verdict that the beliefs allow, None when more rounds are needed."""
+def decide(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int]) -> Verdict | Measure | None:
+    """The verdict that the beliefs allow, what it still needs, or None when the search is not so far."""
     closed = closed_cells(belief, unusable)
     masses = np.where(closed, belief.single, 0.0)
     cell = int(np.argmax(masses))
     if masses[cell] >= rules.stop:
+        if left_over(belief, levels, rules, cell):
+            return Measure((belief.length,), 1 + levels.rounds(belief.length) // 4)
         return _single(belief, levels, rules, cell, float(masses[cell]))
     if belief.none >= rules.stop:
         return of_bad("none", belief.none, levels, rules, belief.length)
     if belief.slope >= rules.stop:
+        more = widest(belief, unusable) if len(belief.measured) < SLOPE_POSITIONS + 2 else None
+        if more is not None:
+            return Measure((more,))
         return of_bad("slope", belief.slope, levels, rules, belief.length)
     places = np.where(closed[:, None] & closed[None, :], belief.pairs, 0.0)
     if places.max() >= rules.stop:
         return _two_steps(belief, levels, rules)
     return None
+
+
+def left_over(belief: Belief, levels: Levels, rules: Rules, cell: int) -> bool:
+    """Whether bad seems to differ from the other positions after the change, as after a second step.
+
+    Bad is seldom measured once it is confirmed, so that a small second step would go unseen otherwise.
+    """
+    others = range(cell, len(belief.single) - 1)
+    if not others:
+        return False
+    values = levels.grid.values
+    shared = _shared(belief, levels, rules, others, near_good=False)
+    after = float(shared @ values / shared.sum())
+    bad = float(levels.distribution(belief.length) @ values)
+    return abs(bad - after) >= max(math.log1p(rules.threshold), LEFT_OVER_SHARE * abs(after))
 
 
 def give_up(belief: Belief, levels: Levels, rules: Rules) -> Verdict:
@@ -112,26 +139,26 @@ def _step(
     belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float, before: range, after: range
 ) -> Step:
     """The change between the levels that two runs of measured positions share; both may be empty."""
-    low = _shared(belief, levels, rules, before)
-    high = _shared(belief, levels, rules, after)
+    low = _shared(belief, levels, rules, before, near_good=before.start == 0)
+    high = _shared(belief, levels, rules, after, near_good=False)
     values = levels.grid.values
     spacing = levels.grid.spacing
-    differences = (np.arange(2 * len(values) - 1) - (len(values) - 1)) * spacing
+    differences: Array = (np.arange(2.0 * len(values) - 1) - (len(values) - 1)) * spacing
     weights = np.asarray(np.convolve(high, low[::-1]), np.float64)
-    middle, *ends = quantiles(differences, weights, rules.confidence)
-    interval = float(np.exp(ends[0])), float(np.exp(ends[1]))
+    middle, low_end, high_end = quantiles(differences, weights, rules.confidence)
+    interval = float(np.exp(low_end)), float(np.exp(high_end))
     return Step(belief.measured[cell], belief.measured[cell + 1], mass, float(np.exp(middle)), interval)
 
 
-def _shared(belief: Belief, levels: Levels, rules: Rules, run: range) -> Array:
+def _shared(belief: Belief, levels: Levels, rules: Rules, run: range, near_good: bool) -> Array:
     """(levels,) the distribution of the level that the measured positions `run` + 1 share.
 
-    Positions from the first on share good's level, which is zero but for its wobble.
+    `near_good`: it is good's level, zero but for its wobble.
     """
     logs = levels.scale_prior[:, None] + np.zeros(len(levels.grid.values))
     for index in run:
         logs = logs + levels.likelihood(belief.measured[index + 1])
-    if run.start == 0:
+    if near_good:
         logs = logs + priors(levels.grid, rules).before
     density = total(logs, axis=0)
     return np.asarray(np.exp(density - density.max()))

@@ -109,9 +109,9 @@ class Search:
         if found.state != "change":
             return unconfirmed(found, self._levels, self.rules, self.length)
         belief = self._believed()
-        verdict = decide(belief, self._levels, self.rules, self._excluded)
-        if verdict is not None:
-            return verdict
+        decided = decide(belief, self._levels, self.rules, self._excluded)
+        if isinstance(decided, Verdict) or (decided is not None and not spent):
+            return decided
         if spent:
             return give_up(belief, self._levels, self.rules)
         costs = Costs(self._build_cost_rounds, self._built)

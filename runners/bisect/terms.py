@@ -46,7 +46,7 @@ class Rules:
     threshold: float = 0.02
     """The smallest change that matters, as a fraction; smaller ones count as none."""
 
-    wobble: float = 0.004
+    wobble: float = 0.003
     """Standard deviation by which commits that do the same differ for good, by the layout of their code."""
 
     most_rounds: int = 1500
