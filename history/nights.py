@@ -87,21 +87,24 @@ def derive_missing(connection: Connection) -> int:
     some = select(runs.c.session_id)
     query = select(sessions.c.id).where(ended, sessions.c.id.not_in(have), sessions.c.id.in_(some))
     found = connection.execute(query.order_by(sessions.c.started_at)).scalars().all()
-    for session_id in found:
-        derive(connection, session_id)
-    return len(found)
+    return sum(derive(connection, session_id) for session_id in found)
 
 
-def derive(connection: Connection, session_id: int) -> None:
-    """Write what a session that ended came to. It must not have been derived before."""
+def derive(connection: Connection, session_id: int) -> bool:
+    """Write what a session that ended came to. It must not have been derived before.
+
+    False for a session that is no night: what a bisect measured belongs to no series.
+    """
     query = (
         select(sessions, machines.c.hostname)
         .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
         .where(sessions.c.id == session_id)
     )
     session = dict(connection.execute(query).mappings().one())
-    its_runs = runs_of(connection, session_id, ())
     options = json.loads(session["options"])
+    if options.get("bisect"):
+        return False
+    its_runs = runs_of(connection, session_id, ())
     entries = _entries(its_runs, options)
     keys = [each.build_key for each in entries if each.build_key is not None]
     ids = {row.key: row.id for row in connection.execute(select(builds).where(builds.c.key.in_(keys)))}
@@ -141,6 +144,7 @@ def derive(connection: Connection, session_id: int) -> None:
                 for (branch, step), reason in missing.items()
             ],
         )
+    return True
 
 
 Values = dict[tuple[str, int, str, str], float]

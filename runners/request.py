@@ -57,6 +57,9 @@ class Request:
     patches: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     """By variant: what is applied to the source of versions such as `postgres@18.6#variant`."""
 
+    bisect: str = ""
+    """The uid of the bisect that it belongs to: its session is then no night of any series."""
+
     @property
     def profile(self) -> Profile:
         """The profile, with what was chosen instead of its own."""

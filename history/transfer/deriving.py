@@ -20,8 +20,7 @@ def complete_night(connection: Connection, session_id: int, gained: bool) -> int
     if not has_rounds(connection, session_id):
         return 0
     if not _has(connection, nights_table, session_id):
-        nights.derive(connection, session_id)
-        return 1
+        return int(nights.derive(connection, session_id))
     if not gained:
         return 0
     _derive_again(connection, session_id)

@@ -128,8 +128,8 @@ class StoredRows:
             ]
         if self._selection.is_all:
             return []
-        if table.name == "alerts":
-            return [false()]  # of the whole history's changes
+        if table.name in ("alerts", "bisects", "bisect_events"):
+            return [false()]  # of the whole history's changes, and of sessions of any suite
         if table.name == "machines":
             return [table.table.c.id.in_(select(sessions.c.machine_id).where(sessions.c.id.in_(chosen)))]
         if table.name in ("builds", "configurations"):

@@ -38,6 +38,9 @@ class Told:
     commits: tuple[str | None, str | None]
     """Before and after; None of what did not come from git."""
 
+    bisected: str = ""
+    """What a bisect of it found, as Markdown."""
+
     gained: Sequence[FunctionChange] = ()
     """Functions whose CPU time per query grew most, of the surest step."""
 
@@ -70,6 +73,7 @@ def _parts(told: Told) -> Iterator[Iterator[str]]:
     yield _table(told.change)
     yield _functions(told)
     yield _commits(told)
+    yield iter([told.bisected] if told.bisected else [])
     yield _by_hand(told)
     yield _silence()
 

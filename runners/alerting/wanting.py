@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row, func, select
 
 from history import changes
 from history.alerts import IssueState, Kind, Wanted
+from history.bisects import of_change
 from history.changes import Change, ChangeStatus
 from history.differential import FunctionChange, differential
 from history.nights import ALL_STEPS
@@ -63,7 +64,22 @@ def _told(connection: Connection, change: Change) -> Told:
     )
     place = worst(change).key.place
     base = base_branch(connection, place) or "its base"
-    return Told(change, base, commits, _gained(connection, change))
+    found = _bisected(connection, change)
+    return Told(change, base, commits, gained=_gained(connection, change), bisected=found)
+
+
+def _bisected(connection: Connection, change: Change) -> str:
+    """What the latest bisect of a change that has a verdict came to; empty when there is none."""
+    found = of_change(connection, change.fingerprint)
+    if not found:
+        return ""
+    from runners.bisect.account import (
+        Account,
+    )  # its arithmetic takes a moment that other nights need not wait
+    from runners.bisect.log import answered
+    from runners.bisect.reporting import result
+
+    return result(Account(answered(found[0])))
 
 
 def _gained(connection: Connection, change: Change) -> Sequence[FunctionChange]:
