@@ -87,6 +87,13 @@ change_series = _table(
     reals="level_before level_after ratio_low ratio_high confidence",
 )
 
+confirmations = _table(
+    "confirmations",
+    integers="session_id series_id before_id after_id rounds",
+    texts="question finding",
+    reals="level_before ratio ratio_low ratio_high confidence",
+)
+
 alerts = _table(
     "alerts",
     integers="id issue attempts",

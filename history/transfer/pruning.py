@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, func, select
 from history import nights
 from history.database import Database, sqlite_file
 from history.records import SessionStatus
-from history.schema import measurements, profiles, runs, samples, sessions
+from history.schema import confirmations, measurements, profiles, runs, samples, sessions
 from history.schema import nights as nights_table
 from history.store import Store
 from history.times import to_text
@@ -109,7 +109,10 @@ def _old(before: datetime) -> Select[Any]:
         select(sessions.c.id)
         .where(*_ended_before(before))
         .where(sessions.c.id.in_(select(runs.c.session_id)))
-        .where(sessions.c.id.in_(select(nights_table.c.session_id)))
+        .where(
+            sessions.c.id.in_(select(nights_table.c.session_id))
+            | sessions.c.id.in_(select(confirmations.c.session_id))
+        )
         .order_by(sessions.c.started_at)
     )
 
