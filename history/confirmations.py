@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, RowMapping, select
 
 from history.judging import Change
 from history.nights import CONFIRMS, JUDGED_METRICS
@@ -131,7 +131,13 @@ def load(connection: Connection, series_ids: Collection[int] | None = None) -> t
     return tuple(_confirmation(row) for row in connection.execute(query).mappings())
 
 
-def _confirmation(row: Mapping[str, Any]) -> Confirmation:
+def session_id(connection: Connection, confirmed: Confirmation) -> int:
+    """The id of the session that confirmed."""
+    query = select(sessions.c.id).where(sessions.c.uid == confirmed.uid)
+    return int(connection.execute(query).scalar_one())
+
+
+def _confirmation(row: RowMapping) -> Confirmation:
     def night(which: str) -> Night:
         moment = from_text(row[f"{which}_started_at"])
         return Night(row[f"{which}_id"], moment, row[f"{which}_version"], row[f"{which}_build_id"])

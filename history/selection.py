@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, exists, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, exists, or_, select
 
 from build.version import Version, parse_version
 from history.records import SessionStatus
-from history.schema import machines, nights, runs, sessions
+from history.schema import confirmations, machines, nights, runs, sessions
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,12 @@ def _ended(names: Sequence[Name], limits: Limits) -> Select[Any]:
 
 
 def _running(names: Sequence[Name], limits: Limits) -> Select[Any]:
-    """Of the sessions that have no night yet: they run, so that only versions are known. Without names of
-    all sessions."""
+    """Of the sessions that have no night: they run, or confirm, so that only versions are known. Without
+    names of all sessions."""
     query = select(sessions.c.started_at, sessions.c.id)
     if names:
-        query = query.where(sessions.c.status == SessionStatus.RUNNING)
+        confirm = sessions.c.id.in_(select(confirmations.c.session_id))
+        query = query.where(or_(sessions.c.status == SessionStatus.RUNNING, confirm))
     for name in names:
         holds = exists().where(runs.c.session_id == sessions.c.id, runs.c.version == str(name))
         query = query.where(holds)

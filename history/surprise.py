@@ -161,9 +161,9 @@ def probabilities(line: Line, noise: RoundNoise) -> Array:
     """How probable it is for each row to lie so far from its level tonight, either way; nan where unknown."""
     found = surprise_many(line.logs, line.known())
     by_pool: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
-    for row in np.flatnonzero(np.isnan(found) & np.isfinite(line.logs[:, -1])):
+    for row in np.flatnonzero(np.isnan(found) & np.isfinite(line.logs[:, -1])).tolist():
         if line.columns(row):
-            by_pool[line.rows[row].pool].append(int(row))
+            by_pool[line.rows[row].pool].append(row)
     for rows in by_pool.values():
         tonight = {row: noise.of(line.panel.nights[-1], line.rows[row]) for row in rows}
         few = [row for row in rows if len(line.columns(row)) < LEAST_NIGHTS]
