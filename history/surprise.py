@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 
 import numpy as np
@@ -22,7 +23,7 @@ from history.detection import Known, surprise_many
 from history.distributions import student_tail
 from history.intervals import log_ratios
 from history.nights import JUDGED_METRICS
-from history.noise import Noise, pooled_noise
+from history.noise import Noise, pooled_noise, without_stalls
 from history.pairing import pair_steps
 from history.panel import Panel
 from history.reading import runs_of
@@ -112,11 +113,11 @@ class Line:
         """The levels that known changes began, for the watch."""
         found = []
         for row, starts in enumerate(self._starts):
-            for start, end in zip(starts, [*starts[1:], None], strict=True):
+            for start, end in pairwise([*starts, self.panel.nights[-1].started_at]):
                 its = [
                     column
-                    for column, night in enumerate(self.panel.nights[:-1])
-                    if night.started_at >= start and (end is None or night.started_at < end)
+                    for column, night in enumerate(self.panel.nights)
+                    if start <= night.started_at < end
                 ]
                 values = self.logs[row, its][np.isfinite(self.logs[row, its])]
                 if len(values):
@@ -179,9 +180,10 @@ def _by_nights(line: Line, rows: Sequence[int], tonight: Mapping[int, Sequence[f
     priors = pooled_noise(values, [_of_mean(tonight[row]) for row in rows])
     found = []
     for row, its, prior in zip(rows, values, priors, strict=True):
-        spread, df = moderated(variance(its), len(its) - 1, prior)
-        distance = float(line.logs[row, -1]) - mean(its)
-        found.append(_both_tails(distance, spread * (1 + 1 / len(its)), df))
+        kept = its if prior is None else without_stalls(its, prior.sd)
+        spread, df = moderated(variance(kept), len(kept) - 1, prior)
+        distance = float(line.logs[row, -1]) - mean(kept)
+        found.append(_both_tails(distance, spread * (1 + 1 / len(kept)), df))
     return found
 
 

@@ -23,7 +23,7 @@ SLOW = {"insert": 0.93}
 @pytest.fixture
 def commits(target: Target) -> Iterator[Commits]:
     written: list[Commits] = []
-    with open_store(target, clock=written[0].clock) as store:
+    with open_store(target, clock=lambda: night(written[0].count)) as store:
         written.append(Commits(store))
         yield written[0]
 
