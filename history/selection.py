@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, exists, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, exists, or_, select
 
 from build.version import Version, parse_version
 from history.records import SessionStatus
-from history.schema import bisect_events, machines, nights, runs, sessions
+from history.schema import bisect_events, confirmations, machines, nights, runs, sessions
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,13 @@ def _ended(names: Sequence[Name], limits: Limits) -> Select[Any]:
 
 
 def _running(names: Sequence[Name], limits: Limits) -> Select[Any]:
-    """Of the sessions that have no night yet: they run, so that only versions are known. Without names of
-    all sessions."""
+    """Of the sessions that have no night: they run, or confirm, so that only versions are known. Without
+    names of all sessions."""
     query = _by_runs(names, limits).where(is_no_bisect())
-    return query.where(sessions.c.status == SessionStatus.RUNNING) if names else query
+    if not names:
+        return query
+    confirm = sessions.c.id.in_(select(confirmations.c.session_id))
+    return query.where(or_(sessions.c.status == SessionStatus.RUNNING, confirm))
 
 
 def is_no_bisect() -> ColumnElement[bool]:

@@ -17,6 +17,8 @@ from build.make import provide
 from build.progress import Progress
 from build.version import Engine, Version
 from history.comparison import CONFIDENCE, THRESHOLD
+from history.confirmations import METRIC_CONFIDENCE
+from history.nights import CONFIRMS
 from history.records import CalibratedNoise, Machine, SessionStart, SessionStatus
 from history.sequential import Design
 from history.statistics import MINIMUM_REPETITIONS
@@ -225,10 +227,11 @@ def _deciding(request: Request, builds: Sequence[Build], noise: Mapping[str, Cal
         steps=len(request.steps),
         least=max(least, MINIMUM_REPETITIONS),
         cap=max(cap, MINIMUM_REPETITIONS),
-        confidence=CONFIDENCE / 100,
+        confidence=METRIC_CONFIDENCE if request.confirms else CONFIDENCE / 100,
     )
+    threshold = request.confirms.threshold if request.confirms else THRESHOLD / 100
     calibrated = {step: each.noise for step, each in noise.items()}
-    return Deciding(names[0], names[1:], design, THRESHOLD / 100, calibrated)
+    return Deciding(names[0], names[1:], design, threshold, calibrated)
 
 
 def _serving(request: Request, room: Sizes) -> Serve:
@@ -285,6 +288,7 @@ def _start(
             "groups": {step.name: step.group for step in request.steps if step.group},
             "not_built": {str(version): reason for version, reason in outcome.not_built.items()},
             **({"bisect": request.bisect} if request.bisect else {}),
+            **({CONFIRMS: request.confirms.option()} if request.confirms else {}),
         },
     )
 

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, TableClause, delete, insert, select
 
 from history import nights
-from history.schema import gaps, points, runs
+from history.schema import confirmations, gaps, points, runs
 from history.schema import nights as nights_table
 
 
@@ -18,6 +18,8 @@ def complete_night(connection: Connection, session_id: int, gained: bool) -> int
     Returns 1 when it was derived, else 0. A night whose rounds were pruned and come back stays as it is.
     """
     if not has_rounds(connection, session_id):
+        return 0
+    if _has(connection, confirmations, session_id):
         return 0
     if not _has(connection, nights_table, session_id):
         return int(nights.derive(connection, session_id))

@@ -13,7 +13,15 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, func, or_, sel
 from history import nights
 from history.database import Database, sqlite_file
 from history.records import SessionStatus
-from history.schema import bisect_events, measurements, profiles, runs, samples, sessions
+from history.schema import (
+    bisect_events,
+    confirmations,
+    measurements,
+    profiles,
+    runs,
+    samples,
+    sessions,
+)
 from history.schema import nights as nights_table
 from history.selection import is_no_bisect
 from history.store import Store
@@ -115,6 +123,7 @@ def _old(before: datetime) -> Select[Any]:
         .where(
             or_(
                 sessions.c.id.in_(select(nights_table.c.session_id)),
+                sessions.c.id.in_(select(confirmations.c.session_id)),
                 sessions.c.uid.in_(_sessions_of_answered_bisects()),
             )
         )

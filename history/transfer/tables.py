@@ -223,6 +223,15 @@ _ALL = (
     _portable(schema.points, " ".join((*_SERIES_KEY, "session")), "value", _SESSION, _SERIES),
     _portable(schema.gaps, "session branch step", "branch step reason", _SESSION),
     _portable(
+        schema.confirmations,
+        " ".join(("session", *_SERIES_KEY)),
+        "question finding level_before ratio ratio_low ratio_high rounds confidence",
+        _SESSION,
+        _SERIES,
+        Reference("before_id", "sessions", ("before",)),
+        Reference("after_id", "sessions", ("after",)),
+    ),
+    _portable(
         schema.changes,
         "fingerprint",
         "fingerprint branch suite direction status reason found_at updated_at",

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from build.version import Engine, parse_version
 from history.changes import Change, ChangeStatus, Member
+from history.confirmations import Confirmation
 from history.differential import FunctionChange
+from history.rendering.confirmed import interval, surest, what
 from history.rendering.escaping import escaped
 from history.rendering.functions import named
 from history.rendering.table import NAMES
@@ -87,13 +89,28 @@ def _what(told: Told) -> Iterator[str]:
         f"{ratio:.3f} times what it was ({member.ratio_low:.3f} to {member.ratio_high:.3f}), relative to "
         f"{escaped(told.base)} in the same nights."
     )
+    confirmed = surest(change)
+    if confirmed is not None:
+        yield ""
+        yield f"Confirmed the same night by {_held_against(confirmed)}."
     if change.status is ChangeStatus.CLOSED and change.reason:
         yield ""
         yield f"**It is gone**: {escaped(change.reason)}."
+        back = next((each.gone_confirmed for each in change.members if each.gone_confirmed), None)
+        if back is not None:
+            yield f"Confirmed that night by {_held_against(back)}."
     if change.direction is Direction.MIXED:
         yield ""
         yield "Some series got worse and others better in the same range."
     yield ""
+
+
+def _held_against(each: Confirmation) -> str:
+    return (
+        f"{each.rounds} interleaved rounds, old commit against new commit (`{each.before.version}` and "
+        f"`{each.after.version}`): {escaped(what(each))} {interval(each)}, at {each.confidence:.1%} "
+        f"confidence, in session {each.uid}"
+    )
 
 
 def _table(change: Change) -> Iterator[str]:

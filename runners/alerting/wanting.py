@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from history import changes
+from history import changes, confirmations
 from history.alerts import IssueState, Kind, Wanted
 from history.bisects import of_change
 from history.changes import Change, ChangeStatus
@@ -83,12 +83,15 @@ def _bisected(connection: Connection, change: Change) -> str:
 
 
 def _gained(connection: Connection, change: Change) -> Sequence[FunctionChange]:
-    """Of the branch before and after, each profiled in its own night."""
-    step = worst(change).key.step
-    rounds = [
-        profiles_of(connection, night.session_id, step, night.version)
-        for night in (change.last_before, change.first_after)
-    ]
+    """Of the branch before and after, side by side where that was confirmed, else each in its own night."""
+    member = worst(change)
+    step, both = member.key.step, (change.last_before, change.first_after)
+    rounds = []
+    if member.confirmed is not None:
+        its = confirmations.session_id(connection, member.confirmed)
+        rounds = [profiles_of(connection, its, step, night.version) for night in both]
+    if not rounds or not all(rounds):
+        rounds = [profiles_of(connection, night.session_id, step, night.version) for night in both]
     return differential(*rounds).gained(NAMED_FUNCTIONS) if all(rounds) else ()
 
 

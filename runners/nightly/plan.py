@@ -41,6 +41,9 @@ class Box(_Strict):
     budget_minutes: Minutes = 480.0
     """How long after the beginning of a night another session may begin."""
 
+    confirm_minutes: Minutes = 60.0
+    """How long a session goes on at most that settles one suspicion."""
+
 
 class Tracked(_Strict):
     """What is followed of one engine."""
@@ -136,6 +139,9 @@ class Plan(_Strict):
 
     regression_percent: Annotated[float, Field(gt=0, lt=100)] = 2.0
     """Changes of this size or less are not worth a person's time."""
+
+    confirm: bool = True
+    """Whether what looks changed in a night is measured again in it, the old commit against the new one."""
 
     boxes: dict[Label, Box] = Field(min_length=1)
     engines: dict[Engine, Tracked] = Field(min_length=1)
