@@ -107,10 +107,9 @@ def derive_missing(connection: Connection) -> int:
 
 
 def derive(connection: Connection, session_id: int) -> bool:
-    """Write what a session that ended came to. It must not have been derived before.
+    """Write what a session that ended came to, which must not have been derived before.
 
-    A session that confirms is no night: what it found is written instead. False for one that is neither: what
-    a bisect measured belongs to no series.
+    A session that confirms is no night: what it found is written. False for one that is neither, of a bisect.
     """
     query = (
         select(sessions, machines.c.hostname)

@@ -187,7 +187,7 @@ def _profile(it: argparse.ArgumentParser) -> None:
 def _bisect(it: argparse.ArgumentParser) -> None:
     from runners.bisect.arguments import add_arguments  # as below
 
-    add_arguments(it)
+    add_arguments(it, PLAN)
 
 
 def _history(it: argparse.ArgumentParser) -> None:

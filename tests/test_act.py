@@ -106,14 +106,15 @@ class Story:
 
     def __init__(self, history: PlantedHistory, home: Home) -> None:
         self._history, self._home = history, home
-        later = history.candidates[history.candidates.index(history.culprit) + 1]
-        _git(history.repository, 40, "checkout", "--quiet", "-B", BRANCH, later)
+        culprit = history.candidates.index(history.culprit)
+        later, last = history.candidates[culprit + 1 : culprit + 3]
+        _git(history.repository, 40, "checkout", "--quiet", "-B", BRANCH, last)
         _git(history.repository, 40, "revert", "--no-edit", history.culprit)
         reverted = _git(history.repository, 40, "rev-parse", "HEAD")
         self.commits = {
-            "clean": history.before_culprit,
-            "slow": history.culprit,
-            "slow still": later,
+            "clean": history.candidates[culprit - 3],
+            "slow": later,
+            "slow still": last,
             "reverted": reverted,
         }
         for commit in self.commits.values():
@@ -146,7 +147,8 @@ def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
     (issue,) = github.issues.values()
     assert issue["state"] == "open"
     assert issue["title"].startswith(f"postgres {BRANCH}: update-index ")
-    assert f"{history.before_culprit[:12]}...{history.culprit[:12]}" in issue["body"]
+    span = (story.commits["clean"], story.commits["slow"])
+    assert "...".join(commit[:12] for commit in span) in issue["body"]
     first_body = issue["body"]
 
     story.reach("slow still")
@@ -156,6 +158,7 @@ def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
     assert issue["state"] == "open"
     assert issue["body"] != first_body
     assert github.comments == []
+    _bisect(checkout, github, history, span)
 
     story.reach("reverted")
     acted = night(checkout, github)
@@ -164,3 +167,33 @@ def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
     assert issue["state"] == "closed"
     ((number, comment),) = github.comments
     assert (number, comment.startswith("Closed: ")) == (1, True)
+
+
+def _bisect(checkout: Checkout, github: GitHub, history: PlantedHistory, span: tuple[str, str]) -> None:
+    """The issue's own range leads to the commit, in the summary of the job and in the issue."""
+    asked = {
+        "engine": "postgres",
+        "good": span[0],
+        "bad": span[1],
+        "suite": "write-heavy",
+        "step": "update-index",
+        "box": "here",
+        "profile": "smoke",
+        "metric": "qps",
+        "direction": "worse",
+    }
+    acted = checkout.run(
+        "workflow_dispatch",
+        "bisect.yml",
+        inputs=asked,
+        environment={"GITHUB_API_URL": github.url},
+        token=TOKEN,
+    )
+    assert TOKEN not in acted.log
+    assert (acted.code, acted.jobs) == (0, dict.fromkeys(("check", "search", "report"), "success")), acted.log
+    assert acted.outputs["label"] == LABEL
+    culprit = f"{history.culprit} Weigh a tuple's successor before an update"
+    assert culprit in acted.summaries["search"]
+    (issue,) = github.issues.values()
+    assert "**Bisected**" in issue["body"]
+    assert culprit in issue["body"]

@@ -220,5 +220,24 @@ def test_inputs_of_a_night_execute_nothing(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+def test_inputs_of_a_bisect_execute_nothing(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, Home(tmp_path / "home"), _plan(), ("self-hosted", "tidemark-box1"))
+    mark = tmp_path / "mark"
+    hostile = f'"; touch {mark}; $(touch {mark}) `touch {mark}`'
+    names = ("good", "bad", "suite", "step", "profile", "metric")
+    inputs = {"engine": "postgres", "direction": "worse", "box": "box1", **dict.fromkeys(names, hostile)}
+    acted = checkout.run("workflow_dispatch", "bisect.yml", inputs=inputs)
+    assert (acted.code, acted.jobs) == (1, {"check": "failure"})
+    assert "is neither a release nor a git ref" in acted.printed
+    assert not mark.exists()
+    acted = checkout.run(
+        "workflow_dispatch",
+        "bisect.yml",
+        inputs={**FINE, "box": "self-hosted", "metric": "qps", "direction": "worse"},
+    )
+    assert (acted.code, acted.jobs) == (1, {"check": "failure"})
+    assert "the plan has no box 'self-hosted'" in acted.printed
+
+
 def _plan() -> str:
     return (ROOT / "runners/nightly.toml").read_text(encoding="utf-8")

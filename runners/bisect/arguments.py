@@ -1,6 +1,7 @@
 """The arguments of `./tidemark bisect`."""
 
 import argparse
+from pathlib import Path
 
 from build.version import Engine
 from runners.values import count, duration, minutes
@@ -11,8 +12,8 @@ EXIT_CODES = (
 )
 
 
-def add_arguments(it: argparse.ArgumentParser) -> None:
-    """The question, and the words that look at bisects."""
+def add_arguments(it: argparse.ArgumentParser, plan: Path) -> None:
+    """The question, and the words that look at bisects; `plan` is that of nights."""
     it.description = (
         "Find the commit between good and bad that changed a metric, by interleaved rounds on this machine. "
         "Interrupted at any point, the same command goes on."
@@ -20,6 +21,7 @@ def add_arguments(it: argparse.ArgumentParser) -> None:
     it.epilog = EXIT_CODES
     _question(it)
     _how(it)
+    _planned(it, plan)
     it.add_argument("--history", metavar="PATH", help="history to store into")
     words = it.add_subparsers(dest="what", metavar="WHAT", required=False)
     status = words.add_parser("status", help="all bisects, and how far they came")
@@ -65,6 +67,16 @@ def _how(it: argparse.ArgumentParser) -> None:
     add("--perf", action="store_true", help="in the end profile the culprit and what comes before it")
     add("--change", metavar="FINGERPRINT", help="the change whose issue is told; else the one of this range")
     add("--again", action="store_true", help="begin anew, whatever is known of the same question")
+
+
+def _planned(it: argparse.ArgumentParser, plan: Path) -> None:
+    how = it.add_argument_group("for a workflow")
+    add = how.add_argument
+    box = "a box of the plan: git source and history are the plan's, and the suite is one of this checkout"
+    add("--box", metavar="NAME", help=box)
+    add("--plan", default=str(plan), metavar="FILE", help="of nights; default: runners/nightly.toml")
+    check = "with --box: refuse what makes no sense, print the label of the box's runner, and end"
+    add("--check", action="store_true", help=check)
 
 
 def confidence(text: str) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from build.errors import TidemarkError
-from build.home import locate
+from build.home import Home, locate
 from build.version import Engine, parse_version
 from history import bisects
 from history.bisects import Bisect
@@ -25,7 +25,10 @@ from runners.bisect.spans import git_of, shown_address
 from runners.bisect.telling import tell_change
 from runners.bisect.wording import headline
 from runners.commands.run import history_of
-from runners.console import progress
+from runners.console import add_to_job_summary, progress
+from runners.nightly.inputs import Inputs, box_for
+from runners.nightly.plan import Box, load_plan
+from runners.nightly.report import plan_history
 
 ANSWERS = ("culprit", "range", "none", "two-steps", "slope")
 """Verdicts that answer the question."""
@@ -41,9 +44,14 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def search(arguments: argparse.Namespace) -> int:
-    """Bisect, and print the report."""
-    asked = asked_of(arguments)
+    """Bisect, and print the report; with --check only say where it would run."""
     home = locate()
+    _require(arguments)
+    box = planned(arguments, home) if arguments.box is not None or arguments.check else None
+    asked = asked_of(arguments)
+    if box is not None and arguments.check:
+        print(box.label)
+        return 0
     history = history_of(arguments.history, home)
     with open_store(history) as store, progress() as shown:
         try:
@@ -55,6 +63,7 @@ def search(arguments: argparse.Namespace) -> int:
             shown.note(f"the issue of change {log.bisect.change} gets the result with the next delivery")
         account = account_of(store, log)
     print(text(account), end="")
+    add_to_job_summary(markdown(account))
     chosen = f" --history {arguments.history}" if arguments.history else ""
     print(f"\nfor an issue: ./tidemark bisect report {log.bisect.uid} --format markdown{chosen}")
     return code(account)
@@ -68,8 +77,27 @@ def code(account: Account) -> int:
     return 0 if verdict.kind in ANSWERS else TROUBLE
 
 
-def asked_of(arguments: argparse.Namespace) -> Asked:
-    """Check the command line. Raises QuestionError, VersionError or SuiteError."""
+def planned(arguments: argparse.Namespace, home: Home) -> Box:
+    """The box that was asked for; git source and history are those of its plan, unless others are named.
+
+    Raises TidemarkError for what neither the plan nor a suite of this checkout knows.
+    """
+    plan = load_plan(Path(arguments.plan))
+    inputs = Inputs(
+        engine=arguments.engine,
+        good=arguments.good,
+        bad=arguments.bad,
+        suite=arguments.suite,
+        step=arguments.step,
+        profile=arguments.profile,
+    )
+    box = box_for(plan, arguments.box or "", inputs)
+    arguments.git = arguments.git or plan.engines[Engine(arguments.engine)].git
+    arguments.history = arguments.history or str(plan_history(plan, home))
+    return box
+
+
+def _require(arguments: argparse.Namespace) -> None:
     missing = [f"--{name}" for name in ("good", "bad", "step") if getattr(arguments, name) is None]
     if missing:
         raise QuestionError(
@@ -77,6 +105,11 @@ def asked_of(arguments: argparse.Namespace) -> Asked:
             where="bisect",
             hint="./tidemark bisect --help has an overview",
         )
+
+
+def asked_of(arguments: argparse.Namespace) -> Asked:
+    """Check the command line. Raises QuestionError, VersionError or SuiteError."""
+    _require(arguments)
     engine = Engine(arguments.engine)
     for ref in (arguments.good, arguments.bad):
         parse_version(f"{engine}@{ref}")
