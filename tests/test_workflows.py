@@ -209,27 +209,34 @@ def test_a_box_that_is_not_the_plans_is_refused(box: str) -> None:
         box_for(PLAN, box, Inputs(**FINE))
 
 
+def hostile(mark: Path) -> str:
+    """What makes the file `mark` wherever a shell reads it, within double quotes too."""
+    return f'$(touch {mark})" ; touch {mark}; "`touch {mark}`'
+
+
 def test_inputs_of_a_night_execute_nothing(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path, Home(tmp_path / "home"), _plan(), ("self-hosted", "tidemark-box1"))
     mark = tmp_path / "mark"
-    acted = checkout.run(
-        "workflow_dispatch", "nightly.yml", inputs={"box": f'"; touch {mark}; $(touch {mark})'}
-    )
+    acted = checkout.run("workflow_dispatch", "nightly.yml", inputs={"box": hostile(mark)})
+    assert not mark.exists()
     assert (acted.code, acted.jobs) == (1, {"plan": "failure"})
     assert "the plan has no box" in acted.printed
-    assert not mark.exists()
 
 
 def test_inputs_of_a_bisect_execute_nothing(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path, Home(tmp_path / "home"), _plan(), ("self-hosted", "tidemark-box1"))
     mark = tmp_path / "mark"
-    hostile = f'"; touch {mark}; $(touch {mark}) `touch {mark}`'
     names = ("good", "bad", "suite", "step", "profile", "metric")
-    inputs = {"engine": "postgres", "direction": "worse", "box": "box1", **dict.fromkeys(names, hostile)}
+    inputs = {
+        "engine": "postgres",
+        "direction": "worse",
+        "box": "box1",
+        **dict.fromkeys(names, hostile(mark)),
+    }
     acted = checkout.run("workflow_dispatch", "bisect.yml", inputs=inputs)
+    assert not mark.exists()
     assert (acted.code, acted.jobs) == (1, {"check": "failure"})
     assert "is neither a release nor a git ref" in acted.printed
-    assert not mark.exists()
     acted = checkout.run(
         "workflow_dispatch",
         "bisect.yml",
