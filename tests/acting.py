@@ -94,6 +94,7 @@ class Checkout:
         """Run a workflow to its end, with more variables of the environment and the token of GitHub."""
         command = [str(self._act), event, "--workflows", f".github/workflows/{workflow}", "--json"]
         command += ["--no-cache-server"]  # it would listen on an address that others can reach
+        command += ["--insecure-secrets"]  # act would hide them; what prints one is to be seen
         for name, value in (inputs or {}).items():
             command += ["--input", f"{name}={value}"]
         for name, value in (environment or {}).items():
@@ -114,12 +115,13 @@ class Checkout:
         return _read(done.returncode, done.stdout + done.stderr)
 
     def _environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "ACT_"))}
+        # Bytecode of libraries is there already; that of a job's copy of ours goes with the copy.
+        unwanted = ("GITHUB_", "ACT_", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
         return kept | {
             "XDG_CONFIG_HOME": str(self._xdg / "config"),
             "XDG_CACHE_HOME": str(self._xdg / "cache"),
             "TIDEMARK_HOME": str(self._home.path),
-            "PYTHONPYCACHEPREFIX": str(self._xdg / "bytecode"),
         }
 
 

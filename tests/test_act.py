@@ -166,6 +166,8 @@ def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
     (issue,) = github.issues.values()
     assert issue["state"] == "closed"
     ((number, comment),) = github.comments
+    written = [own_home.history, *own_home.backups.iterdir(), *own_home.summaries.iterdir()]
+    assert [path for path in written if TOKEN.encode() in path.read_bytes()] == []
     assert (number, comment.startswith("Closed: ")) == (1, True)
 
 
