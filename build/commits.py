@@ -168,7 +168,8 @@ def _side_branches(mirror: Mirror, commits: Iterable[Described]) -> Iterator[Col
         if len(each.parents) < 2:
             continue
         span = (f"^{each.parents[0]}", *each.parents[1:])
-        told = mirror.ask("log", "-z", "--format=%H%x00%s", "--topo-order", "--reverse", *span, "--").split("\0")
+        walk = ("--topo-order", "--reverse", *span, "--")
+        told = mirror.ask("log", "-z", "--format=%H%x00%s", *walk).split("\0")
         for commit, subject in zip(told[::2], told[1::2], strict=False):
             yield Collapsed(commit.strip(), subject, f"came with the merge {each.short}")
 

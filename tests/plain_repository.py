@@ -1,5 +1,6 @@
 """A git repository of plain files, for tests of history and not of compiling."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -16,7 +17,12 @@ class PlainRepository:
         """Run git in the work tree; returns what it says."""
         identity = ["-c", "user.name=Ada | &b", "-c", "user.email=t@example.org"]
         command = ["git", "-C", str(self.path), *identity, *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        # Fixed dates, so that the same commits have the same names in every run.
+        dates = {f"GIT_{who}_DATE": "2026-02-03T04:05:06+00:00" for who in ("AUTHOR", "COMMITTER")}
+        done = subprocess.run(
+            command, env={**os.environ, **dates}, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
 
     def commit(self, name: str, message: str = "") -> str:
         """A commit that adds a line to one file; returns it."""

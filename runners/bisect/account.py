@@ -78,11 +78,16 @@ class Account:
         for place in sorted(self.counts):
             yield Measured(place, self.point(place), *self.search.level(place), self.counts[place])
 
+    @cached_property
+    def posterior(self) -> tuple[float, ...]:
+        """By position, that of no single culprit at 0; empty while nothing is measured."""
+        return tuple(map(float, self.search.posterior)) if self.counts else ()
+
     def likeliest(self, count: int, least: float) -> list[tuple[int, float]]:
         """At most so many positions with at least so much of the posterior, in order."""
-        posterior = self.search.posterior
+        posterior = self.posterior
         first = sorted(range(1, len(posterior)), key=lambda place: (-posterior[place], place))[:count]
-        return [(place, float(posterior[place])) for place in sorted(first) if posterior[place] >= least]
+        return [(place, posterior[place]) for place in sorted(first) if posterior[place] >= least]
 
     def excluded(self) -> Iterator[tuple[Point, str]]:
         """What does not compile or start, and why."""
@@ -146,8 +151,7 @@ def export(account: Account) -> dict[str, Any]:
         "verdict": None if verdict is None else asdict(verdict),
         "blamed": [asdict(each) for each in account.blamed()],
         "measured": [asdict(each) for each in account.measured()],
-        "posterior": [round(float(each), 6) for each in account.search.posterior],
-        "alternatives": {name: round(value, 6) for name, value in account.search.alternatives.items()},
+        "posterior": [round(each, 6) for each in account.posterior],
     }
 
 

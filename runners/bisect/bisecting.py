@@ -188,7 +188,7 @@ class Bisecting:
         span = ledger.span
         if not bisect.events and (known := built_already(span, self.home)):
             ledger.write(EventKind.BUILT, {"positions": known})
-        for position in ledger.search.likely_next(self.asked.build_ahead) if self.asked.build_ahead else ():
+        for position in ledger.worth_compiling(self.asked.build_ahead) if self.asked.build_ahead else ():
             found = self._build(span, position)
             if isinstance(found, Unusable):
                 ledger.write(EventKind.EXCLUDED, {"position": position, "reason": found.reason})

@@ -21,6 +21,12 @@ from runners.bisect.question import Span
 LEAST_FREE_BYTES = 500_000_000
 """With less than this free, a failure is one of the disk."""
 
+MOST_LINES = 12
+"""Of a reason."""
+
+LONGEST_LINE = 200
+
+_COMPILERS_WORDS = re.compile(r":\d+: (?:fatal )?error: |^ld: |undefined reference to")
 _MACHINES_FAULT = re.compile(r"No space left on device|Killed signal|signal 9|Cannot allocate memory")
 
 
@@ -59,7 +65,7 @@ def build_of(version: Version, git: str | None, home: Home, provided: Provide) -
         require_disk_free(home.path, error)
         if _MACHINES_FAULT.search(str(error)):
             raise _of_machine(error, home.path) from error
-        return Unusable(f"does not compile: {error}")
+        return Unusable(_why_not_compiled(error))
     except SourceError as error:
         if git is not None:
             raise  # a commit that is known lies in the mirror: the machine lost it
@@ -94,7 +100,17 @@ def built_already(span: Span, home: Home) -> list[int]:
     return [place for place, point in inner if (point.commit or point.version) in found]
 
 
-def told_reason(reason: str, lines: int = 12) -> str:
-    """The end of a reason, which is a log: what went wrong stands there."""
+def told_reason(reason: str) -> str:
+    """A reason for people: its first line, and the end of the log that follows it."""
     kept = reason.strip().splitlines()
-    return "\n".join(kept if len(kept) <= lines else ["…", *kept[-lines:]])
+    return "\n".join(kept if len(kept) <= MOST_LINES else [kept[0], "…", *kept[2 - MOST_LINES :]])
+
+
+def _why_not_compiled(error: TidemarkError) -> str:
+    """What failed, and the compiler's own words, which stand far above the end of a log of many processes."""
+    log = Path(error.where)
+    said = log.read_text(errors="replace").splitlines() if error.where and log.is_file() else []
+    words = [line[:LONGEST_LINE] for line in said if _COMPILERS_WORDS.search(line)]
+    if not words:
+        return f"does not compile: {error}"
+    return "\n".join([f"does not compile: {error.what.partition('; the log')[0]}", *words[: MOST_LINES - 1]])

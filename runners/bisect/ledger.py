@@ -15,6 +15,18 @@ from runners.bisect.model import Search
 from runners.bisect.terms import Verdict
 
 
+def halves(length: int) -> list[int]:
+    """The positions between good and bad, each half's middle before those of its quarters."""
+    found, parts = list[int](), [(0, length)]
+    while parts:
+        low, high = parts.pop(0)
+        middle = (low + high) // 2
+        if low < middle < high:
+            found.append(middle)
+            parts += [(low, middle), (middle, high)]
+    return found
+
+
 class MetricError(TidemarkError):
     """A round has no value of the metric that is asked for."""
 
@@ -70,6 +82,17 @@ class Ledger:
         self._session = ""
         detail = {"verdict": asdict(verdict), "observations": kept, "alternatives": self.search.alternatives}
         self.write(EventKind.VERDICT, detail)
+
+    def worth_compiling(self, count: int) -> list[int]:
+        """At most so many positions that are likely to be asked for; none that is compiled or excluded."""
+        if any(True for _ in self.log.all_rounds()):
+            return list(self.search.likely_next(count))
+        unusable = {
+            place
+            for event in self.log.bisect.events
+            for place in (*event.detail.get("positions", ()), event.detail.get("position"))
+        }
+        return [place for place in halves(self.span.length) if place not in unusable][:count]
 
     def told(self, positions: Sequence[int]) -> str:
         """What is known of positions after their rounds, and where the change is likeliest."""

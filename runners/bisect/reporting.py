@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from history.rendering.escaping import escaped
+from history.rendering.escaping import JOINER, escaped
 from history.rendering.functions import shortened
 from runners.bisect.account import Account, Measured
 from runners.bisect.question import Point
@@ -22,6 +22,9 @@ MOST_COLLAPSED = 20
 
 FUNCTIONS = 8
 
+KEPT = f"\n{JOINER}"
+"""Not printable, and wanted: what keeps texts from being markup is."""
+
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 """Heads and rows."""
 
@@ -30,7 +33,7 @@ def text(account: Account) -> str:
     """For a terminal: commits' texts as they are, without characters that move the cursor."""
     lines = [_head(account), headline(account), ""]
     for each in account.blamed():
-        lines += [*_about(each), *(f"    {line}" for line in each.message.splitlines()[1:]), ""]
+        lines += [*_about(each), *_quoted("\n".join(each.message.splitlines()[1:])), ""]
     lines += [within(account), ""] if within(account) else []
     for title, table in _tables(account):
         lines += [f"{title}:", *_aligned(table), ""]
@@ -107,7 +110,7 @@ def _posterior(account: Account) -> Table:
     for place, share in account.likeliest(MOST_ROWS, LEAST_SHARE):
         point = account.point(place)
         rows.append((str(place), point.short, f"{share:.1%}", _bar(share), _short(point.subject)))
-    alone = float(account.search.posterior[0])
+    alone = account.posterior[0]
     rows.append(("", "no single culprit", f"{alone:.1%}", _bar(alone), ""))
     return ("position", "commit", "probability", "", "subject"), rows
 
@@ -183,4 +186,4 @@ def _quoted(lines: str, indent: str = "    ") -> Iterator[str]:
 
 def _printable(lines: str) -> str:
     """Without control characters, which commits may hold and terminals obey."""
-    return "".join(each if each.isprintable() or each == "\n" else " " for each in lines)
+    return "".join(each if each.isprintable() or each in KEPT else " " for each in lines)

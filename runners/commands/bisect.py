@@ -200,9 +200,8 @@ def status_lines(account: Account) -> Iterator[str]:
 def _likeliest(account: Account) -> str:
     if not account.counts:
         return "nothing is measured yet"
-    posterior = account.search.posterior
-    place = int(posterior[1:].argmax()) + 1
-    return f"likeliest {account.point(place).short}, {posterior[place]:.0%}; the same command goes on"
+    (place, share), *_ = account.likeliest(1, 0.0)
+    return f"likeliest {account.point(place).short}, {share:.0%}; the same command goes on"
 
 
 def _status(account: Account) -> dict[str, object]:

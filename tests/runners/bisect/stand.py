@@ -80,6 +80,9 @@ class Stand:
     uncompilable: Mapping[str, str] = field(default_factory=dict)
     """Version -> the end of its log."""
 
+    log: Path | str = "log"
+    """Of the compiles."""
+
     missing: Sequence[str] = ()
     """Versions whose source cannot be had."""
 
@@ -120,7 +123,7 @@ class Stand:
         self.fuse.pass_()
         name = str(version)
         if name in self.uncompilable:
-            raise CompileError(f"{name}: compile src failed:\n{self.uncompilable[name]}", where="log")
+            raise CompileError(f"{name}: compile src failed:\n{self.uncompilable[name]}", where=str(self.log))
         if name in self.missing:
             raise SourceError(f"no source has {name}")
         self.built.append(name)
@@ -146,7 +149,7 @@ class Stand:
         conduct: Conduct | None = None,
     ) -> Outcome:
         """A session: as the real one, it is finished unless it is interrupted; killed, it is neither."""
-        uid = f"{random.getrandbits(32):08x}"
+        uid = f"s{total_sessions(store)}"
         options = {"versions": list(map(str, request.versions)), "bisect": request.bisect}
         start = replace(session_start(uid, 1), machine=self.machine, profile="smoke", options=options)
         session = store.start_session(start)
@@ -226,6 +229,12 @@ def total_rounds(store: Store) -> int:
             "SELECT COUNT(*) FROM (SELECT DISTINCT session_id, repetition FROM runs)"
         )
         return int(rows.scalar_one())
+
+
+def total_sessions(store: Store) -> int:
+    """Sessions in a history, whatever became of them."""
+    with store.database.reading() as connection:
+        return int(connection.exec_driver_sql("SELECT COUNT(*) FROM sessions").scalar_one())
 
 
 def a_question(good: str, bad: str, **changes: Any) -> Question:

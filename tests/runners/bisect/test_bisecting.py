@@ -101,6 +101,17 @@ def test_a_commit_that_does_not_compile_is_left_out_with_its_reason(stand: Made,
     assert all("expected ';'" in reason for reason in excluded.values())
 
 
+def test_of_a_long_log_the_compilers_own_words_are_told(stand: Made, line: Line, tmp_path: Path) -> None:
+    log = tmp_path / "build.log"
+    log.write_text("\n".join(["checking error: no", "a.c:7:1: error: expected ';'", *["make: Leaving"] * 99]))
+    tail = "exit status 2; the log ends with" + 30 * "\nx"
+    machine = stand((11, SLOWER), uncompilable=dict.fromkeys(map(line.version, range(5, 12)), tail), log=log)
+    excluded = [reason for _, reason in Account(machine.bisect(asked(line))).excluded()]
+    assert excluded
+    assert {reason.splitlines()[1] for reason in excluded} == {"a.c:7:1: error: expected ';'"}
+    assert {len(reason.splitlines()) for reason in excluded} == {2}
+
+
 def test_a_culprit_among_broken_commits_is_a_range(stand: Made, line: Line) -> None:
     broken = {line.version(place): "error" for place in (9, 10, 11)}
     verdict = verdict_of(stand((11, SLOWER), uncompilable=broken).bisect(asked(line)))
@@ -205,8 +216,8 @@ def test_not_while_something_else_measures(
     stand: Made, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = stand((11, SLOWER))
-    with measuring_alone(machine.home):
-        monkeypatch.setattr("runners.alone._held", set())
+    with measuring_alone(machine.home), monkeypatch.context() as another_process:
+        another_process.setattr("runners.alone._held", set())
         with pytest.raises(BusyError):
             machine.bisect(asked(line))
     assert lock_path(machine.home).exists()
