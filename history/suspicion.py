@@ -6,7 +6,8 @@ through is settled by rounds of its own (history/confirming.py).
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from sqlalchemy import Connection, func, select
 
@@ -52,6 +53,8 @@ class Tonight:
     """The least probable first."""
 
     returned: tuple["Returned", ...] = ()
+    of_version: tuple[Night, ...] = ()
+    """All nights that measured what tonight did, in order; more than one when it was measured again."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,10 @@ def look(
     if base is None or base == branch:
         return None
     panel = read_panel(connection, place, branch, base, JUDGED_METRICS, LOOKED_BACK)
-    if len(panel.nights) < 2 or panel.nights[-1].version == panel.nights[-2].version:
+    last = _nights_of_last(panel)
+    if not last or len(last) == len(panel.nights):
         return None
+    panel = _held_against_others(panel, len(last))
     returned = tuple(_returned(panel, known))
     settled = {step for each in returned for step in each.steps}
     groups = groups_of(session_of(connection, panel.nights[-1].session_id))
@@ -96,7 +101,20 @@ def look(
     found = [
         each for each in _suspects(line, noise, bar, -math.log1p(-least) * HALF) if each.step not in settled
     ]
-    return Tonight(panel.nights[-1], tuple(sorted(found, key=lambda each: each.probability)), returned)
+    return Tonight(panel.nights[-1], tuple(sorted(found, key=lambda each: each.probability)), returned, last)
+
+
+def _nights_of_last(panel: Panel) -> tuple[Night, ...]:
+    """The nights at the end that have the version of the last one."""
+    its = takewhile(lambda night: night.version == panel.nights[-1].version, reversed(panel.nights))
+    return tuple(its)[::-1]
+
+
+def _held_against_others(panel: Panel, of_last: int) -> Panel:
+    """Without the earlier nights of the last version, as of a session that was begun again days later."""
+    kept = [*range(len(panel.nights) - of_last), len(panel.nights) - 1]
+    nights = tuple(panel.nights[place] for place in kept)
+    return replace(panel, nights=nights, ratios=panel.ratios[:, kept])
 
 
 def _suspects(line: Line, noise: RoundNoise, bar: float, least: float) -> Iterator[Suspect]:

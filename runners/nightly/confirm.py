@@ -68,7 +68,7 @@ def doubts(plan: Plan, spot: Spot, connection: Connection) -> list[Doubt]:
         tonight = look(connection, place, branch, known, least)
         if tonight is None:
             continue
-        settled = _settled(connection, tonight.night)
+        settled = _settled(connection, branch, tonight)
         for before, confirms in _open(connection, branch, tonight, least, settled):
             found.append(_doubt(spot, tracked.git, before, tonight.night, confirms))
     return found
@@ -85,13 +85,12 @@ def _open(
     connection: Connection, branch: str, tonight: Tonight, least: float, settled: list[Confirms]
 ) -> Iterator[tuple[Night, Confirms]]:
     night = _uid(connection, tonight.night)
-    its = [each for each in settled if (each.branch, each.night) == (branch, night)]
     for returned in tonight.returned:
         name, old = returned.change.fingerprint, returned.before
-        if not any(each.change == name for each in its):
+        if not any(each.change == name for each in settled):
             uid, least_left = _uid(connection, old), returned.threshold
             yield old, Confirms(Question.GONE, branch, uid, night, returned.steps, least_left, name)
-    looked_at = {step for each in its if each.question is Question.NEW for step in each.steps}
+    looked_at = {step for each in settled for step in each.steps}
     by_night: defaultdict[Night, list[str]] = defaultdict(list)
     for each in tonight.suspects:
         if each.step not in looked_at:
@@ -110,13 +109,15 @@ def _doubt(spot: Spot, git: str | None, before: Night, night: Night, confirms: C
     return Doubt(confirms.branch, replace(request, steps=steps, until_decided=True, confirms=confirms))
 
 
-def _settled(connection: Connection, night: Night) -> list[Confirms]:
-    """What finished sessions since a night have looked at, whatever they found."""
+def _settled(connection: Connection, branch: str, tonight: Tonight) -> list[Confirms]:
+    """What finished sessions have looked at of tonight's version, whatever they found."""
+    since = to_text(tonight.of_version[0].started_at)
     query = select(sessions.c.options).where(
-        sessions.c.started_at >= to_text(night.started_at), sessions.c.status == SessionStatus.FINISHED
+        sessions.c.started_at >= since, sessions.c.status == SessionStatus.FINISHED
     )
+    uids = {_uid(connection, night) for night in tonight.of_version}
     found = [Confirms.of(json.loads(options)) for options in connection.execute(query).scalars()]
-    return [each for each in found if each is not None]
+    return [each for each in found if each is not None and each.branch == branch and each.night in uids]
 
 
 def _uid(connection: Connection, night: Night) -> str:
