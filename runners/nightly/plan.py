@@ -21,6 +21,10 @@ SuiteName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 """A suite of this checkout: a plan names no paths."""
 
 
+CONFIRM_MINUTES = 60.0
+"""For a suspicion, unless a box has others: twenty rounds of a few steps in most profiles."""
+
+
 class PlanError(TidemarkError):
     """The plan cannot be read, or asks for something that makes no sense."""
 
@@ -41,7 +45,7 @@ class Box(_Strict):
     budget_minutes: Minutes = 480.0
     """How long after the beginning of a night another session may begin."""
 
-    confirm_minutes: Minutes = 60.0
+    confirm_minutes: Minutes = CONFIRM_MINUTES
     """How long a session goes on at most that settles one suspicion."""
 
 

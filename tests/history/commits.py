@@ -65,7 +65,7 @@ class Commits:
             "confirms": confirms.option(),
             "rounds": {"least": 3, "cap": 20, "until_decided": True},
         }
-        uid = uid or f"confirm-{self.count}-{question}"
+        uid = uid or f"night-{self.count}-{question}"
         both = (commit(old), commit(self.count))
         return self._session(uid, both, factors or {}, options, steps, rounds, ROUND_NOISE / 2, status)
 

@@ -2,16 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from build.version import parse_version
 from history import changes, confirmations
 from history.changes import Change, ChangeStatus
+from history.comparison import CompareOptions, compare
 from history.confirmations import Confirms, Question
+from history.judge import judge
 from history.judging import Change as Finding
 from history.records import SessionStatus
+from history.rendering.changes import Found, changes_json, render_changes
 from history.shifts import Direction
 from history.store import open_store
+from history.transfer.merging import merge
+from history.transfer.pruning import prune
+from history.transfer.stored import Selection, StoredRows
 from tests.history.commits import BRANCH, Commits, commit
 from tests.history.conftest import Target, rows
 from tests.history.handmade import MACHINE
@@ -71,7 +79,7 @@ def test_it_is_a_change_the_same_night_with_the_exact_range(commits: Commits) ->
     assert (change.last_before.version, change.first_after.version) == (commit(3), commit(4))
     member = next(each for each in change.members if each.key.metric == "qps")
     assert member.confirmed is not None
-    assert member.confirmed.uid == "confirm-4-new"
+    assert member.confirmed.uid == "night-4-new"
     assert member.level_after / member.level_before == pytest.approx(member.confirmed.ratio)
     assert (member.ratio_low, member.ratio_high) == (member.confirmed.low, member.confirmed.high)
     again = commits.judge()
@@ -240,3 +248,49 @@ def test_nights_that_are_not_in_this_history_leave_nothing(commits: Commits) -> 
         assert Confirms.of({}) is None
         assert len(confirmations.load(connection)) == 2
         assert confirmations.load(connection, [0]) == ()
+
+
+def test_it_travels_with_its_session_and_stays_when_that_is_pruned(commits: Commits, tmp_path: Path) -> None:
+    change = regressed(commits)
+    with commits.store.database.reading() as connection:
+        found = confirmations.load(connection)
+        its = StoredRows(connection, "here")
+        part = StoredRows(connection, "here", Selection(since=night(4)))
+        with open_store(tmp_path / "whole.db") as whole, open_store(tmp_path / "part.db") as other:
+            merge(whole, [its])
+            assert merge(whole, [its]).derived == 0
+            merge(other, [part])  # without the night that it was held against
+            assert rows(other, "SELECT * FROM confirmations") == []
+            assert prune(whole, night(99)) == 5
+            with whole.database.reading() as there:
+                assert [each.ratio for each in confirmations.load(there)] == [each.ratio for each in found]
+            report = judge(whole.database)
+            assert (report.new, report.closed) == ((), ())
+            assert [each.fingerprint for each in report.open] == [change.fingerprint]
+
+
+def test_rounds_that_come_without_what_was_derived_of_them_get_it(commits: Commits, tmp_path: Path) -> None:
+    regressed(commits)
+    with commits.store.database.writing() as connection:
+        connection.exec_driver_sql("DELETE FROM confirmations")
+    with commits.store.database.reading() as connection, open_store(tmp_path / "other.db") as other:
+        merge(other, [StoredRows(connection, "here")])
+        assert len(rows(other, "SELECT * FROM confirmations")) == 2
+
+
+def test_people_read_how_it_was_confirmed(commits: Commits) -> None:
+    change = regressed(commits)
+    text = render_changes([Found(change, (None, None))])
+    assert (
+        f"confirmed the same night, insert qps: 8 interleaved rounds, {commit(3)} against {commit(4)}: -"
+        in text
+    )
+    (found,) = changes_json([Found(change, (None, None))])
+    assert {each["confirmed"]["session"] for each in found["series"]} == {"night-4-new"}
+    compared = compare(
+        commits.store,
+        parse_version(commit(3)),
+        [parse_version(commit(4))],
+        CompareOptions(session="night-4-new"),
+    )
+    assert [step.step for each in compared.contenders for step in each.steps] == ["insert"]

@@ -147,12 +147,12 @@ class Lab:
     ) -> tuple[list[Measurement], tuple[str, ...]]:
         self.before_round(len(self.measured))
         names = tuple(each.name for each in active)
-        draws = random.Random(f"{names} {step.name} {number} {self.day}")
+        draws = random.Random(f"{names[0] == BASE} {step.name} {number} {self.day}")
         self.measured.append((names, step.name, number))
         self.minutes += self.minutes_a_round
         tonight = 1000 * draws.lognormvariate(0, 0.1)
         found = []
         for each in active:
-            speed = self.speeds.get(each.name, {}).get(step.name, 1.0) * draws.lognormvariate(0, 0.007)
+            speed = self.speeds.get(each.name, {}).get(step.name, 1.0) * draws.lognormvariate(0, 0.005)
             found.append(Measurement({"qps": tonight * speed, "server_cpu_us_per_op": 100 / speed}, ()))
         return found, ()
