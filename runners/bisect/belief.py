@@ -40,25 +40,20 @@ class Priors:
     opposite: Array
     """Of bad in the other direction; NEVER everywhere when either was asked for."""
 
-    small: Array
-    """Of bad when it differs by less than the threshold: half good's own wobble, half anything less."""
-
 
 def priors(grid: Grid, rules: Rules) -> Priors:
     """Levels after a change are log-uniform from the threshold to the end of the grid."""
     values = grid.values
     before = -0.5 * (values / grid.wobble) ** 2
     before = np.where(np.abs(values) <= 5 * grid.wobble, before, NEVER)
-    before = normalised(before)
     size = np.abs(values)
     smallest = np.log1p(rules.threshold) - grid.spacing / 2
     change = np.where(size >= smallest, -np.log(np.maximum(size, grid.spacing)), NEVER)
     asked = np.ones(len(values), bool) if rules.sign == 0 else np.sign(values) == rules.sign
     return Priors(
-        before,
+        normalised(before),
         normalised(np.where(asked, change, NEVER)),
         np.full(len(values), NEVER) if rules.sign == 0 else normalised(np.where(asked, NEVER, change)),
-        np.logaddexp(before, normalised(np.where(size < smallest, 0.0, NEVER))) - np.log(2),
     )
 
 
