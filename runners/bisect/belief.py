@@ -15,13 +15,13 @@ from runners.bisect.terms import Rules
 
 PRIOR_CHANGE = 0.5
 PRIOR_TWO_STEPS = 0.03
-PRIOR_SLOPE = 0.015
+PRIOR_SLOPE = 0.01
 """Of those with a change."""
 
 SHAPES = (0.6, 1.0, 1.6)
 """Of slopes: the level at a share x of the way is the last level times x to this power."""
 
-SLOPE_SPREAD = 0.08
+SLOPE_SPREAD = 0.05
 """How far commits on a slope lie off its line, as a share of the whole change."""
 
 NEVER = -1e30
@@ -101,7 +101,7 @@ class Belief:
 
 
 def believe(levels: Levels, rules: Rules, length: int) -> Belief:
-    """Probabilities after the rounds in `levels`, among which bad has some."""
+    """Probabilities after the rounds in `levels`; bad counts as measured, with or without rounds."""
     return Evidence(levels, rules, length).belief()
 
 
@@ -112,8 +112,8 @@ class Evidence:
         self.levels, self.rules, self.length = levels, rules, length
         self.grid = levels.grid
         self.priors = priors(self.grid, rules)
-        self.measured = (0, *levels.positions)
-        self.logs = np.stack([levels.likelihood(each) for each in levels.positions])
+        self.measured = (0, *sorted({*levels.positions, length}))
+        self.logs = np.stack([levels.likelihood(each) for each in self.measured[1:]])
         near = self.priors.before > NEVER / 2
         far = self.priors.after > NEVER / 2
         self.before = total(forward(self.logs[:, :, near]) + self.priors.before[near], axis=2)
