@@ -94,9 +94,7 @@ alerts = _table(
     " last_error not_before created_at updated_at",
 )
 
-bisects = _table(
-    "bisects", integers="id machine_id", texts="uid question span change_fingerprint began_at"
-)
+bisects = _table("bisects", integers="id machine_id", texts="uid question span change_fingerprint began_at")
 
 bisect_events = _table(
     "bisect_events", integers="bisect_id number", texts="kind session_uid detail happened_at"
