@@ -175,8 +175,9 @@ def _by_hand(told: Told) -> Iterator[str]:
     yield "```sh"
     engine = parse_version(new).engine
     good, bad = _ref(change.last_before, told.commits[0]), _ref(change.first_after, told.commits[1])
-    found = f"./tidemark bisect --engine {engine} --good {good} --bad {bad} --suite {suite} --step {step}"
-    yield found
+    metric = "" if member.key.metric == "qps" else f" --metric {member.key.metric}"
+    what = f"--suite {suite} --profile {profile} --step {step}{metric}"
+    yield f"./tidemark bisect --engine {engine} --good {good} --bad {bad} {what}"
     yield "```"
     yield ""
 

@@ -15,13 +15,13 @@ from runners.bisect.terms import Rules
 
 PRIOR_CHANGE = 0.5
 PRIOR_TWO_STEPS = 0.03
-PRIOR_SLOPE = 0.015
+PRIOR_SLOPE = 0.01
 """Of those with a change."""
 
 SHAPES = (0.6, 1.0, 1.6)
 """Of slopes: the level at a share x of the way is the last level times x to this power."""
 
-SLOPE_SPREAD = 0.08
+SLOPE_SPREAD = 0.05
 """How far commits on a slope lie off its line, as a share of the whole change."""
 
 NEVER = -1e30
@@ -40,25 +40,20 @@ class Priors:
     opposite: Array
     """Of bad in the other direction; NEVER everywhere when either was asked for."""
 
-    small: Array
-    """Of bad when it differs by less than the threshold: half good's own wobble, half anything less."""
-
 
 def priors(grid: Grid, rules: Rules) -> Priors:
     """Levels after a change are log-uniform from the threshold to the end of the grid."""
     values = grid.values
     before = -0.5 * (values / grid.wobble) ** 2
     before = np.where(np.abs(values) <= 5 * grid.wobble, before, NEVER)
-    before = normalised(before)
     size = np.abs(values)
     smallest = np.log1p(rules.threshold) - grid.spacing / 2
     change = np.where(size >= smallest, -np.log(np.maximum(size, grid.spacing)), NEVER)
     asked = np.ones(len(values), bool) if rules.sign == 0 else np.sign(values) == rules.sign
     return Priors(
-        before,
+        normalised(before),
         normalised(np.where(asked, change, NEVER)),
         np.full(len(values), NEVER) if rules.sign == 0 else normalised(np.where(asked, NEVER, change)),
-        np.logaddexp(before, normalised(np.where(size < smallest, 0.0, NEVER))) - np.log(2),
     )
 
 
@@ -106,7 +101,7 @@ class Belief:
 
 
 def believe(levels: Levels, rules: Rules, length: int) -> Belief:
-    """Probabilities after the rounds in `levels`, among which bad has some."""
+    """Probabilities after the rounds in `levels`; bad counts as measured, with or without rounds."""
     return Evidence(levels, rules, length).belief()
 
 
@@ -117,8 +112,8 @@ class Evidence:
         self.levels, self.rules, self.length = levels, rules, length
         self.grid = levels.grid
         self.priors = priors(self.grid, rules)
-        self.measured = (0, *levels.positions)
-        self.logs = np.stack([levels.likelihood(each) for each in levels.positions])
+        self.measured = (0, *sorted({*levels.positions, length}))
+        self.logs = np.stack([levels.likelihood(each) for each in self.measured[1:]])
         near = self.priors.before > NEVER / 2
         far = self.priors.after > NEVER / 2
         self.before = total(forward(self.logs[:, :, near]) + self.priors.before[near], axis=2)

@@ -27,6 +27,9 @@ TOLD_AT_ONCE = 0.15
 LIKELY_OTHERS = 0.15
 """Two steps and a slope steer when they are more likely than this, which is a little more than beforehand."""
 
+NEGLIGIBLE = 1e-6
+"""Cells with less of the posterior have nothing new to tell."""
+
 SHARE_OF_DOUBT = 0.5
 """They also do when they are more than this share of what is left to doubt."""
 
@@ -53,7 +56,7 @@ def widest(belief: Belief, unusable: Set[int]) -> int | None:
 def choose(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int], cost: "Costs") -> Measure:
     """The position with the best rate of information, and how many rounds it should get."""
     best: tuple[float, Place] | None = None
-    for place in _places(belief, levels, unusable):
+    for place in _places(belief, unusable, cost.compiled):
         gains = _told(place, levels.rounds(place.position), BATCHES, belief.scale, rules.wobble)
         rate = float(np.max(gains / (cost.build(place.position) + BATCHES)))
         if best is None or rate > best[0]:
@@ -88,20 +91,23 @@ def _told(place: Place, rounds: int, more: Array, scale: float, wobble: float) -
     return np.asarray(place.entropy * (1 - (1 + place.variance * precision) ** (-0.5 / place.entropy)))
 
 
-def _places(belief: Belief, levels: Levels, unusable: Set[int]) -> Iterator[Place]:
-    """All measured positions, and in each cell the usable one that divides the posterior best."""
+def _places(belief: Belief, unusable: Set[int], compiled: Set[int]) -> Iterator[Place]:
+    """All measured positions, all compiled, and in each cell the one that divides the posterior best."""
     others = belief.two_steps + belief.slope
     steers = others > min(LIKELY_OTHERS, SHARE_OF_DOUBT * (1 - float(belief.single.max())))
     for index, position in enumerate(belief.measured[1:], 1):
         yield _place(belief, position, index, 0.0, steers)
-    below = 0.0
+    below, half = 0.0, float(belief.single.sum()) / 2
     for cell, mass in enumerate(belief.single):
         low, high = belief.measured[cell], belief.measured[cell + 1]
-        share = (0.5 - below) / mass if below < 0.5 < below + mass else 0.5
+        share = (half - below) / mass if below < half < below + mass else 0.5
         below += mass
+        if mass < NEGLIGIBLE and not steers:
+            continue
         dividing = nearest_usable(low, high, low + share * (high - low), unusable)
-        if dividing is not None and (mass > 1e-6 or steers):
-            yield _place(belief, dividing, cell, (dividing - low) / (high - low), steers)
+        inside = {at for at in compiled if low < at < high and at not in unusable}
+        for each in sorted(inside if dividing is None else inside | {dividing}):
+            yield _place(belief, each, cell, (each - low) / (high - low), steers)
 
 
 def nearest_usable(low: int, high: int, wanted: float, unusable: Set[int]) -> int | None:

@@ -3,8 +3,8 @@
 The ratio of the evidence for a change to that for none, averaged over sizes of change and of noise, exceeds
 1 / a with a probability of at most a when there is none, however often it is looked at (Ville 1939; Robbins
 1970 on mixtures; Pérez-Ortiz and others 2022 on unknown noise). So the odds below bound the share of ranges
-without a change in which one is claimed. A change is claimed against no change at all, and dismissed when
-it has much less evidence than a difference below the threshold.
+without a change in which one is claimed. There is none when bad, as it was measured, differs by less than the
+threshold with all but a share of its posterior, from a flat prior.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ CLAIMED_SHARE = 0.1
 """Of the error that the rules allow, what may go to a change where there is none."""
 
 DISMISSED_SHARE = 0.1
-"""The same for `none` where there is a change, on average over its sizes."""
+"""Of the same error, what may be left beyond the threshold on both sides when there is said to be none."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Confirmation:
 
     state: Literal["open", "change", "none", "swapped"]
     probability: float
-    """Of what is said, with even odds beforehand; of no change while it is open."""
+    """Of a change, with even odds beforehand; of less than the threshold; of no change while it is open."""
 
 
 def confirm(levels: Levels, bad: int, rules: Rules) -> Confirmation:
@@ -42,16 +42,16 @@ def confirm(levels: Levels, bad: int, rules: Rules) -> Confirmation:
     prior = priors(levels.grid, rules)
     logs = levels.likelihood(bad) + levels.scale_prior[:, None]
     none = float(total(logs + prior.before))
-    small = float(total(logs + prior.small)) - none
     asked = float(total(logs + prior.after)) - none
     opposite = float(total(logs + prior.opposite)) - none if rules.sign else -np.inf
     claimed = -np.log(CLAIMED_SHARE * (1 - rules.confidence))
-    dismissed = np.log(DISMISSED_SHARE * (1 - rules.confidence))
     weights = np.exp(np.array([0.0, asked, opposite]) - max(0.0, asked, opposite))
     shares = weights / weights.sum()
     if max(asked, opposite) >= claimed:
         swapped = opposite > asked
         return Confirmation("swapped" if swapped else "change", float(shares[2 if swapped else 1]))
-    if max(asked, opposite) - small <= dismissed:
-        return Confirmation("none", float(shares[0]))
+    beyond = np.abs(levels.grid.values) >= np.log1p(rules.threshold)
+    left = float(levels.distribution(bad)[beyond].sum())
+    if left <= DISMISSED_SHARE * (1 - rules.confidence):
+        return Confirmation("none", 1 - left)
     return Confirmation("open", float(shares[0]))

@@ -12,7 +12,7 @@ from runners.bisect.confirming import Confirmation
 from runners.bisect.levels import Array, Levels, total
 from runners.bisect.terms import Kind, Measure, Rules, Step, Verdict
 
-SLOPE_POSITIONS = 6
+SLOPE_POSITIONS = 8
 """Measured between good and bad before there is talk of a slope: fewer lie on two steps as well."""
 
 LEFT_OVER_SHARE = 0.25
@@ -22,7 +22,7 @@ LEFT_OVER_SHARE = 0.25
 def decide(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int]) -> Verdict | Measure | None:
     """The verdict that the beliefs allow, what it still needs, or None when the search is not so far."""
     closed = closed_cells(belief, unusable)
-    masses = np.where(closed, belief.single, 0.0)
+    masses = np.where(closed, belief.single + np.diag(belief.pairs), 0.0)  # two in one cell are one range
     cell = int(np.argmax(masses))
     if masses[cell] >= rules.stop:
         if left_over(belief, levels, rules, cell):

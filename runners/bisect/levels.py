@@ -159,6 +159,8 @@ class Levels:
 
         `deviation` is what they lie off by when it is more.
         """
+        if position not in self._raw:
+            return self.of_position(position)
         deviation = max(deviation, self.grid.wobble)
         kept = self._blurred[position]
         if deviation not in kept:
@@ -166,7 +168,9 @@ class Levels:
         return kept[deviation]
 
     def of_position(self, position: int) -> Array:
-        """(scales, levels): of the position's own level, wobble included."""
+        """(scales, levels): of the position's own level, wobble included; flat without rounds."""
+        if position not in self._raw:
+            return np.zeros((len(self._scales), POINTS))
         return np.asarray(self._raw[position][self._scales])
 
     def distribution(self, position: int) -> Array:

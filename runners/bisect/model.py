@@ -35,6 +35,7 @@ class Search:
         self.length, self.rules = length, rules or Rules()
         self._build_cost_rounds = build_cost_rounds
         self._levels = Levels(self.rules.wobble)
+        self._bad = Levels(self.rules.wobble)
         self._excluded: set[int] = set()
         self._built = {0, length}
         self._belief: Belief | None = None
@@ -47,6 +48,7 @@ class Search:
         self._built.add(observation.position)
         self._belief = None
         if observation.position == self.length:
+            self._bad.add(observation.position, observation.log_ratio)
             self._confirmation = None
 
     def observe_all(self, observations: Iterable[Observation]) -> None:
@@ -102,7 +104,7 @@ class Search:
         rounds = self._levels.rounds(self.length)
         if rounds < LEAST_ROUNDS:
             return Measure(bad.positions, LEAST_ROUNDS - rounds)
-        found = self._confirmation = self._confirmation or confirm(self._levels, self.length, self.rules)
+        found = self._confirmation = self._confirmation or confirm(self._bad, self.length, self.rules)
         spent = self._levels.total >= self.rules.most_rounds
         if found.state == "open" and not spent and rounds < self.rules.most_confirming:
             return Measure(bad.positions, 1 + rounds // CONFIRMING_SHARE)

@@ -123,7 +123,8 @@ class Stand:
         self.fuse.pass_()
         name = str(version)
         if name in self.uncompilable:
-            raise CompileError(f"{name}: compile src failed:\n{self.uncompilable[name]}", where=str(self.log))
+            said = f"compile src failed (exit status 2); the log ends with\n{self.uncompilable[name]}"
+            raise CompileError(f"{name}: {said}", where=str(self.log))
         if name in self.missing:
             raise SourceError(f"no source has {name}")
         self.built.append(name)

@@ -20,14 +20,14 @@ from history import bisects
 from history.bisects import EventKind
 from history.schema import nights, runs, sessions
 from runners.alone import BusyError, lock_path, measuring_alone
-from runners.bisect import compiling
 from runners.bisect.account import Account
-from runners.bisect.bisecting import BisectError, OtherMachineError
+from runners.bisect.bisecting import OtherMachineError
 from runners.bisect.compiling import MachineError
 from runners.bisect.ledger import MetricError
 from runners.bisect.log import Log, follow, read_log
 from runners.bisect.question import Question, QuestionError
 from runners.bisect.replaying import replay
+from runners.bisect.sitting import BisectError
 from runners.bisect.terms import Verdict
 from suites.definition import SuiteError
 from tests.runners.bisect.conftest import Line
@@ -104,7 +104,7 @@ def test_a_commit_that_does_not_compile_is_left_out_with_its_reason(stand: Made,
 def test_of_a_long_log_the_compilers_own_words_are_told(stand: Made, line: Line, tmp_path: Path) -> None:
     log = tmp_path / "build.log"
     log.write_text("\n".join(["checking error: no", "a.c:7:1: error: expected ';'", *["make: Leaving"] * 99]))
-    tail = "exit status 2; the log ends with" + 30 * "\nx"
+    tail = 30 * "x\n"
     machine = stand((11, SLOWER), uncompilable=dict.fromkeys(map(line.version, range(5, 12)), tail), log=log)
     excluded = [reason for _, reason in Account(machine.bisect(asked(line))).excluded()]
     assert excluded
@@ -159,7 +159,7 @@ def test_a_compile_that_the_machine_broke_off_is_nobodys_fault(stand: Made, line
 def test_a_full_disk_excludes_nobody(stand: Made, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = stand((11, SLOWER), not_starting=[line.version(place) for place in range(1, 16)])
     full = SimpleNamespace(free=1000)
-    monkeypatch.setattr(compiling.shutil, "disk_usage", lambda path: full)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: full)
     with pytest.raises(TidemarkError, match="disk"):
         machine.bisect(asked(line))
     monkeypatch.undo()

@@ -103,7 +103,13 @@ def test_texts_of_others_are_no_markup_and_move_no_cursor(log: Log) -> None:
 
 
 def verdict(kind: Any, low: int, high: int, **changes: Any) -> Verdict:
-    given = {"confidence": 0.97, "size": 0.9, "interval": (0.88, 0.92), "smallest_seen": 0.013, "rounds": 40}
+    given: dict[str, Any] = {
+        "confidence": 0.97,
+        "size": 0.9,
+        "interval": (0.88, 0.92),
+        "smallest_seen": 0.013,
+        "rounds": 40,
+    }
     return Verdict(kind, low, high, **given | changes)
 
 
