@@ -132,6 +132,8 @@ class Portable:
                 return its
         if name == "version" and self.name not in ("runs", "nights"):
             return Kind.TEXT
+        if (self.name, name) == ("confirmations", "question"):  # that of a bisect is an object
+            return Kind.TEXT
         return _KINDS.get(name, Kind.TEXT)
 
 
