@@ -84,6 +84,10 @@ class Mirror:
         """The text of one file of a commit. Raises GitError when it has none of that name."""
         return _git("cat-file", "blob", f"{commit.commit}:{name}", mirror=self.path)
 
+    def ask(self, *words: str) -> str:
+        """What git says to a command that only reads. Raises GitError, with git's words, when it fails."""
+        return _git(*words, mirror=self.path)
+
     def _create(self) -> None:
         if not (self.path / "HEAD").exists():
             make_folder(self.path)

@@ -19,7 +19,7 @@ RECENT_SESSIONS = 100
 def session_of(connection: Connection, session_id: int) -> Session:
     """The session with this id, which there must be."""
     row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
-    return _session(row, _machine(connection, row["machine_id"]))
+    return _session(row, machine_of(connection, row["machine_id"]))
 
 
 def latest_machine(connection: Connection, hostname: str) -> Machine | None:
@@ -32,7 +32,7 @@ def latest_machine(connection: Connection, hostname: str) -> Machine | None:
         .limit(1)
     )
     found = connection.execute(query).scalar()
-    return None if found is None else _machine(connection, found)
+    return None if found is None else machine_of(connection, found)
 
 
 def runs_of(
@@ -118,7 +118,8 @@ def _values(
     return values
 
 
-def _machine(connection: Connection, machine_id: int) -> Machine:
+def machine_of(connection: Connection, machine_id: int) -> Machine:
+    """The machine with this id, which there must be."""
     row = connection.execute(select(machines).where(machines.c.id == machine_id)).mappings().one()
     return Machine(**_without(row, "id", "details"), details=json.loads(row["details"]))
 

@@ -12,7 +12,7 @@ from build.build import Build
 from history.liveness import ProcessIdentity
 from history.reading import runs_of
 from history.records import Run, SessionStart, SessionStatus
-from history.schema import gaps, machines, nights, points, sessions
+from history.schema import confirmations, gaps, machines, nights, points, sessions
 from history.times import to_text
 
 COMPARED = ("suite", "profile", "suite_digest", "seed", "durability", "repetitions")
@@ -63,7 +63,7 @@ def find_interrupted(
 
 def reopen(connection: Connection, session_id: int, process: ProcessIdentity) -> None:
     """Make a session run again, carried out by another process; its night is derived anew when it ends."""
-    for table in (points, gaps, nights):
+    for table in (points, gaps, nights, confirmations):
         connection.execute(delete(table).where(table.c.session_id == session_id))
     values = {
         "status": SessionStatus.RUNNING,

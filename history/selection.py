@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, exists, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, exists, or_, select
 
 from build.version import Version, parse_version
 from history.records import SessionStatus
-from history.schema import machines, nights, runs, sessions
+from history.schema import bisect_events, confirmations, machines, nights, runs, sessions
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,10 @@ def latest(
         queries.append(_ended(names, limits))
     rows = [row for query in queries if (row := connection.execute(query).first()) is not None]
     if not rows:
+        # What a bisect measured was measured for its question: it serves where nothing else does.
+        row = connection.execute(_by_runs(names, limits)).first()
+        rows = [] if row is None else [row]
+    if not rows:
         return None
     _, session_id, *versions = max(map(tuple, rows))
     return session_id, tuple(map(parse_version, versions)) or tuple(each.version for each in names)
@@ -88,11 +92,22 @@ def _ended(names: Sequence[Name], limits: Limits) -> Select[Any]:
 
 
 def _running(names: Sequence[Name], limits: Limits) -> Select[Any]:
-    """Of the sessions that have no night yet: they run, so that only versions are known. Without names of
-    all sessions."""
+    """Of the sessions that have no night: they run, or confirm, so that only versions are known. Without
+    names of all sessions."""
+    query = _by_runs(names, limits).where(is_no_bisect())
+    if not names:
+        return query
+    confirm = sessions.c.id.in_(select(confirmations.c.session_id))
+    return query.where(or_(sessions.c.status == SessionStatus.RUNNING, confirm))
+
+
+def is_no_bisect() -> ColumnElement[bool]:
+    """Whether a row of sessions is of no bisect."""
+    return ~exists().where(bisect_events.c.session_uid == sessions.c.uid)
+
+
+def _by_runs(names: Sequence[Name], limits: Limits) -> Select[Any]:
     query = select(sessions.c.started_at, sessions.c.id)
-    if names:
-        query = query.where(sessions.c.status == SessionStatus.RUNNING)
     for name in names:
         holds = exists().where(runs.c.session_id == sessions.c.id, runs.c.version == str(name))
         query = query.where(holds)

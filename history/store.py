@@ -33,7 +33,7 @@ from history.schema import (
     sessions,
 )
 from history.schema import nights as nights_table
-from history.selection import Limits, Name, latest
+from history.selection import Limits, Name, is_no_bisect, latest
 from history.times import now, to_text
 from history.writing import check_values, insert_run, intern, json_text, machine_row, session_row
 from suites.measurement import METRICS
@@ -265,7 +265,8 @@ def _derive_older(database: Database) -> None:
     with database.reading() as connection:
         if connection.execute(select(nights_table.c.session_id).limit(1)).scalar() is not None:
             return
-        some = select(sessions.c.id).where(sessions.c.status != SessionStatus.RUNNING).limit(1)
+        ended = sessions.c.status != SessionStatus.RUNNING
+        some = select(sessions.c.id).where(ended, is_no_bisect()).limit(1)
         if connection.execute(some).scalar() is None:
             return
     with database.writing() as connection:

@@ -74,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
     _status(commands.add_parser("status", help="what the nightly service is doing, and whether it is well"))
     compare = commands.add_parser("compare", help="judge a contender against a base", add_help=False)
     compare.description = "The same program as ./compare.py."
+    _bisect(commands.add_parser("bisect", help="from a regression to the commit that brought it"))
     _profile(commands.add_parser("profile", help="where the CPU time went: functions and flame graphs"))
     _history(commands.add_parser("history", help="what the history holds, what changed, and copies of it"))
     _bench(commands.add_parser("bench", help="check one of our own figures against its target"))
@@ -181,6 +182,12 @@ def _profile(it: argparse.ArgumentParser) -> None:
         each.add_argument("--format", choices=["terminal", "json"], default="terminal")
         each.add_argument("--output", metavar="FOLDER", help="for the SVGs, instead of Tidemark's own")
         each.add_argument("--history", metavar="PATH", help="history to read")
+
+
+def _bisect(it: argparse.ArgumentParser) -> None:
+    from runners.bisect.arguments import add_arguments  # as below
+
+    add_arguments(it, PLAN)
 
 
 def _history(it: argparse.ArgumentParser) -> None:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from build.version import Engine, parse_version
 from history.changes import Change, ChangeStatus, Member
+from history.confirmations import Confirmation
 from history.differential import FunctionChange
+from history.rendering.confirmed import interval, surest, what
 from history.rendering.escaping import escaped
 from history.rendering.functions import named
 from history.rendering.table import NAMES
@@ -37,6 +39,9 @@ class Told:
 
     commits: tuple[str | None, str | None]
     """Before and after; None of what did not come from git."""
+
+    bisected: str = ""
+    """What a bisect of it found, as Markdown."""
 
     gained: Sequence[FunctionChange] = ()
     """Functions whose CPU time per query grew most, of the surest step."""
@@ -70,6 +75,7 @@ def _parts(told: Told) -> Iterator[Iterator[str]]:
     yield _table(told.change)
     yield _functions(told)
     yield _commits(told)
+    yield iter([told.bisected] if told.bisected else [])
     yield _by_hand(told)
     yield _silence()
 
@@ -83,13 +89,28 @@ def _what(told: Told) -> Iterator[str]:
         f"{ratio:.3f} times what it was ({member.ratio_low:.3f} to {member.ratio_high:.3f}), relative to "
         f"{escaped(told.base)} in the same nights."
     )
+    confirmed = surest(change)
+    if confirmed is not None:
+        yield ""
+        yield f"Confirmed the same night by {_held_against(confirmed)}."
     if change.status is ChangeStatus.CLOSED and change.reason:
         yield ""
         yield f"**It is gone**: {escaped(change.reason)}."
+        back = next((each.gone_confirmed for each in change.members if each.gone_confirmed), None)
+        if back is not None:
+            yield f"Confirmed that night by {_held_against(back)}."
     if change.direction is Direction.MIXED:
         yield ""
         yield "Some series got worse and others better in the same range."
     yield ""
+
+
+def _held_against(each: Confirmation) -> str:
+    return (
+        f"{each.rounds} interleaved rounds, old commit against new commit (`{each.before.version}` and "
+        f"`{each.after.version}`): {escaped(what(each))} {interval(each)}, at {each.confidence:.1%} "
+        f"confidence, in session {each.uid}"
+    )
 
 
 def _table(change: Change) -> Iterator[str]:
@@ -154,8 +175,9 @@ def _by_hand(told: Told) -> Iterator[str]:
     yield "```sh"
     engine = parse_version(new).engine
     good, bad = _ref(change.last_before, told.commits[0]), _ref(change.first_after, told.commits[1])
-    found = f"./tidemark bisect --engine {engine} --good {good} --bad {bad} --suite {suite} --step {step}"
-    yield found
+    metric = "" if member.key.metric == "qps" else f" --metric {member.key.metric}"
+    what = f"--suite {suite} --profile {profile} --step {step}{metric}"
+    yield f"./tidemark bisect --engine {engine} --good {good} --bad {bad} {what}"
     yield "```"
     yield ""
 

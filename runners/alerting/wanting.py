@@ -6,8 +6,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from history import changes
+from history import changes, confirmations
 from history.alerts import IssueState, Kind, Wanted
+from history.bisects import of_change
 from history.changes import Change, ChangeStatus
 from history.differential import FunctionChange, differential
 from history.nights import ALL_STEPS
@@ -63,16 +64,34 @@ def _told(connection: Connection, change: Change) -> Told:
     )
     place = worst(change).key.place
     base = base_branch(connection, place) or "its base"
-    return Told(change, base, commits, _gained(connection, change))
+    found = _bisected(connection, change)
+    return Told(change, base, commits, gained=_gained(connection, change), bisected=found)
+
+
+def _bisected(connection: Connection, change: Change) -> str:
+    """What the latest bisect of a change that has a verdict came to; empty when there is none."""
+    found = of_change(connection, change.fingerprint)
+    if not found:
+        return ""
+    from runners.bisect.account import (
+        Account,
+    )  # its arithmetic takes a moment that other nights need not wait
+    from runners.bisect.log import answered
+    from runners.bisect.reporting import result
+
+    return result(Account(answered(found[0])))
 
 
 def _gained(connection: Connection, change: Change) -> Sequence[FunctionChange]:
-    """Of the branch before and after, each profiled in its own night."""
-    step = worst(change).key.step
-    rounds = [
-        profiles_of(connection, night.session_id, step, night.version)
-        for night in (change.last_before, change.first_after)
-    ]
+    """Of the branch before and after, side by side where that was confirmed, else each in its own night."""
+    member = worst(change)
+    step, both = member.key.step, (change.last_before, change.first_after)
+    rounds = []
+    if member.confirmed is not None:
+        its = confirmations.session_id(connection, member.confirmed)
+        rounds = [profiles_of(connection, its, step, night.version) for night in both]
+    if not rounds or not all(rounds):
+        rounds = [profiles_of(connection, night.session_id, step, night.version) for night in both]
     return differential(*rounds).gained(NAMED_FUNCTIONS) if all(rounds) else ()
 
 

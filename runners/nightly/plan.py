@@ -21,6 +21,10 @@ SuiteName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 """A suite of this checkout: a plan names no paths."""
 
 
+CONFIRM_MINUTES = 60.0
+"""For a suspicion, unless a box has others: twenty rounds of a few steps in most profiles."""
+
+
 class PlanError(TidemarkError):
     """The plan cannot be read, or asks for something that makes no sense."""
 
@@ -40,6 +44,9 @@ class Box(_Strict):
 
     budget_minutes: Minutes = 480.0
     """How long after the beginning of a night another session may begin."""
+
+    confirm_minutes: Minutes = CONFIRM_MINUTES
+    """How long a session goes on at most that settles one suspicion."""
 
 
 class Tracked(_Strict):
@@ -136,6 +143,9 @@ class Plan(_Strict):
 
     regression_percent: Annotated[float, Field(gt=0, lt=100)] = 2.0
     """Changes of this size or less are not worth a person's time."""
+
+    confirm: bool = True
+    """Whether what looks changed in a night is measured again in it, the old commit against the new one."""
 
     boxes: dict[Label, Box] = Field(min_length=1)
     engines: dict[Engine, Tracked] = Field(min_length=1)

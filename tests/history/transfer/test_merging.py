@@ -77,6 +77,11 @@ def test_everything_travels(folder: Path) -> None:
     """Each table has rows here, so that none is forgotten by the tests above."""
     record(folder / "a.db", [NIGHT_1, NIGHT_2], change=True)
     execute(folder / "a.db", "INSERT INTO gaps SELECT id, 'postgres@17', 'insert', 'x' FROM sessions LIMIT 1")
+    execute(
+        folder / "a.db",
+        "INSERT INTO confirmations"
+        " SELECT max(session_id), series_id, 'new', min(session_id), min(session_id), 'less', 1.0, 0.9, 0.8, 0.95, 7, 0.999 FROM points GROUP BY series_id LIMIT 1",
+    )
     with open_store(folder / "a.db") as store, store.database.writing() as connection:
         alert = alerts.Wanted("f", alerts.Kind.BUILD, "title", "body", alerts.IssueState.OPEN)
         alerts.want(connection, [alert], NIGHT)
@@ -217,7 +222,7 @@ def test_nights_of_an_older_tidemark_are_derived_here(folder: Path) -> None:
 def test_a_history_of_an_earlier_schema_is_read(folder: Path) -> None:
     record(folder / "a.db", [NIGHT_1])
     wanted = contents(folder / "a.db")
-    tables = ("change_series", "changes", "gaps", "points", "series", "nights", "profiles")
+    tables = ("confirmations", "change_series", "changes", "gaps", "points", "series", "nights", "profiles")
     for table in tables:
         execute(folder / "a.db", f"DROP TABLE {table}")
     execute(folder / "a.db", "DELETE FROM schema_migrations WHERE number > 2")

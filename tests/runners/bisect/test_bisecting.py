@@ -1,0 +1,411 @@
+"""The flow of a bisect on a made-up machine: what it answers, leaves out, refuses, and goes on with."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from build.build import Build
+from build.commits import RangeError
+from build.errors import TidemarkError
+from build.git import GitError
+from build.store import StoreError
+from build.version import Version
+from history import bisects
+from history.bisects import EventKind
+from history.schema import nights, runs, sessions
+from runners.alone import BusyError, lock_path, measuring_alone
+from runners.bisect.account import Account
+from runners.bisect.bisecting import OtherMachineError
+from runners.bisect.compiling import MachineError
+from runners.bisect.ledger import MetricError
+from runners.bisect.log import Log, follow, read_log
+from runners.bisect.question import Question, QuestionError
+from runners.bisect.replaying import replay
+from runners.bisect.sitting import BisectError
+from runners.bisect.terms import Verdict
+from suites.definition import SuiteError
+from tests.runners.bisect.conftest import Line
+from tests.runners.bisect.stand import Fuse, KilledError, Stand, a_question, total_rounds
+
+Made = Callable[..., Stand]
+
+SLOWER = 0.85
+
+
+def asked(line: Line, **changes: Any) -> Question:
+    return a_question(line.good, line.code[-1], **changes)
+
+
+def verdict_of(log: Log) -> Verdict:
+    verdict = Account(log).verdict
+    assert verdict is not None
+    return verdict
+
+
+# --- answers
+
+
+def test_the_culprit_is_found(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER))
+    log = machine.bisect(asked(line))
+    verdict = verdict_of(log)
+    assert (verdict.kind, verdict.low, verdict.high) == ("culprit", 10, 11)
+    assert verdict.interval[0] < SLOWER < verdict.interval[1]
+    (blamed,) = Account(log).blamed()
+    assert (blamed.commit, blamed.subject) == (line.code[10], "Change 11")
+    assert len(log.span.collapsed) == 3
+    assert len(machine.built) < 10
+    assert sorted(machine.destroyed) == sorted(machine.loaded), "every server is destroyed"
+    assert len(set(machine.loaded)) == len(machine.loaded), "each build is loaded once"
+
+
+def test_no_difference_is_said(stand: Made, line: Line) -> None:
+    machine = stand()
+    verdict = verdict_of(machine.bisect(asked(line)))
+    assert verdict.kind == "none"
+    assert 0 < verdict.smallest_seen < 0.03
+    assert len(set(machine.built)) == 2
+
+
+def test_an_improvement_is_found_when_it_is_asked_for(stand: Made, line: Line) -> None:
+    log = stand((4, 1.2)).bisect(asked(line, direction="better"))
+    assert verdict_of(log).high == 4
+
+
+def test_an_improvement_where_a_regression_is_asked_for_is_said(stand: Made, line: Line) -> None:
+    assert verdict_of(stand((4, 1.2)).bisect(asked(line))).kind == "swapped"
+
+
+def test_of_a_cost_more_is_worse(stand: Made, line: Line) -> None:
+    log = stand((6, SLOWER)).bisect(asked(line, metric="server_cpu_us_per_op"))
+    verdict = verdict_of(log)
+    assert (verdict.kind, verdict.high) == ("culprit", 6)
+    assert verdict.size > 1
+
+
+# --- what cannot be measured
+
+
+def test_a_commit_that_does_not_compile_is_left_out_with_its_reason(stand: Made, line: Line) -> None:
+    broken = {line.version(place): "error: expected ';'" for place in (8, 9)}
+    log = stand((11, SLOWER), uncompilable=broken).bisect(asked(line))
+    assert verdict_of(log).high == 11
+    excluded = dict(Account(log).excluded())
+    assert {each.version for each in excluded} <= set(broken)
+    assert all("expected ';'" in reason for reason in excluded.values())
+
+
+def test_of_a_long_log_the_compilers_own_words_are_told(stand: Made, line: Line, tmp_path: Path) -> None:
+    log = tmp_path / "build.log"
+    log.write_text("\n".join(["checking error: no", "a.c:7:1: error: expected ';'", *["make: Leaving"] * 99]))
+    tail = 30 * "x\n"
+    machine = stand((11, SLOWER), uncompilable=dict.fromkeys(map(line.version, range(5, 12)), tail), log=log)
+    excluded = [reason for _, reason in Account(machine.bisect(asked(line))).excluded()]
+    assert excluded
+    assert {reason.splitlines()[1] for reason in excluded} == {"a.c:7:1: error: expected ';'"}
+    assert {len(reason.splitlines()) for reason in excluded} == {2}
+
+
+def test_a_culprit_among_broken_commits_is_a_range(stand: Made, line: Line) -> None:
+    broken = {line.version(place): "error" for place in (9, 10, 11)}
+    verdict = verdict_of(stand((11, SLOWER), uncompilable=broken).bisect(asked(line)))
+    assert (verdict.kind, verdict.low, verdict.high) == ("range", 8, 12)
+
+
+@pytest.mark.parametrize("way", ["not_starting", "dying"])
+def test_a_commit_that_does_not_run_is_left_out(stand: Made, line: Line, way: str) -> None:
+    machine = stand((11, SLOWER), **{way: [line.version(place) for place in (8, 9)]})
+    log = machine.bisect(asked(line))
+    assert verdict_of(log).high == 11
+    assert {each.version for each, _ in Account(log).excluded()} & {line.version(8), line.version(9)}
+
+
+@pytest.mark.parametrize(("place", "what"), [(0, "good"), (16, "bad")])
+def test_good_and_bad_have_to_compile(stand: Made, line: Line, place: int, what: str) -> None:
+    version = line.version(place) if place else f"postgres@git:{line.good[:12]}"
+    with pytest.raises(BisectError, match=f"{what} .* does not compile") as caught:
+        stand((11, SLOWER), uncompilable={version: "error"}).bisect(asked(line))
+    assert f"another --{what}" in caught.value.hint
+
+
+def test_good_has_to_run(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER), not_starting=[f"postgres@git:{line.good[:12]}"])
+    with pytest.raises(BisectError, match="cannot be measured"):
+        machine.bisect(asked(line))
+
+
+@pytest.mark.parametrize("said", ["cc: No space left on device", "gcc: Killed signal terminated program cc1"])
+def test_a_compile_that_the_machine_broke_off_is_nobodys_fault(stand: Made, line: Line, said: str) -> None:
+    everything = {line.version(place): said for place in range(1, 16)}
+    machine = stand((11, SLOWER), uncompilable=everything)
+    with pytest.raises(MachineError, match="ran out of disk or memory") as caught:
+        machine.bisect(asked(line))
+    assert "what was measured is kept" in caught.value.hint
+    measured = total_rounds(machine.store)
+    assert measured > 0
+    machine.uncompilable = {}
+    log = machine.bisect(asked(line))
+    assert verdict_of(log).high == 11
+    assert not list(Account(log).excluded())
+    assert Account(log).rounds == total_rounds(machine.store) > measured
+
+
+def test_a_full_disk_excludes_nobody(stand: Made, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = stand((11, SLOWER), not_starting=[line.version(place) for place in range(1, 16)])
+    full = SimpleNamespace(free=1000)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: full)
+    with pytest.raises(TidemarkError, match="disk"):
+        machine.bisect(asked(line))
+    monkeypatch.undo()
+    machine.not_starting = ()
+    log = machine.bisect(asked(line))
+    assert verdict_of(log).high == 11
+    assert not list(Account(log).excluded())
+
+
+def test_a_dirty_build_is_refused(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER))
+    machine.bisect(asked(line, seconds=2.0))
+    (machine.folder / "prefix/bin/psql").write_text("changed")
+    with pytest.raises(StoreError, match="dirty: bin/psql was written later") as caught:
+        machine.bisect(asked(line))
+    assert "remove the folder" in caught.value.hint
+    (machine.folder / "prefix/bin/psql").unlink()
+    with pytest.raises(StoreError, match="dirty: bin/psql is gone"):
+        machine.bisect(asked(line))
+
+
+def test_a_metric_that_is_not_recorded_is_refused(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER), metrics={"server_read_kb_per_op": 0.0})
+    for metric in ("wal_bytes_per_op", "server_read_kb_per_op"):
+        with pytest.raises(MetricError, match=f"no {metric} above zero") as caught:
+            machine.bisect(asked(line, metric=metric))
+        assert "qps" in caught.value.hint
+
+
+# --- what cannot be asked
+
+
+def test_good_and_bad_swapped(stand: Made, line: Line) -> None:
+    with pytest.raises(RangeError, match="swapped"):
+        stand().bisect(a_question("main", line.good))
+
+
+def test_a_ref_that_does_not_exist(stand: Made, line: Line) -> None:
+    with pytest.raises(GitError, match="no tag, branch or commit 'nowhere'"):
+        stand().bisect(a_question(line.good, "nowhere"))
+
+
+def test_a_step_that_does_not_exist(stand: Made, line: Line) -> None:
+    with pytest.raises(SuiteError, match="update-everything"):
+        stand().bisect(asked(line, step="update-everything"))
+
+
+def test_a_profile_without_rounds(stand: Made, line: Line) -> None:
+    with pytest.raises(QuestionError, match="keeps its servers up"):
+        stand().bisect(asked(line, profile="long"))
+
+
+def test_not_while_something_else_measures(
+    stand: Made, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = stand((11, SLOWER))
+    with measuring_alone(machine.home), monkeypatch.context() as another_process:
+        another_process.setattr("runners.alone._held", set())
+        with pytest.raises(BusyError):
+            machine.bisect(asked(line))
+    assert lock_path(machine.home).exists()
+
+
+# --- releases
+
+
+def test_releases_end_with_a_pair_of_neighbours(stand: Made) -> None:
+    names = ("15.17", "15.18", "17.9", "17.10", "17.11", "18.3", "18.4", "18.6")
+    rates = {f"postgres@{each}": 10_000.0 * (1.0 if each < "17.10" else SLOWER) for each in names}
+    rates["postgres@17.9"] = 10_000.0
+    machine = stand(rates=rates, address=None, missing=["postgres@18.3"])
+    log = machine.bisect(a_question("15.17", "18.6", git=None))
+    assert [each.short for each in log.span.points] == list(names)
+    verdict = verdict_of(log)
+    assert (log.span.points[verdict.low].short, log.span.points[verdict.high].short) == ("17.9", "17.10")
+
+
+def test_releases_swapped_and_the_same(stand: Made) -> None:
+    machine = stand(address=None)
+    with pytest.raises(RangeError, match="swapped") as caught:
+        machine.bisect(a_question("18.6", "15.17", git=None))
+    assert caught.value.hint.startswith("--good 15.17 --bad 18.6")
+    with pytest.raises(RangeError, match="the same release"):
+        machine.bisect(a_question("18.6", "18.6", git=None))
+
+
+# --- going on
+
+
+def test_killed_at_any_point_it_goes_on_and_measures_nothing_twice(
+    stand: Made, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fuse = Fuse()
+    append = bisects.append
+
+    def appended(*words: Any, **more: Any) -> None:
+        fuse.pass_()
+        append(*words, **more)
+
+    monkeypatch.setattr(bisects, "append", appended)
+    machine = stand((11, SLOWER), fuse=fuse)
+    whole = machine.bisect(asked(line, seconds=2.0))
+    last = fuse.passed
+    assert last > 30
+    for number in range(0, last, 5):
+        question = asked(line, seconds=3.0 + number)
+        fuse.left = number
+        with pytest.raises(KilledError):
+            machine.bisect(question)
+        fuse.left = None
+        before = total_rounds(machine.store)
+        kept = sum(1 for _ in latest(machine).all_rounds()) if bisected(machine) else 0
+        log = machine.bisect(question)
+        assert verdict_of(log).kind == "culprit", number
+        assert verdict_of(log).high == verdict_of(whole).high
+        added = total_rounds(machine.store) - before
+        assert Account(log).rounds == kept + added, "every round counts once"
+
+
+def latest(machine: Stand) -> Log:
+    with machine.store.database.reading() as connection:
+        found = next(bisects.load_all(connection))
+    return read_log(machine.store, found)
+
+
+def bisected(machine: Stand) -> bool:
+    """Whether the latest bisect has no verdict yet, and so is the one that was killed."""
+    with machine.store.database.reading() as connection:
+        return next(bisects.load_all(connection)).verdict is None
+
+
+def test_killed_again_and_again(stand: Made, line: Line) -> None:
+    machine, question = stand((11, SLOWER)), asked(line)
+    for left in range(1, 60):
+        machine.fuse = Fuse(left=left)
+        with contextlib.suppress(KilledError):
+            machine.bisect(question)
+            break
+    log = latest(machine)
+    assert verdict_of(log).high == 11
+    assert len(log.bisect.sessions) > 3
+    assert Account(log).rounds == total_rounds(machine.store)
+
+
+def test_the_state_is_a_function_of_log_and_runs(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER), uncompilable={line.version(8): "error"})
+    log = machine.bisect(asked(line))
+    again = follow(log)
+    found = again.next()
+    assert found == verdict_of(log)
+    runs_alone = replace(log.bisect, events=log.bisect.events[:-1])
+    without = read_log(machine.store, runs_alone)
+    assert list(without.all_rounds()) == list(log.all_rounds()), "the verdict holds what the runs say"
+    assert follow(without).next() == found
+
+
+def test_the_same_again_measures_nothing(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER))
+    first = machine.bisect(asked(line))
+    rounds = total_rounds(machine.store)
+    assert machine.bisect(asked(line)).bisect.uid == first.bisect.uid
+    assert total_rounds(machine.store) == rounds
+    assert machine.bisect(asked(line), again=True).bisect.uid != first.bisect.uid
+    assert total_rounds(machine.store) > rounds
+
+
+def test_another_question_is_another_bisect(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER))
+    uids = {
+        machine.bisect(asked(line, **change)).bisect.uid
+        for change in ({}, {"direction": "either"}, {"metric": "server_cpu_us_per_op"}, {"seconds": 2.0})
+    }
+    assert len(uids) == 4
+
+
+def test_the_budget_ends_a_call_and_the_next_goes_on(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER))
+    log = machine.bisect(asked(line), budget_seconds=5 * 60.0)
+    assert log.bisect.verdict is None
+    assert 5 <= total_rounds(machine.store) <= 7
+    for _ in range(40):
+        before = total_rounds(machine.store)
+        log = machine.bisect(asked(line), budget_seconds=5 * 60.0)
+        if log.bisect.verdict is not None:
+            break
+        assert total_rounds(machine.store) > before
+    assert verdict_of(log).high == 11
+
+
+def test_another_machine_is_refused(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER))
+    machine.bisect(asked(line), budget_seconds=3 * 60.0)
+    machine.machine = replace(machine.machine, fingerprint="beef", kernel="6.9")
+    with pytest.raises(OtherMachineError, match="began on another machine: db1") as caught:
+        machine.bisect(asked(line))
+    assert "kernel: 6.8.0-55 -> 6.9" in caught.value.where
+    assert "--again" in caught.value.hint
+    assert verdict_of(machine.bisect(asked(line), again=True)).high == 11
+
+
+def test_what_is_likely_is_compiled_ahead(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER), uncompilable={line.version(8): "error"})
+    machine.fuse = Fuse(left=5)
+    with pytest.raises(KilledError):
+        machine.bisect(asked(line), build_ahead=3)
+    assert len(machine.built) == 4
+    events = latest(machine).bisect.events
+    assert [each.kind for each in events] == [EventKind.EXCLUDED, EventKind.BUILT, EventKind.BUILT]
+
+
+# --- beside nights and comparisons
+
+
+def test_its_sessions_are_no_nights_and_no_latest_session(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER))
+    log = machine.bisect(asked(line))
+    with machine.store.database.reading() as connection:
+        assert connection.execute(select(func.count()).select_from(nights)).scalar_one() == 0
+        assert connection.execute(select(func.count()).select_from(sessions)).scalar_one() == 1
+        assert connection.execute(select(func.count()).select_from(runs)).scalar_one() > 10
+    # Where nothing else holds both versions, it serves.
+    pair = [each.parsed for each in (log.span.points[0], log.span.points[-1])]
+    found = machine.store.latest_session(pair)
+    assert found is not None
+    assert found.uid == log.bisect.sessions[0]
+
+
+def test_the_reasoning_can_be_read_again(stand: Made, line: Line) -> None:
+    broken = {line.version(place): "error: x" for place in range(6, 10)}
+    log = stand((11, SLOWER), uncompilable=broken).bisect(asked(line))
+    told = "\n".join(replay(log))
+    assert "excluded: " in told
+    assert "verdict: culprit, 10 to 11" in told
+    assert told.count("round ") >= Account(log).rounds
+
+
+def test_a_build_is_what_the_question_says(stand: Made, line: Line) -> None:
+    """Builds come from the address as it was given, and the history has it without a password."""
+    machine = stand((11, SLOWER))
+    asked_for: list[str | None] = []
+    provide = machine.provide
+
+    def noted(version: Version, git: str | None) -> Build:
+        asked_for.append(git)
+        return provide(version, git)
+
+    machine.provide = noted  # type: ignore[method-assign]
+    machine.bisect(asked(line))
+    assert set(asked_for) == {str(line.repository.path)}
