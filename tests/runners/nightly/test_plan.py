@@ -64,7 +64,7 @@ def test_tasks_by_priority_and_box(tmp_path: Path) -> None:
         (("\"master\"", "\"$(touch x)\""), "engines.postgres.branches: '$(touch x)' is no branch"),
         (("\"master\"", "\"../x\""), "'../x' is no branch that git could have"),
         (("[engines.postgres]", "[engines.oracle]"), "engines.oracle"),
-        (("[[tasks]]", "git = \"https://me:hush@example.org/x\"\n[[tasks]]"), "engines.postgres.git: it holds"),
+        (("[[tasks]]", "git = \"https://me:hush@a.org/x\"\n[[tasks]]"), "engines.postgres.git: it holds"),
         (("suite = \"pgbench\"", "suite = \"../pgbench\""), "tasks.1.suite: String should match"),
         (("suite = \"pgbench\"", "suite = \"nonsense\""), "tasks.1.suite: there is no suite"),
         (("profile = \"smoke\"", "profile = \"tiny\""), "tasks.1.profile: pgbench has "),
