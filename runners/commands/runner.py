@@ -45,11 +45,11 @@ def install(arguments: argparse.Namespace) -> int:
     )
     machine = _machine(arguments)
     left = steps.to_install(found, machine, force=arguments.force)
-    _tell(left, dry=arguments.dry_run)
+    if arguments.dry_run:
+        _tell(left, machine, dry=True)
     _require_able(machine, found)
     if not arguments.dry_run:
-        for action in left.actions:
-            action.carry_out(machine)
+        _tell(left, machine, dry=False)
     _advise(found, left)
     return KEPT if left.kept else 0
 
@@ -58,14 +58,11 @@ def uninstall(arguments: argparse.Namespace) -> int:
     """0 when nothing of it is left; 1 when a file that a person has changed was kept."""
     machine = _machine(arguments)
     left = steps.to_uninstall(machine, force=arguments.force)
-    _tell(left, dry=arguments.dry_run)
-    if left.actions and not machine.is_ours:
+    if left.actions and not machine.is_ours and not arguments.dry_run:
         raise _not_root()
-    if not arguments.dry_run:
-        for action in left.actions:
-            action.carry_out(machine)
-        if left.actions:
-            print("The user, the history and the builds are still there.")
+    _tell(left, machine, dry=arguments.dry_run)
+    if left.actions and not arguments.dry_run:
+        print("The user, the history and the builds are still there.")
     return KEPT if left.kept else 0
 
 
@@ -151,9 +148,12 @@ def _not_root() -> InstallError:
     )
 
 
-def _tell(left: Steps, *, dry: bool) -> None:
+def _tell(left: Steps, machine: Machine, *, dry: bool) -> None:
+    """Say what is done, and do it unless this is a rehearsal."""
     for action in left.actions:
-        print(f"would {action.told}" if dry else action.told)
+        print(f"would {action.told}" if dry else action.told, flush=True)
+        if not dry:
+            action.carry_out(machine)
         if dry and action.content:
             print("".join(f"    {line}\n" for line in action.content.splitlines()))
     for name, difference in left.kept.items():

@@ -124,6 +124,13 @@ def site(
 
 def require_reachable(found: Site) -> None:
     """Raise InstallError when the user could not reach what it needs, or could write what root will run."""
+    for path in (found.checkout, found.plan, found.home):
+        if any(path.is_relative_to(top) for top in TEMPORARY):
+            raise InstallError(
+                "units have temporary folders of their own, and do not see this one",
+                where=str(path),
+                hint="keep it somewhere that lasts, such as /opt/tidemark or /var/lib/tidemark",
+            )
     for what, path in (("the checkout", found.checkout), ("the plan", found.plan.parent)):
         blocked = blocked_folder(path)
         if blocked is not None:
@@ -132,6 +139,7 @@ def require_reachable(found: Site) -> None:
                 where=str(blocked),
                 hint=f"keep it where every user may go, such as /opt/tidemark, or chmod o+x {blocked}",
             )
+    _require_interpreter(found)
     blocked = blocked_folder(found.home.parent)
     if blocked is not None:
         raise InstallError(
@@ -139,13 +147,6 @@ def require_reachable(found: Site) -> None:
             where=str(blocked),
             hint=f"name another one with --home, or chmod o+x {blocked}",
         )
-    for path in (found.checkout, found.plan, found.home):
-        if any(path.is_relative_to(top) for top in TEMPORARY):
-            raise InstallError(
-                "units have temporary folders of their own, and do not see this one",
-                where=str(path),
-                hint="keep it somewhere that lasts, such as /opt/tidemark or /var/lib/tidemark",
-            )
     for folder in (found.checkout, found.program, found.checkout / "runners", *found.checkout.parents):
         status = folder.stat()
         shared = bool(status.st_mode & 0o022) and not status.st_mode & 0o1000
@@ -156,6 +157,22 @@ def require_reachable(found: Site) -> None:
                 hint=f"chown -R root:root '{found.checkout}' && chmod -R go-w '{found.checkout}', "
                 "or clone it to /opt/tidemark as root",
             )
+
+
+def _require_interpreter(found: Site) -> None:
+    """An environment that root made may lead to a Python in root's own folder."""
+    python = found.checkout / ".venv/bin/python"
+    if not python.exists():
+        raise InstallError(
+            "the checkout has no Python environment", where=str(python), hint="run ./tidemark setup as root"
+        )
+    blocked = blocked_folder(python.resolve().parent)
+    if blocked is not None:
+        raise InstallError(
+            f"the user {found.user} cannot reach the Python of the checkout",
+            where=f"{python} leads to {python.resolve()}, behind {blocked}",
+            hint="make the environment with the system's Python: rm -r .venv, then ./tidemark setup",
+        )
 
 
 def _user(name: str) -> str:

@@ -54,7 +54,9 @@ def test_without_systemd_or_root_nothing_is_done(
     monkeypatch.setattr(Machine, "account", lambda self, name: None)
     monkeypatch.setattr(Machine, "has_systemd", False)
     assert main(words) == 2
-    assert "was not started by systemd" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "was not started by systemd" in said.err
+    assert said.out == ""
     monkeypatch.setattr(Machine, "has_systemd", True)
     monkeypatch.setattr(Machine, "is_ours", False)
     assert main(words) == 2
@@ -140,6 +142,8 @@ def reachable() -> Iterator[Path]:
     except OSError:
         pytest.skip("/opt cannot be written")
     (folder / "runners").mkdir()
+    (folder / ".venv/bin").mkdir(parents=True)
+    (folder / ".venv/bin/python").symlink_to("/bin/sh")
     (folder / "tidemark").touch()
     yield folder
     shutil.rmtree(folder)
@@ -155,6 +159,18 @@ def test_a_checkout_that_others_may_change_is_not_run_by_root(reachable: Path) -
     reachable.chmod(0o700)
     with pytest.raises(InstallError, match="cannot reach the checkout"):
         require_reachable(site)
+
+
+def test_a_python_that_the_user_cannot_reach(reachable: Path, tmp_path: Path) -> None:
+    python = reachable / ".venv/bin/python"
+    (tmp_path / "private").mkdir(mode=0o700)
+    (tmp_path / "private/python").touch()
+    python.unlink()
+    with pytest.raises(InstallError, match="no Python environment"):
+        require_reachable(a_site(reachable))
+    python.symlink_to(tmp_path / "private/python")
+    with pytest.raises(InstallError, match="cannot reach the Python of the checkout"):
+        require_reachable(a_site(reachable))
 
 
 def test_a_temporary_folder_is_refused() -> None:
