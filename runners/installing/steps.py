@@ -217,10 +217,11 @@ def _agent_removal(machine: Machine, record: Record) -> Action:
     name = PurePosixPath(record.agent_file)
 
     def remove(its: Machine) -> None:
-        text = its.read(name)
-        if text is not None:
-            mode = its.path(name).stat().st_mode & 0o7777
-            its.write(name, agent.without(text, record.agent_lines), mode)
+        left = agent.without(its.read(name) or "", record.agent_lines)
+        if left:
+            its.write(name, left, its.path(name).stat().st_mode & 0o7777)
+        else:
+            its.remove(name)  # nobody else wanted one
         now = load(its)
         save(its, Record(now.digests, (), "", now.installed_at))
 

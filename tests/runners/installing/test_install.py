@@ -87,6 +87,22 @@ def test_uninstalling_leaves_what_was_there_before(
     assert capsys.readouterr().out == "nothing to do\n"
 
 
+def test_an_environment_that_was_not_there_goes_again(plan: Path, root: Path, agent: Path) -> None:
+    (agent / ".env").unlink()
+    install(plan, root, "--actions-runner", "/srv/actions runner")
+    assert (agent / ".env").read_text().startswith("ACTIONS_RUNNER_HOOK_JOB_STARTED=")
+    assert main(["runner", "uninstall", "--root", str(root)]) == 0
+    assert not (agent / ".env").exists()
+
+
+def test_another_home_replaces_our_lines(plan: Path, root: Path, agent: Path) -> None:
+    for home in ("/srv/one", "/srv/two"):
+        assert install(plan, root, "--actions-runner", "/srv/actions runner", "--home", home) == 0
+    lines = (agent / ".env").read_text().splitlines()
+    assert [line for line in lines if line.startswith("TIDEMARK_HOME")] == ["TIDEMARK_HOME=/srv/two"]
+    assert lines[0] == "LANG=C.UTF-8"
+
+
 def test_what_a_person_has_changed_is_kept_and_shown(
     plan: Path, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
