@@ -11,6 +11,7 @@ from importlib import import_module
 
 from build.errors import TidemarkError
 from build.home import ROOT
+from runners.alerting.tokens import withheld
 from runners.values import count, duration, minutes, version
 
 TROUBLE = 2
@@ -45,7 +46,8 @@ def _run_words(words: list[str]) -> int:
     try:
         arguments = parser().parse_args(words)
         command: Command = import_module(f"runners.commands.{arguments.command}").main
-        return command(arguments)
+        with withheld():
+            return command(arguments)
     except TidemarkError as error:
         print(f"tidemark: {error}", file=sys.stderr)
         return TROUBLE
@@ -72,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
     _calibrate(commands.add_parser("calibrate", help="how much do identical builds differ on this machine?"))
     _nightly(commands.add_parser("nightly", help="measure what is new, judge it, tell people; once a night"))
     _status(commands.add_parser("status", help="what the nightly service is doing, and whether it is well"))
+    _runner(commands.add_parser("runner", help="set up this machine as a box of the nightly service"))
     compare = commands.add_parser("compare", help="judge a contender against a base", add_help=False)
     compare.description = "The same program as ./compare.py."
     _bisect(commands.add_parser("bisect", help="from a regression to the commit that brought it"))
@@ -163,6 +166,12 @@ def _nightly(it: argparse.ArgumentParser) -> None:
 def _status(it: argparse.ArgumentParser) -> None:
     it.epilog = "exit codes: 0 well; 1 a night hangs, died, or was missed; 2 trouble"
     it.add_argument("--format", choices=["terminal", "json"], default="terminal")
+
+
+def _runner(it: argparse.ArgumentParser) -> None:
+    from runners.installing.arguments import add_words  # only here: compare goes through this module
+
+    add_words(it, str(PLAN))
 
 
 def _profile(it: argparse.ArgumentParser) -> None:

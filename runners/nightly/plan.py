@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from build.errors import TidemarkError
+from build.git import without_credentials
 from build.version import Engine, Version, VersionError, parse_version
 from suites.definition import Suite, SuiteError, load_suite
 
@@ -63,6 +64,13 @@ class Tracked(_Strict):
 
     git: str | None = None
     """Where the branches come from: a URL, or a path of the box; else the environment says it."""
+
+    @field_validator("git")
+    @classmethod
+    def _no_password(cls, value: str | None) -> str | None:
+        if value is not None and without_credentials(value) != value:
+            raise ValueError("it holds a user or a password, which git would show in the list of processes")
+        return value
 
     @field_validator("releases")
     @classmethod

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home
+from build.lock import held
 from history import alerts
 from history.changes import Change
 from history.comparison import CompareOptions, compare
@@ -22,6 +23,7 @@ from history.store import Store
 from history.times import now
 from history.transfer.backup import back_up
 from runners.alerting.delivering import Delivered, Delivery
+from runners.alerting.tokens import github_token
 from runners.alerting.wanting import wanted_alerts
 from runners.nightly.night import Night
 from runners.nightly.plan import Plan
@@ -29,6 +31,9 @@ from suites.measurement import METRICS, Better
 
 API = "https://api.github.com"
 """Where the tracker is asked, unless $GITHUB_API_URL says otherwise."""
+
+DELIVERING = "delivering.lock"
+"""Below the home."""
 
 BACKUP = "history-"
 """Copies are called so, and by their day."""
@@ -58,23 +63,28 @@ def report(plan: Plan, home: Home, store: Store) -> Morning:
     # Apart from the texts, whose profiles take a moment that a night of another box need not wait.
     with store.database.writing() as connection:
         alerts.want(connection, wanted, now())
-    morning.delivered = _deliver(plan, store, morning.problems)
+    morning.delivered = deliver(plan, home, store, morning.problems)
     _copy(plan, home, store, morning.problems)
     return morning
 
 
-def _deliver(plan: Plan, store: Store, problems: list[str]) -> Delivered | None:
+def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> Delivered | None:
+    """Bring the tracker up to date with the outbox; None without a repository in the plan, or a token.
+
+    What could not be delivered is said in `problems`. Two at once could both miss an issue and open it.
+    """
     if plan.alerts.repository is None:
         return None
-    token = os.environ.get("GITHUB_TOKEN")
+    token = github_token()
     if not token:
         problems.append("alerts wait in the outbox: GITHUB_TOKEN is not set")
         return None
     from runners.alerting.tracker import Tracker  # takes a moment that other nights need not wait
 
     tracker = Tracker(plan.alerts.repository, token, os.environ.get("GITHUB_API_URL", API))
-    delivery = Delivery(store.database, tracker, plan.alerts.labels, plan.alerts.most_new_issues)
-    delivered = delivery.run()
+    with held(home.path / DELIVERING):
+        delivery = Delivery(store.database, tracker, plan.alerts.labels, plan.alerts.most_new_issues)
+        delivered = delivery.run()
     problems += [f"alert {name}: {why}" for name, why in delivered.failed.items()]
     return delivered
 

@@ -321,3 +321,19 @@ def test_a_measurement_is_not_disturbed(
         assert main(["check", "--fix"]) == 2
     assert "another measurement is running" in capsys.readouterr().err
     assert "powersave" in on_files.tree()["sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"]
+
+
+def test_sensors_of_processors_only(place: Place, kernel: FakeKernel) -> None:
+    kernel.put("/sys/class/hwmon/hwmon1/name", "nvme\n")
+    kernel.put("/sys/class/hwmon/hwmon1/temp1_input", "99000\n")
+    kernel.put("/sys/class/hwmon/hwmon0/temp2_input", "-1000\n")
+    kernel.put("/sys/class/thermal/thermal_zone0/type", "acpitz\n")
+    kernel.put("/sys/class/thermal/thermal_zone0/temp", "99000\n")
+    assert processor.temperature(place).text == "41 °C at hwmon/hwmon0/temp1_input (limit 75 °C)"
+    kernel.put("/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n")
+    kernel.put("/sys/class/thermal/thermal_zone1/temp", "75500\n")
+    found = processor.temperature(place)
+    assert (found.level, found.text) == (
+        Level.UNFIT,
+        "76 °C at thermal/thermal_zone1/temp (limit 75 °C)",
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT, Home
-from runners.cli import UNREAD, main, parser
+from runners.cli import TROUBLE, UNREAD, main, parser
 
 KNOWN = "postgres@18.6"
 
@@ -119,3 +119,17 @@ def test_a_reader_that_goes_early_is_no_traceback() -> None:
         program.stdout.close()
         assert program.stderr.read() == b""
         assert program.wait(timeout=30) == UNREAD
+
+
+def test_a_bug_is_trouble_and_no_regression() -> None:
+    script = "import runpy, runners.cli as cli; cli.main = lambda: 1 / 0;"
+    script += "runpy.run_module('runners', run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == TROUBLE
+    assert "ZeroDivisionError" in done.stderr
