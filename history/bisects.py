@@ -12,7 +12,8 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, func, insert, select
 
-from history.database import HistoryError
+from history.database import Asked
+from history.errors import HistoryError
 from history.reading import machine_of
 from history.records import Machine
 from history.schema import bisect_events, bisects, machines
@@ -151,7 +152,7 @@ def _bisect(connection: Connection, row: RowMapping) -> Bisect:
     return Bisect(
         id=row["id"],
         uid=row["uid"],
-        machine=machine_of(connection, row["machine_id"]),
+        machine=machine_of(Asked(connection), row["machine_id"]),
         question=json.loads(row["question"]),
         span=json.loads(row["span"]),
         change=row["change_fingerprint"],

@@ -9,8 +9,9 @@ from sqlalchemy import Connection, RowMapping, select
 
 from history.judging import Change
 from history.nights import CONFIRMS, JUDGED_METRICS
+from history.records import Place
 from history.schema import confirmations, nights, series, sessions
-from history.series import Night, Place, SeriesKey
+from history.series import Night, SeriesKey
 from history.times import from_text
 
 CONFIDENCE = 0.999

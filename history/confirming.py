@@ -9,19 +9,19 @@ import numpy as np
 from sqlalchemy import Connection, RowMapping, insert, select
 
 from history import changes
-from history.calibration import latest_noise
 from history.changes import Member
 from history.confirmations import CONFIDENCE, METRIC_CONFIDENCE, Confirms, Question
+from history.database import Asked
 from history.intervals import Intervals, looks_of
 from history.judging import Change, change_of
 from history.nights import JUDGED_METRICS
 from history.pairing import StepPairs, pair_steps
 from history.panel import Panel, read_panel
-from history.reading import session_of
-from history.records import Run
+from history.reading import latest_noise, session_of
+from history.records import Place, Run
 from history.schema import confirmations, nights, sessions
 from history.sequential import Noise
-from history.series import Place, base_branch
+from history.series import base_branch
 from history.statistics import Interval
 from history.times import from_text
 
@@ -138,10 +138,10 @@ def _members(connection: Connection, confirms: Confirms) -> Mapping[int, Member]
 
 
 def _intervals(connection: Connection, session_id: int, paired: Sequence[StepPairs]) -> Intervals:
-    session = session_of(connection, session_id)
+    session = session_of(Asked(connection), session_id)
 
     def calibrated(metric: str) -> Mapping[str, Noise]:
-        found = latest_noise(connection, session, metric, session.started_at)
+        found = latest_noise(Asked(connection), session, metric, session.started_at)
         return {step: each.noise for step, each in found.items()}
 
     return Intervals(paired, METRIC_CONFIDENCE, looks_of(session), calibrated)

@@ -9,9 +9,10 @@ from typing import Any
 from sqlalchemy import Connection, insert, or_, select
 
 from build.version import Engine, Version, parse_version, release_numbers
+from history.database import Asked
 from history.explaining import COSTS
 from history.reading import dropped_of, runs_of
-from history.records import Run, RunStatus, SessionStatus
+from history.records import ALL_STEPS, Run, RunStatus, SessionStatus
 from history.schema import builds, confirmations, gaps, machines, nights, points, runs, series, sessions
 from history.statistics import geometric_mean, mean
 
@@ -41,9 +42,6 @@ JUDGED_METRICS = (
 CONFIRMS = "confirms"
 """Among the options of a session that measures a commit against an earlier one to settle a suspicion: such a
 session is no night of any series (history/confirmations.py)."""
-
-ALL_STEPS = ""
-"""The step of a gap that is all of a version's steps."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def derive(connection: Connection, session_id: int) -> bool:
     options = json.loads(session["options"])
     if options.get("bisect"):
         return False
-    its_runs = runs_of(connection, session_id, ())
+    its_runs = runs_of(Asked(connection), session_id, ())
     if CONFIRMS in options:
         from history.confirming import derive as derive_confirmations  # few sessions confirm
 
@@ -150,7 +148,7 @@ def derive(connection: Connection, session_id: int) -> bool:
         connection.execute(insert(nights), rows)
     values = _values(its_runs, entries)
     _insert_points(connection, session_id, where, values)
-    disturbed = {each.step: each.reason for each in dropped_of(connection, session_id)}
+    disturbed = {each.step: each.reason for each in dropped_of(Asked(connection), session_id)}
     missing = _gaps(its_runs, entries, values, disturbed)
     missing |= {
         (each.branch, ALL_STEPS): _why_no_run(each, session, options)

@@ -19,9 +19,9 @@ from sqlalchemy import Connection, select
 from build.version import parse_version
 from history.changes import Change
 from history.confirming import level_starts
+from history.database import Asked
 from history.detection import Known, surprise_many
 from history.distributions import student_tail
-from history.intervals import log_ratios
 from history.nights import JUDGED_METRICS
 from history.noise import Noise, pooled_noise, without_stalls
 from history.pairing import pair_steps
@@ -149,12 +149,12 @@ class RoundNoise:
         if base is None:
             return {}
         both = (parse_version(base), parse_version(night.version))
-        runs = runs_of(self.connection, night.session_id, both, JUDGED_METRICS)
+        runs = runs_of(Asked(self.connection), night.session_id, both, JUDGED_METRICS)
         return {
             (step.step, metric): logs
             for step in pair_steps(runs, base, night.version)
             for metric in JUDGED_METRICS
-            if (logs := log_ratios(step, metric))
+            if (logs := list(step.log_ratios(metric) or ()))
         }
 
 

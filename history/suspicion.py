@@ -14,11 +14,13 @@ from sqlalchemy import Connection, func, select
 from history.changes import Change, ChangeStatus, Member
 from history.compared import groups_of
 from history.confirming import HALF
+from history.database import Asked
 from history.nights import JUDGED_METRICS
 from history.panel import Panel, read_panel
 from history.reading import session_of
+from history.records import Place
 from history.schema import series
-from history.series import Night, Place, base_branch
+from history.series import Night, base_branch
 from history.surprise import Line, RoundNoise, probabilities
 
 FALSE_SUSPECTS_A_NIGHT = 0.3
@@ -94,7 +96,7 @@ def look(
     panel = _held_against_others(panel, len(last))
     returned = tuple(_returned(panel, known))
     settled = {step for each in returned for step in each.steps}
-    groups = groups_of(session_of(connection, panel.nights[-1].session_id))
+    groups = groups_of(session_of(Asked(connection), panel.nights[-1].session_id))
     line = Line(panel, known, groups)
     bar = FALSE_SUSPECTS_A_NIGHT / max(1, counted_series(connection, place.box))
     noise = RoundNoise(connection, panel)

@@ -313,10 +313,7 @@ def test_commands_parse(words: list[str], tmp_path: Path, monkeypatch: pytest.Mo
 
 HELPS = [
     "./compare.py --help",
-    *(
-        f"./tidemark {it}--help"
-        for it in ("", "check ", "run ", "calibrate ", "bisect ", "runner install ")
-    ),
+    *(f"./tidemark {it}--help" for it in ("", "check ", "run ", "calibrate ", "bisect ", "runner install ")),
 ]
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, or_, select, text
 
 from history import nights
 from history.database import Database, sqlite_file
@@ -23,7 +23,7 @@ from history.schema import (
     sessions,
 )
 from history.schema import nights as nights_table
-from history.selection import is_no_bisect
+from history.selection import IS_NO_BISECT
 from history.store import Store
 from history.times import to_text
 
@@ -69,7 +69,7 @@ def room(store: Store, before: datetime) -> Room:
         ended = select(sessions.c.id).where(
             *_ended_before(before),
             sessions.c.id.in_(select(runs.c.session_id)),
-            or_(is_no_bisect(), sessions.c.uid.in_(_sessions_of_answered_bisects())),
+            or_(text(IS_NO_BISECT), sessions.c.uid.in_(_sessions_of_answered_bisects())),
         )
         old = select(runs.c.id).where(runs.c.session_id.in_(ended))
         rows = {"runs": connection.execute(select(func.count()).select_from(old.subquery())).scalar_one()}

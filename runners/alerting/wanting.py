@@ -10,10 +10,10 @@ from history import changes, confirmations
 from history.alerts import IssueState, Kind, Wanted
 from history.bisects import of_change
 from history.changes import Change, ChangeStatus
+from history.database import Asked
 from history.differential import FunctionChange, differential
-from history.nights import ALL_STEPS
 from history.profiles import profiles_of
-from history.records import RunStatus
+from history.records import ALL_STEPS, RunStatus
 from history.rendering.escaping import escaped
 from history.schema import gaps, nights, runs
 from history.series import base_branch
@@ -89,9 +89,9 @@ def _gained(connection: Connection, change: Change) -> Sequence[FunctionChange]:
     rounds = []
     if member.confirmed is not None:
         its = confirmations.session_id(connection, member.confirmed)
-        rounds = [profiles_of(connection, its, step, night.version) for night in both]
+        rounds = [profiles_of(Asked(connection), its, step, night.version) for night in both]
     if not rounds or not all(rounds):
-        rounds = [profiles_of(connection, night.session_id, step, night.version) for night in both]
+        rounds = [profiles_of(Asked(connection), night.session_id, step, night.version) for night in both]
     return differential(*rounds).gained(NAMED_FUNCTIONS) if all(rounds) else ()
 
 

@@ -12,7 +12,8 @@ from build.version import Engine, parse_version
 from history import bisects
 from history.bisects import Bisect
 from history.comparison import THRESHOLD
-from history.database import HistoryError, existing_history
+from history.errors import HistoryError
+from history.reader import existing_history
 from history.rendering.screen import standard_output
 from history.store import Store, open_store
 from runners.bisect.account import Account, account_of, export

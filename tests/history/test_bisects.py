@@ -11,7 +11,7 @@ from build.version import parse_version
 from history import bisects
 from history.bisects import Bisect, EventKind
 from history.comparison import CompareOptions, ComparisonError, compare
-from history.database import HistoryError
+from history.errors import HistoryError
 from history.records import SessionStatus
 from history.schema import nights, runs
 from history.store import Store, open_store

@@ -12,8 +12,9 @@ from benchmarks.vectorised import IMPROVEMENT, REGRESSION, run_suites
 from history import changes
 from history.confirmations import CONFIDENCE, METRIC_CONFIDENCE, Question
 from history.panel import Panel
+from history.records import Place
 from history.sequential import Design
-from history.series import Night, Place
+from history.series import Night
 from history.store import open_store
 from history.surprise import Line, RoundNoise, Row, probabilities
 from history.suspicion import FALSE_SUSPECTS_A_NIGHT, Tonight, look
