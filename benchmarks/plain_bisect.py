@@ -31,7 +31,7 @@ class Plan:
     def accuracy(self, length: int, size: float, noise: float) -> float:
         """The probability that it names the culprit of a loss of `size`, anywhere in `length` commits.
 
-        `length` is a power of two: every culprit then takes as many midpoints, half of which are bad on average.
+        `length` is a power of two: every culprit takes as many midpoints, on average half of them bad.
         """
         difference = -math.log1p(-size)
         error = noise / math.sqrt(self.reruns)
