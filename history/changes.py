@@ -8,9 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
-from history.database import HistoryError
+from history.errors import HistoryError
+from history.records import Place
 from history.schema import builds, change_series, changes, nights, series
-from history.series import Night, Place, SeriesKey
+from history.series import Night, SeriesKey
 from history.shifts import Course, Direction
 from history.times import from_text, to_text
 

@@ -9,9 +9,10 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 
 from build.version import Engine, Version, parse_version, release_numbers
+from history.database import Asked
 from history.explaining import COSTS
 from history.reading import dropped_of, runs_of
-from history.records import Run, RunStatus, SessionStatus
+from history.records import ALL_STEPS, Run, RunStatus, SessionStatus
 from history.schema import builds, gaps, machines, nights, points, runs, series, sessions
 from history.statistics import geometric_mean, mean
 
@@ -25,9 +26,6 @@ SERIES_METRICS = (
     "index_bytes",
 )
 """What is followed over nights, as far as a step records it."""
-
-ALL_STEPS = ""
-"""The step of a gap that is all of a version's steps."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ def derive(connection: Connection, session_id: int) -> None:
         .where(sessions.c.id == session_id)
     )
     session = dict(connection.execute(query).mappings().one())
-    its_runs = runs_of(connection, session_id, ())
+    its_runs = runs_of(Asked(connection), session_id, ())
     options = json.loads(session["options"])
     entries = _entries(its_runs, options)
     keys = [each.build_key for each in entries if each.build_key is not None]
@@ -126,7 +124,7 @@ def derive(connection: Connection, session_id: int) -> None:
         connection.execute(insert(nights), rows)
     values = _values(its_runs, entries)
     _insert_points(connection, session_id, where, values)
-    disturbed = {each.step: each.reason for each in dropped_of(connection, session_id)}
+    disturbed = {each.step: each.reason for each in dropped_of(Asked(connection), session_id)}
     missing = _gaps(its_runs, entries, values, disturbed)
     missing |= {
         (each.branch, ALL_STEPS): _why_no_run(each, session, options)

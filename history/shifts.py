@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from history.series import Night, Place
+from history.records import Place
+from history.series import Night
 from suites.measurement import METRICS, Better
 
 UNDONE = 0.25

@@ -9,10 +9,10 @@ from sqlalchemy import Connection, Row, func, select
 from history import changes
 from history.alerts import IssueState, Kind, Wanted
 from history.changes import Change, ChangeStatus
+from history.database import Asked
 from history.differential import FunctionChange, differential
-from history.nights import ALL_STEPS
 from history.profiles import profiles_of
-from history.records import RunStatus
+from history.records import ALL_STEPS, RunStatus
 from history.rendering.escaping import escaped
 from history.schema import gaps, nights, runs
 from history.series import base_branch
@@ -70,7 +70,7 @@ def _gained(connection: Connection, change: Change) -> Sequence[FunctionChange]:
     """Of the branch before and after, each profiled in its own night."""
     step = worst(change).key.step
     rounds = [
-        profiles_of(connection, night.session_id, step, night.version)
+        profiles_of(Asked(connection), night.session_id, step, night.version)
         for night in (change.last_before, change.first_after)
     ]
     return differential(*rounds).gained(NAMED_FUNCTIONS) if all(rounds) else ()

@@ -13,9 +13,8 @@ from build.releases import upstream
 from build.source import git_address
 from build.version import Engine, Version, parse_version
 from history.nights import configuration_name
-from history.records import SessionStatus
+from history.records import Place, SessionStatus
 from history.schema import nights, sessions
-from history.series import Place
 from runners.nightly.plan import Plan, Task, Tracked
 from runners.request import Request, Sampled
 from suites.definition import load_suite

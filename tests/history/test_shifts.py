@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.series import Night, Place
+from history.records import Place
+from history.series import Night
 from history.shifts import Course, Direction, Shift, courses, direction_of, together
 from tests.history.handmade import NIGHT
 

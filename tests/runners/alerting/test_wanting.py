@@ -10,9 +10,9 @@ from build.home import ROOT
 from history import alerts, changes
 from history.alerts import IssueState, Kind, Wanted
 from history.judge import judge
-from history.profiles import insert_profile
 from history.records import SessionStatus
 from history.store import Store, open_store
+from history.writing import insert_profile
 from runners.alerting.wanting import wanted_alerts
 from tests.history.handmade import record_steps, run_record, session_start
 from tests.history.profiled import profile
