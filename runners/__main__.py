@@ -19,7 +19,7 @@ try:
 except Exception:
     # A bug ends with its traceback, and as trouble: Python's own status would say that something regressed.
     traceback.print_exc()
-    status = TROUBLE
+    status, in_a_moment = TROUBLE, False
 if in_a_moment:
     os._exit(status)  # main has flushed; to take every module apart is a tenth of a comparison
 sys.exit(status)
