@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -15,28 +14,13 @@ from runners.alone import BusyError, lock_path, measuring_alone
 from runners.bisect.account import Account
 from runners.bisect.compiling import MachineError
 from runners.bisect.ledger import MetricError
-from runners.bisect.log import Log
-from runners.bisect.question import Question, QuestionError
+from runners.bisect.question import QuestionError
 from runners.bisect.sitting import BisectError
-from runners.bisect.terms import Verdict
 from suites.definition import SuiteError
-from tests.runners.bisect.conftest import Line
+from tests.runners.bisect.conftest import SLOWER, Line, asked, verdict_of
 from tests.runners.bisect.stand import Stand, a_question, total_rounds
 
 Made = Callable[..., Stand]
-
-SLOWER = 0.85
-
-
-def asked(line: Line, **changes: Any) -> Question:
-    return a_question(line.good, line.code[-1], **changes)
-
-
-def verdict_of(log: Log) -> Verdict:
-    verdict = Account(log).verdict
-    assert verdict is not None
-    return verdict
-
 
 # --- answers
 

@@ -1,4 +1,4 @@
-"""A bisect that is interrupted goes on and measures nothing twice; and it stays out of nights and comparisons."""
+"""A bisect that is interrupted goes on and measures nothing twice; it stays out of nights."""
 
 import contextlib
 from collections.abc import Callable
@@ -16,26 +16,11 @@ from history.schema import nights, runs, sessions
 from runners.bisect.account import Account
 from runners.bisect.bisecting import OtherMachineError
 from runners.bisect.log import Log, follow, read_log
-from runners.bisect.question import Question
 from runners.bisect.replaying import replay
-from runners.bisect.terms import Verdict
-from tests.runners.bisect.conftest import Line
-from tests.runners.bisect.stand import Fuse, KilledError, Stand, a_question, total_rounds
+from tests.runners.bisect.conftest import SLOWER, Line, asked, verdict_of
+from tests.runners.bisect.stand import Fuse, KilledError, Stand, total_rounds
 
 Made = Callable[..., Stand]
-
-SLOWER = 0.85
-
-
-def asked(line: Line, **changes: Any) -> Question:
-    return a_question(line.good, line.code[-1], **changes)
-
-
-def verdict_of(log: Log) -> Verdict:
-    verdict = Account(log).verdict
-    assert verdict is not None
-    return verdict
-
 
 # --- going on
 
