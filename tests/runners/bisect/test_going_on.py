@@ -15,7 +15,7 @@ from history.bisects import EventKind
 from history.schema import nights, runs, sessions
 from runners.bisect.account import Account
 from runners.bisect.bisecting import OtherMachineError
-from runners.bisect.log import Log, follow, read_log
+from runners.bisect.log import Log, Round, follow, read_log
 from runners.bisect.replaying import replay
 from tests.runners.bisect.conftest import SLOWER, Line, asked, verdict_of
 from tests.runners.bisect.stand import Fuse, KilledError, Stand, total_rounds
@@ -83,6 +83,13 @@ def test_killed_again_and_again(stand: Made, line: Line) -> None:
 def test_the_state_is_a_function_of_log_and_runs(stand: Made, line: Line) -> None:
     machine = stand((11, SLOWER), uncompilable={line.version(8): "error"})
     log = machine.bisect(asked(line))
+    before = 0
+    for entry in log.entries():
+        if isinstance(entry, Round):
+            before = entry.number
+        elif entry.kind in (EventKind.EXCLUDED, EventKind.BUILT):
+            assert entry.detail["after_round"] == before, "each event stands where it happened"
+    assert before > 3
     again = follow(log)
     found = again.next()
     assert found == verdict_of(log)
