@@ -80,7 +80,8 @@ def test_everything_travels(folder: Path) -> None:
     execute(
         folder / "a.db",
         "INSERT INTO confirmations"
-        " SELECT max(session_id), series_id, 'new', min(session_id), min(session_id), 'less', 1.0, 0.9, 0.8, 0.95, 7, 0.999 FROM points GROUP BY series_id LIMIT 1",
+        " SELECT max(session_id), series_id, 'new', min(session_id), min(session_id), 'less',"
+        " 1.0, 0.9, 0.8, 0.95, 7, 0.999 FROM points GROUP BY series_id LIMIT 1",
     )
     with open_store(folder / "a.db") as store, store.database.writing() as connection:
         alert = alerts.Wanted("f", alerts.Kind.BUILD, "title", "body", alerts.IssueState.OPEN)
