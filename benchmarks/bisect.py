@@ -15,7 +15,7 @@ PARTS: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "simulated": simulated_figures,
     "beyond": beyond_figures,
 }
-"""Figures of each part, beside their targets."""
+"""Figures of each part, beside their targets; without `$TIDEMARK_BENCH_PARTS` all of them."""
 
 
 def main() -> int:

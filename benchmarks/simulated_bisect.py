@@ -27,7 +27,7 @@ from benchmarks.bisect_ranges import (
     wobbling,
 )
 from benchmarks.figures import Figure
-from benchmarks.plain_bisect import reruns_for, spent
+from benchmarks.plain_bisect import FIXED, PLANNERS, Planner
 
 LENGTHS = (16, 64, 256, 1024, 4096)
 SIZES = (0.03, 0.05, 0.10, 0.20)
@@ -44,7 +44,9 @@ BEYOND_TRIALS = 100
 ROUND_MINUTES = 1.0
 """Of a round of two versions: sixty seconds of slices with their resets."""
 
-BUILD_MINUTES = (1.0, BUILD_ROUNDS * ROUND_MINUTES, 5.0)
+ASSUMED_BUILD = BUILD_ROUNDS * ROUND_MINUTES
+
+BUILD_MINUTES = (1.0, ASSUMED_BUILD, 5.0)
 """With a warm ccache; assumed; Postgres on two cores without a cache."""
 
 WOBBLE = 0.005
@@ -100,32 +102,28 @@ def culprit_figures(cells: Sequence[Cell]) -> Iterator[Figure]:
     """Each cell shown, and targets for all of them together."""
     for each in cells:
         name = f"{each.length} commits, {each.size:.0%}, noise {each.noise:.1%}"
-        ratios = ", ".join(f"{_minutes([each], 1) / _plain(cells, [each], told, 1):.2f}" for told in (1, 0))
+        ours, build = _minutes([each], ASSUMED_BUILD), ASSUMED_BUILD
+        ratios = ", ".join(f"{ours / _plain(cells, [each], plan, build):.2f}" for plan in PLANNERS.values())
         note = f"{each.rounds:.0f} rounds, {each.builds:.1f} builds; time / plain {ratios}"
         yield Figure(f"{name}: right", 100 * each.right / len(each.outcomes), "%", note=note)
     trials = sum(len(each.outcomes) for each in cells)
     right = 100 * sum(each.right for each in cells) / trials
     yield Figure("right where there is a culprit", right, "%", LEAST_RIGHT, note=f"{trials} ranges")
-    for build, minutes in enumerate(BUILD_MINUTES):
-        for told in (True, False):
-            name = "told half of the difference" if told else "that measures bad"
-            assumed = minutes == BUILD_ROUNDS * ROUND_MINUTES
-            ours, plain = _minutes(cells, build), _plain(cells, cells, told, build)
-            yield Figure(
-                f"machine time / plain bisect {name}, builds of {minutes:g} min",
-                ours / plain,
-                "",
-                at_most=MOST_TIME if assumed else None,
-                note=f"{ours:.0f} of {plain:.0f} minutes over all cells",
-            )
+    for minutes in BUILD_MINUTES:
+        for name, planner in PLANNERS.items():
+            ours, plain = _minutes(cells, minutes), _plain(cells, cells, planner, minutes)
+            target = MOST_TIME if (name, minutes) == (FIXED, ASSUMED_BUILD) else None
+            note = f"{ours:.0f} of {plain:.0f} minutes over all cells"
+            named = f"machine time / {name}, builds of {minutes:g} min"
+            yield Figure(named, ours / plain, "", at_most=target, note=note)
 
 
-def _minutes(cells: Sequence[Cell], build: int) -> float:
+def _minutes(cells: Sequence[Cell], build_minutes: float) -> float:
     """Of one search in each of these cells, on average."""
-    return sum(each.rounds * ROUND_MINUTES + each.builds * BUILD_MINUTES[build] for each in cells)
+    return sum(each.rounds * ROUND_MINUTES + each.builds * build_minutes for each in cells)
 
 
-def _plain(cells: Sequence[Cell], asked: Sequence[Cell], told: bool | int, build: int) -> float:
+def _plain(cells: Sequence[Cell], asked: Sequence[Cell], planner: Planner, build_minutes: float) -> float:
     """Minutes of plain bisect in the cells asked for, as often right as ours there.
 
     Ours is the share over all lengths of that size and noise, so that thirty trials more or less do not
@@ -136,9 +134,8 @@ def _plain(cells: Sequence[Cell], asked: Sequence[Cell], told: bool | int, build
         like = [other for other in cells if (other.size, other.noise) == (each.size, each.noise)]
         trials = sum(len(other.outcomes) for other in like)
         wanted = min(sum(other.right for other in like), trials - 0.5) / trials
-        reruns = reruns_for(wanted, each.length, each.size, each.noise, bool(told))
-        rounds, builds = spent(each.length, reruns, bool(told))
-        minutes += rounds * ROUND_MINUTES + builds * BUILD_MINUTES[build]
+        rounds, builds = planner(wanted, each.length, each.size, each.noise).spent(each.length)
+        minutes += rounds * ROUND_MINUTES + builds * build_minutes
     return minutes
 
 

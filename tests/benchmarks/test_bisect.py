@@ -9,36 +9,41 @@ import pytest
 from benchmarks import bisect, bisect_ranges, simulated_bisect
 from benchmarks.bisect_ranges import Range
 from benchmarks.figures import Figure
-from benchmarks.plain_bisect import accuracy, reruns_for, spent
+from benchmarks.plain_bisect import FIXED, PLANNERS, Plan, fewest
 from benchmarks.simulated_bisect import BUILD_MINUTES, Cell, case_figure, cell_of, culprit_figures
 from build.errors import TidemarkError
 from runners.bisect import confirming, terms
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_the_accuracy_of_plain_bisect_is_that_of_plain_bisects(told: bool) -> None:
+@pytest.mark.parametrize("share", [1.0, 4.0, math.inf])
+def test_the_accuracy_of_plain_bisect_is_that_of_plain_bisects(share: float) -> None:
     length, size, noise, reruns = 16, 0.05, 0.035, 6
     rng = np.random.default_rng(1)
     right = 0
     for _ in range(4000):
         culprit = int(rng.integers(1, length + 1))
         difference = math.log1p(-size)
-        half = (difference if told else rng.normal(difference, noise / math.sqrt(reruns))) / 2
+        half = rng.normal(difference, noise / math.sqrt(reruns * share)) / 2
         low, high = 0, length
         while high - low > 1:
             middle = (low + high) // 2
             measured = rng.normal(difference if middle >= culprit else 0.0, noise / math.sqrt(reruns))
             low, high = (low, middle) if measured < half else (middle, high)
         right += high == culprit
-    assert accuracy(length, size, noise, reruns, told) == pytest.approx(right / 4000, abs=0.03)
+    assert Plan(reruns, share).accuracy(length, size, noise) == pytest.approx(right / 4000, abs=0.03)
 
 
 def test_the_fewest_reruns_that_are_enough() -> None:
-    reruns = reruns_for(0.97, 64, 0.05, 0.05, told=False)
-    assert accuracy(64, 0.05, 0.05, reruns, False) >= 0.97 > accuracy(64, 0.05, 0.05, reruns - 1, False)
-    assert reruns_for(0.97, 64, 0.05, 0.05, told=True) < reruns
-    assert spent(64, 10, told=False) == (70, 8)
-    assert spent(64, 10, told=True) == (60, 8)
+    plan = fewest(0.97, 64, 0.05, 0.05)
+    less = Plan(plan.reruns - 1, plan.bad_share)
+    assert plan.accuracy(64, 0.05, 0.05) >= 0.97 > less.accuracy(64, 0.05, 0.05)
+    assert Plan(10, 1.0).spent(64) == (70, 8)
+    assert Plan(10, math.inf).spent(64) == (60, 8)
+
+
+def test_plans_in_their_order() -> None:
+    fixed, any_size, best, told = (plan(0.98, 256, 0.05, 0.05).spent(256)[0] for plan in PLANNERS.values())
+    assert told < best < fixed < any_size
 
 
 def test_what_is_right() -> None:
@@ -80,7 +85,7 @@ def test_machine_time_is_rounds_and_builds() -> None:
     slow = Cell(
         16, 0.1, 0.02, cell.right, [bisect_ranges.Outcome(each.verdict, 1000, 6) for each in cell.outcomes]
     )
-    name = f"machine time / plain bisect that measures bad, builds of {BUILD_MINUTES[1]:g} min"
+    name = f"machine time / {FIXED}, builds of {BUILD_MINUTES[1]:g} min"
     assert not figures_of([slow])[name].met
     assert figures_of([slow])[name].note.startswith("1015 of")
 

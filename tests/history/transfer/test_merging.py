@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from history import alerts
+from history import alerts, bisects
 from history.records import SessionStatus, StepNoise
 from history.schema import changes, metrics
 from history.store import open_store
@@ -19,7 +19,7 @@ from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson
 from history.transfer.stored import opened
 from history.transfer.stream import TransferError
-from tests.history.handmade import NIGHT, record_steps, session_start
+from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
 from tests.history.transfer.generated import STEPS, VERSIONS, Contents, Made, contents, record, two_boxes
 
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -86,6 +86,8 @@ def test_everything_travels(folder: Path) -> None:
     with open_store(folder / "a.db") as store, store.database.writing() as connection:
         alert = alerts.Wanted("f", alerts.Kind.BUILD, "title", "body", alerts.IssueState.OPEN)
         alerts.want(connection, [alert], NIGHT)
+        bisect = bisects.begin(connection, "b1", MACHINE, {}, {}, None, NIGHT)
+        bisects.append(connection, bisect, bisects.EventKind.SESSION, {}, NIGHT, "night-1")
     merged = into(folder / "b.db", folder / "a.db")
     assert {name for name, count in merged.counts.items() if not count.added} == {"metrics"}
     assert contents(folder / "b.db") == contents(folder / "a.db")

@@ -139,3 +139,32 @@ def test_one_stalled_round_is_no_change() -> None:
     answer = found.next()
     assert not isinstance(answer, Verdict)
     assert answer.positions == (16,)
+
+
+def told(length: int, levels: dict[int, float], rounds: dict[int, int], noise: float = 0.02) -> Search:
+    """A search with evenly spread rounds around the levels of some positions."""
+    asked = Search(length)
+    for position, level in levels.items():
+        spread = np.linspace(-1.5, 1.5, rounds[position]) * noise
+        asked.observe_all([Observation(position, float(level + each)) for each in spread])
+    return asked
+
+
+def test_bad_is_measured_again_when_a_second_step_may_follow() -> None:
+    """Five rounds of bad leave open whether it is worse than the culprit."""
+    rounds = {2: 4, 3: 8, 4: 8, 6: 3, 8: 5}
+    answer = told(8, {2: 0.0, 3: 0.0, 4: -0.1, 6: -0.1, 8: -0.135}, rounds, 0.03).next()
+    assert not isinstance(answer, Verdict)
+    assert answer.positions == (8,)
+    answer = told(8, {2: 0.0, 3: 0.0, 4: -0.1, 6: -0.1, 8: -0.11}, rounds, 0.03).next()
+    assert isinstance(answer, Verdict)
+    assert (answer.kind, answer.high) == ("culprit", 4)
+
+
+def test_three_points_are_no_slope_yet() -> None:
+    line = {position: -0.003 * position for position in (16, 32, 48, 64)}
+    asked = told(64, line, dict.fromkeys(line, 20))
+    assert asked.alternatives["slope"] > Rules().stop
+    answer = asked.next()
+    assert not isinstance(answer, Verdict)
+    assert answer.positions[0] not in line
