@@ -8,17 +8,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from build.home import ROOT, Home
 from tests.programs import ACT, required
 
-SECONDS = 300
-"""After which a workflow is taken to hang."""
+SECONDS = 900
+"""After which a workflow is taken to hang: on a busy machine rounds are measured again."""
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
@@ -103,16 +105,20 @@ class Checkout:
         secrets = self._xdg / "secrets"
         secrets.write_text(f"GITHUB_TOKEN={token}\n", encoding="utf-8")
         command += ["--secret-file", str(secrets)]
-        done = subprocess.run(
+        with subprocess.Popen(
             command,
             cwd=self.tree,
             env=self._environment(),
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        return _read(done.returncode, done.stdout + done.stderr)
+        ) as act:
+            try:
+                log, _ = act.communicate(timeout=SECONDS)
+            finally:
+                _end(act)
+        return _read(act.returncode, log)
 
     def _environment(self) -> dict[str, str]:
         # Bytecode of libraries is there already; that of a job's copy of ours goes with the copy.
@@ -123,6 +129,16 @@ class Checkout:
             "XDG_CACHE_HOME": str(self._xdg / "cache"),
             "TIDEMARK_HOME": str(self._home.path),
         }
+
+
+def _end(act: "subprocess.Popen[str]") -> None:
+    """Of an act that hangs, and of one whose test is interrupted: its jobs have sessions of their own."""
+    if act.poll() is None:
+        jobs = psutil.Process(act.pid).children(recursive=True)
+        act.terminate()
+        for job in jobs:
+            with suppress(psutil.NoSuchProcess):
+                job.terminate()
 
 
 def _read(code: int, log: str) -> Acted:

@@ -15,7 +15,7 @@ from tests.acting import Acted, Checkout
 from tests.planted_history import PlantedHistory, _git, make_history
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 
 LABEL = "tidemark-here"
 RUNNERS = ("self-hosted", LABEL)
@@ -34,6 +34,7 @@ steps = ["update-index"]
 seconds = 1.0
 rounds = 3
 perf = false
+keep_disturbed = true
 [alerts]
 repository = "{REPOSITORY}"
 """
@@ -126,7 +127,6 @@ class Story:
         _git(self._history.repository, 41, "checkout", "--quiet", "-B", BRANCH, self.commits[state])
 
 
-@pytest.mark.timeout(1800)
 def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
     own_home: Home, github: GitHub, tmp_path: Path, postgres_18: Build
 ) -> None:

@@ -125,6 +125,8 @@ class Task(_Strict):
     until_decided: bool = False
     perf: bool = True
     durability: Annotated[str, Field(pattern="^(relaxed|full)$")] = "relaxed"
+    keep_disturbed: bool = False
+    """Whether rounds that others disturbed are taken, with a warning, instead of being run again."""
 
 
 class Alerts(_Strict):

@@ -151,6 +151,7 @@ def request_of(
         until_decided=task.until_decided,
         perf=Sampled.AFTER if task.perf else None,
         durability=Durability(task.durability),
+        keep_disturbed=task.keep_disturbed,
         seconds=task.seconds,
         resume=True,
         needs_contender=len(versions) > 1,
