@@ -274,7 +274,8 @@ def test_a_step_that_is_known_is_not_raised_even_if_it_is_known_a_little_off(at:
     known = [Known(row, at, float(-5 * SIGMA + off[row])) for row in range(series)]
     raised = sum(bool(changes) for changes in watch_many(values, 0.02, known))
     assert raised <= 0.02 * series
-    assert sum(bool(changes) for changes in watch_many(values[:50], 0.02)) > (5 if at > 50 else -1)
+    if at == 100:
+        assert all(watch_many(values[:50], 0.02))
 
 
 @pytest.mark.parametrize("at", [4, 100])

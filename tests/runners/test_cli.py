@@ -30,7 +30,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "--patch", "mine=fix.patch", KNOWN], "no version is called postgres@18.6#mine"),
         (["run", "--patch", "mine=fix.patch", KNOWN], "--patch mine=FILE postgres@18.6 postgres@18.6#mine"),
         (["run", "--patch", "mine=/nowhere/fix.patch", f"{KNOWN}#mine"], "/nowhere/fix.patch"),
-        (["bench", "nonsense"], "there are: build"),
+        (["bench", "nonsense"], "there are: bisect, build"),
         (["build", "export", "somewhere"], "build export FOLDER VERSION..."),
         (["build", "import"], "build import FILE..."),
         (["build", "oracle@19"], "unknown engine 'oracle'"),

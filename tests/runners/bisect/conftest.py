@@ -10,8 +10,12 @@ import pytest
 
 from build.home import Home
 from history.store import open_store
+from runners.bisect.account import Account
+from runners.bisect.log import Log
+from runners.bisect.question import Question
+from runners.bisect.terms import Verdict
 from tests.plain_repository import PlainRepository
-from tests.runners.bisect.stand import QPS, Stand, version_of
+from tests.runners.bisect.stand import QPS, Stand, a_question, version_of
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,22 @@ class Line:
     def version(self, position: int) -> str:
         """Of a candidate."""
         return version_of(self.code[position - 1])
+
+
+SLOWER = 0.85
+"""What a culprit leaves of the throughput."""
+
+
+def asked(line: Line, **changes: Any) -> Question:
+    """About the whole line."""
+    return a_question(line.good, line.code[-1], **changes)
+
+
+def verdict_of(log: Log) -> Verdict:
+    """That there has to be."""
+    verdict = Account(log).verdict
+    assert verdict is not None
+    return verdict
 
 
 @pytest.fixture(scope="session")

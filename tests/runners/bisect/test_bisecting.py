@@ -3,40 +3,23 @@
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from build.commits import RangeError
-from build.errors import TidemarkError
 from build.git import GitError
 from build.store import StoreError
 from runners.alone import BusyError, lock_path, measuring_alone
 from runners.bisect.account import Account
 from runners.bisect.compiling import MachineError
 from runners.bisect.ledger import MetricError
-from runners.bisect.log import Log
-from runners.bisect.question import Question, QuestionError
+from runners.bisect.question import QuestionError
 from runners.bisect.sitting import BisectError
-from runners.bisect.terms import Verdict
 from suites.definition import SuiteError
-from tests.runners.bisect.conftest import Line
+from tests.runners.bisect.conftest import SLOWER, Line, asked, verdict_of
 from tests.runners.bisect.stand import Stand, a_question, total_rounds
 
 Made = Callable[..., Stand]
-
-SLOWER = 0.85
-
-
-def asked(line: Line, **changes: Any) -> Question:
-    return a_question(line.good, line.code[-1], **changes)
-
-
-def verdict_of(log: Log) -> Verdict:
-    verdict = Account(log).verdict
-    assert verdict is not None
-    return verdict
-
 
 # --- answers
 
@@ -150,7 +133,9 @@ def test_a_full_disk_excludes_nobody(stand: Made, line: Line, monkeypatch: pytes
     machine = stand((11, SLOWER), not_starting=[line.version(place) for place in range(1, 16)])
     full = SimpleNamespace(free=1000)
     monkeypatch.setattr("shutil.disk_usage", lambda path: full)
-    with pytest.raises(TidemarkError, match="disk"):
+    # It was enough before the data was loaded.
+    monkeypatch.setattr("runners.bisect.sitting.require_disk", lambda path, needed: None)
+    with pytest.raises(MachineError, match="ran out of disk"):
         machine.bisect(asked(line))
     monkeypatch.undo()
     machine.not_starting = ()

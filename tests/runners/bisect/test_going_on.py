@@ -1,4 +1,4 @@
-"""A bisect that is interrupted goes on and measures nothing twice; and it stays out of nights and comparisons."""
+"""A bisect that is interrupted goes on and measures nothing twice; it stays out of nights."""
 
 import contextlib
 from collections.abc import Callable
@@ -15,27 +15,12 @@ from history.bisects import EventKind
 from history.schema import nights, runs, sessions
 from runners.bisect.account import Account
 from runners.bisect.bisecting import OtherMachineError
-from runners.bisect.log import Log, follow, read_log
-from runners.bisect.question import Question
+from runners.bisect.log import Log, Round, follow, read_log
 from runners.bisect.replaying import replay
-from runners.bisect.terms import Verdict
-from tests.runners.bisect.conftest import Line
-from tests.runners.bisect.stand import Fuse, KilledError, Stand, a_question, total_rounds
+from tests.runners.bisect.conftest import SLOWER, Line, asked, verdict_of
+from tests.runners.bisect.stand import Fuse, KilledError, Stand, total_rounds
 
 Made = Callable[..., Stand]
-
-SLOWER = 0.85
-
-
-def asked(line: Line, **changes: Any) -> Question:
-    return a_question(line.good, line.code[-1], **changes)
-
-
-def verdict_of(log: Log) -> Verdict:
-    verdict = Account(log).verdict
-    assert verdict is not None
-    return verdict
-
 
 # --- going on
 
@@ -98,6 +83,13 @@ def test_killed_again_and_again(stand: Made, line: Line) -> None:
 def test_the_state_is_a_function_of_log_and_runs(stand: Made, line: Line) -> None:
     machine = stand((11, SLOWER), uncompilable={line.version(8): "error"})
     log = machine.bisect(asked(line))
+    before = 0
+    for entry in log.entries():
+        if isinstance(entry, Round):
+            before = entry.number
+        elif entry.kind in (EventKind.EXCLUDED, EventKind.BUILT):
+            assert entry.detail["after_round"] == before, "each event stands where it happened"
+    assert before > 3
     again = follow(log)
     found = again.next()
     assert found == verdict_of(log)
