@@ -12,7 +12,7 @@ from history.rendering.confirmed import interval, surest, what
 from history.rendering.escaping import escaped
 from history.rendering.functions import named
 from history.rendering.table import NAMES
-from history.series import Night
+from history.series import Night, Point
 from history.shifts import Direction
 from suites.measurement import METRICS
 
@@ -39,6 +39,9 @@ class Told:
 
     commits: tuple[str | None, str | None]
     """Before and after; None of what did not come from git."""
+
+    later: Sequence[Point] = ()
+    """Of the worst series, the nights behind the first with the change that have a value."""
 
     bisected: str = ""
     """What a bisect of it found, as Markdown."""
@@ -93,6 +96,9 @@ def _what(told: Told) -> Iterator[str]:
     if confirmed is not None:
         yield ""
         yield f"Confirmed the same night by {_held_against(confirmed)}."
+    if told.later and change.status is ChangeStatus.OPEN:
+        yield ""
+        yield _since(told)
     if change.status is ChangeStatus.CLOSED and change.reason:
         yield ""
         yield f"**It is gone**: {escaped(change.reason)}."
@@ -103,6 +109,17 @@ def _what(told: Told) -> Iterator[str]:
         yield ""
         yield "Some series got worse and others better in the same range."
     yield ""
+
+
+def _since(told: Told) -> str:
+    """What later nights say: the body is what tells it, not a comment for each."""
+    last, nights = told.later[-1], len(told.later)
+    assert last.relative is not None
+    ratio = last.relative / worst(told.change).level_before
+    return (
+        f"{nights} more {'night' if nights == 1 else 'nights'} since; in the last, of "
+        f"{last.night.started_at:%Y-%m-%d} (`{last.night.version}`), it is {ratio:.3f} times what it was."
+    )
 
 
 def _held_against(each: Confirmation) -> str:

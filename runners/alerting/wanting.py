@@ -16,7 +16,7 @@ from history.profiles import profiles_of
 from history.records import ALL_STEPS, RunStatus
 from history.rendering.escaping import escaped
 from history.schema import gaps, nights, runs
-from history.series import base_branch
+from history.series import Point, base_branch, read
 from history.shifts import Direction
 from runners.alerting.texts import Told, body, title, worst
 
@@ -63,9 +63,22 @@ def _told(connection: Connection, change: Change) -> Told:
         changes.commit_of(connection, change.first_after),
     )
     place = worst(change).key.place
-    base = base_branch(connection, place) or "its base"
-    found = _bisected(connection, change)
-    return Told(change, base, commits, gained=_gained(connection, change), bisected=found)
+    base = base_branch(connection, place)
+    return Told(
+        change,
+        base or "its base",
+        commits,
+        gained=_gained(connection, change),
+        later=_later(connection, change, base),
+        bisected=_bisected(connection, change),
+    )
+
+
+def _later(connection: Connection, change: Change, base: str | None) -> Sequence[Point]:
+    """The nights of its worst series behind the first with the change, without gaps."""
+    member = worst(change)
+    since = read(connection, member.key, base, member.first_after.started_at)
+    return [each for each in since if each.relative is not None and each.night != member.first_after]
 
 
 def _bisected(connection: Connection, change: Change) -> str:
