@@ -1,6 +1,6 @@
 #!/bin/sh
 """:"  # A shell runs the next line and never comes further: the launcher knows the right Python.
-exec "$(dirname -- "$0")/tidemark" compare "$@"
+case $0 in */*) exec "${0%/*}/tidemark" compare "$@" ;; *) exec ./tidemark compare "$@" ;; esac
 
 Compare versions in the history and judge each step: `./compare.py BASE CONTENDER...`.
 
@@ -11,6 +11,7 @@ too few and inconclusive repetitions are.
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from build.errors import TidemarkError
 from build.version import Version, parse_version
@@ -22,15 +23,10 @@ from history.comparison import (
     compare,
     exit_code,
 )
-from history.database import existing_history
 from history.judging import Verdict
-from history.rendering.csv_text import render_csv
-from history.rendering.json_text import render_json
-from history.rendering.markdown import render_markdown
+from history.reader import existing_history, open_reader
 from history.rendering.screen import Screen, standard_output
-from history.rendering.summary import render_summary
 from history.rendering.terminal import render_terminal
-from history.store import open_store
 from history.times import moment
 from suites.measurement import METRICS
 
@@ -44,24 +40,27 @@ __all__ = [
     "compare",
     "exit_code",
     "main",
-    "render_csv",
-    "render_json",
-    "render_markdown",
-    "render_summary",
     "render_terminal",
 ]
 
 
-FORMATS = ("terminal", "markdown", "summary", "json", "csv")
+RENDERERS = {
+    "summary": ("summary", "render_summary"),
+    "json": ("json_text", "render_json"),
+    "csv": ("csv_text", "render_csv"),
+}
+"""Modules of history.rendering, imported when they are asked for."""
+
+FORMATS = ("terminal", "markdown", *RENDERERS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Compare what the arguments name, print it, and return the exit code."""
     arguments = _arguments(argv)
     try:
-        with open_store(existing_history(arguments.history)) as store:
+        with open_reader(existing_history(arguments.history)) as history:
             comparison = compare(
-                store, arguments.base, arguments.contenders, _options(arguments), arguments.branch
+                history, arguments.base, arguments.contenders, _options(arguments), arguments.branch
             )
     except TidemarkError as error:
         print(f"tidemark compare: {error}", file=sys.stderr)
@@ -138,14 +137,15 @@ def _options(arguments: argparse.Namespace) -> CompareOptions:
 
 
 def _print(comparison: Comparison, chosen: str, costs: bool) -> None:
-    if chosen == "markdown":
+    if chosen == "terminal":
+        render_terminal(comparison, standard_output(), costs=costs)
+    elif chosen == "markdown":
+        from history.rendering.markdown import render_markdown  # each only for whom asked for it
+
         sys.stdout.write(render_markdown(comparison, costs=costs))
-        return
-    if chosen != "terminal":  # JSON and CSV hold all costs anyway
-        renderers = {"summary": render_summary, "json": render_json, "csv": render_csv}
-        sys.stdout.write(renderers[chosen](comparison))
-        return
-    render_terminal(comparison, standard_output(), costs=costs)
+    else:  # JSON and CSV hold all costs anyway
+        module, function = RENDERERS[chosen]
+        sys.stdout.write(getattr(import_module(f"history.rendering.{module}"), function)(comparison))
 
 
 if __name__ == "__main__":

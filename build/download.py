@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,9 @@ from build.progress import Progress
 
 TIMEOUT_SECONDS = 10.0
 """For connecting, and for each wait for more bytes."""
+
+WHOLE_SECONDS = 2 * 3600.0
+"""For a whole file, however steadily it trickles."""
 
 _CHUNK_BYTES = 1 << 18
 
@@ -70,12 +74,14 @@ def _received(url: str, file: IO[bytes], name: str, progress: Progress) -> str:
     digest = hashlib.sha256()
     try:
         with _opened(url) as (answer, length), progress.task(f"download {name}", length) as task:
-            done = 0
+            done, deadline = 0, time.monotonic() + WHOLE_SECONDS
             while chunk := answer.read(_CHUNK_BYTES):
                 file.write(chunk)
                 digest.update(chunk)
                 done += len(chunk)
                 task.update(done, length)
+                if time.monotonic() > deadline:
+                    raise DownloadError(f"not whole after {WHOLE_SECONDS:g} s, only {done} bytes")
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise DownloadError(_reason(error)) from error
     if length is not None and done != length:

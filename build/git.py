@@ -15,6 +15,16 @@ from build.files import make_folder
 from build.home import Home
 from build.lock import held
 from build.version import Engine
+from build.work import end_group
+
+FETCH_SECONDS = 2 * 3600.0
+"""How long bringing a mirror up to date may take: the first time it is all of an engine's history."""
+
+LOCAL_SECONDS = 600.0
+"""How long git may take for anything that it needs no network for."""
+
+SLOW_BYTES, SLOW_SECONDS = 1000, 60
+"""A server that sends less in a second, for so long, has gone away."""
 
 _HEX = re.compile(r"[0-9a-f]{7,40}")
 
@@ -84,6 +94,10 @@ class Mirror:
         """The text of one file of a commit. Raises GitError when it has none of that name."""
         return _git("cat-file", "blob", f"{commit.commit}:{name}", mirror=self.path)
 
+    def ask(self, *words: str) -> str:
+        """What git says to a command that only reads. Raises GitError, with git's words, when it fails."""
+        return _git(*words, mirror=self.path)
+
     def _create(self) -> None:
         if not (self.path / "HEAD").exists():
             make_folder(self.path)
@@ -99,6 +113,7 @@ class Mirror:
             self.url,
             *refspecs,
             mirror=self.path,
+            seconds=FETCH_SECONDS,
         )
 
     def _resolved(self, ref: str) -> Commit | None:
@@ -158,6 +173,7 @@ def archive(commit: Commit) -> Iterator[subprocess.Popen[bytes]]:
 
 # ext:: addresses run any command; a hook in the mirror has no business here.
 _BASE = ("git", "-c", "protocol.ext.allow=never", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0")
+_PATIENT = ("-c", f"http.lowSpeedLimit={SLOW_BYTES}", "-c", f"http.lowSpeedTime={SLOW_SECONDS}")
 
 
 def _environment() -> dict[str, str]:
@@ -167,20 +183,34 @@ def _environment() -> dict[str, str]:
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "GIT_SSH_COMMAND": ssh, "LC_ALL": "C"}
 
 
-def _git(*arguments: str, mirror: Path) -> str:
-    command = [*_BASE, "--git-dir", str(mirror), *arguments]
+def _git(*arguments: str, mirror: Path, seconds: float | None = None) -> str:
+    command = [*_BASE, *_PATIENT, "--git-dir", str(mirror), *arguments]
+    limit = LOCAL_SECONDS if seconds is None else seconds
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
             env=_environment(),
             umask=0o022,
-            check=False,
+            # What git starts to reach a server is ended with it: alone it would keep our pipes open.
+            start_new_session=True,
         )
     except FileNotFoundError as error:
         raise GitError("git is missing", hint="install it (Debian: apt-get install git)") from error
-    if done.returncode != 0:
-        raise GitError(f"git {arguments[0]} failed", where=done.stderr.strip()[-1000:])
-    return done.stdout
+    try:
+        said, complained = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise GitError(
+            f"git {arguments[0]} is not done after {limit:g} s",
+            where=str(mirror),
+            hint="is the repository reachable? what it has fetched so far is lost",
+        ) from None
+    finally:
+        end_group(process)
+    if process.returncode != 0:
+        raise GitError(f"git {arguments[0]} failed", where=complained.strip()[-1000:])
+    return said

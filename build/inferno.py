@@ -10,6 +10,7 @@ from build.files import make_folder
 from build.home import Home
 from build.lock import held
 from build.progress import Progress
+from build.work import end_group
 
 VERSION = "0.12.8"
 """Of the Rust package; its `Cargo.lock` pins what it is made of."""
@@ -17,6 +18,8 @@ VERSION = "0.12.8"
 PROGRAMS = ("inferno-collapse-perf", "inferno-diff-folded", "inferno-flamegraph")
 
 LOG_LINES = 15
+
+COMPILE_SECONDS = 3600.0
 
 
 class InfernoError(TidemarkError):
@@ -52,10 +55,31 @@ def _compiled(cargo: str, home: Home, progress: Progress) -> Path:
     root = home.tools / f"inferno-{VERSION}"
     command = [cargo, "install", "inferno", "--version", f"={VERSION}", "--locked", "--root", str(root)]
     with progress.task(f"compile inferno {VERSION}"):
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        done = _done(command, cargo)
     found = find_inferno(home)
     if done.returncode != 0 or found is None:
         said = "\n".join(done.stderr.rstrip().splitlines()[-LOG_LINES:])
         raise InfernoError(f"inferno {VERSION} could not be compiled", where=cargo, hint=said)
     progress.note(f"inferno {VERSION}: compiled")
     return found
+
+
+def _done(command: list[str], cargo: str) -> "subprocess.CompletedProcess[str]":
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        _, said = process.communicate(timeout=COMPILE_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise InfernoError(
+            f"inferno {VERSION} is not compiled after {COMPILE_SECONDS:g} s", where=cargo
+        ) from None
+    finally:
+        end_group(process)
+    return subprocess.CompletedProcess(command, process.returncode, "", said)

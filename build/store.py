@@ -14,6 +14,7 @@ from build.errors import TidemarkError
 from build.files import flush_file_system, make_folder
 from build.git import is_commit_name
 from build.home import Home
+from build.order import engine_module
 from build.version import Engine, Version, parse_version
 
 MANIFEST = "build.json"
@@ -73,6 +74,28 @@ def _same_source(build: Build, version: Version, digest: str | None) -> bool:
     if version.is_release:
         return build.version == version
     return is_commit_name(version.git_ref) and str(about.get("commit", "")).startswith(version.git_ref)
+
+
+def require_clean(build: Build) -> None:
+    """Raise StoreError when a build was changed after it was published: it is no longer what it says.
+
+    Programs that are gone count, and files that were written after its manifest, which is the last
+    one that is written. Of an imported build, whose files are as old as their unpacking, only the former.
+    """
+    programs = engine_module(build.version.engine).PROGRAMS
+    gone = [name for name in programs if not build.program(name).exists()]
+    found = f"bin/{gone[0]} is gone" if gone else ""
+    if not found and not (build.prefix / IMPORTED).exists():
+        written = (build.prefix / MANIFEST).stat().st_mtime_ns
+        newer = (path for path in build.prefix.rglob("*") if path.lstat().st_mtime_ns > written)
+        changed = next((path for path in newer if not path.is_dir()), None)
+        found = f"{changed.relative_to(build.prefix)} was written later" if changed else ""
+    if found:
+        raise StoreError(
+            f"the build of {build.version} in the cache is dirty: {found}",
+            where=str(build.prefix),
+            hint=f"remove the folder {build.prefix}; the version is compiled again when it is next wanted",
+        )
 
 
 def staging(home: Home, key: str) -> Path:

@@ -16,6 +16,12 @@ from build.errors import TidemarkError
 TAIL_LINES = 30
 """How much of the log an error shows."""
 
+STAGE_SECONDS = 4 * 3600.0
+"""How long one command of a compile may take: MySQL's takes an hour on two cores."""
+
+SILENT_SECONDS = 25 * 60.0
+"""A command that writes nothing to the log for so long hangs; less than what makes a night count as hung."""
+
 _POLL_SECONDS = 0.2
 _GRACE_SECONDS = 3.0
 
@@ -52,8 +58,8 @@ class Work:
     def run(self, stage: str, command: Sequence[str], folder: Path, stdin: IO[bytes] | None = None) -> None:
         """Run one command to its end in `folder`.
 
-        Raises CompileError, with the end of the log, when it fails or cannot be started. On any way out,
-        Ctrl-C included, no process of it is left.
+        Raises CompileError, with the end of the log, when it fails, hangs or cannot be started. On any way
+        out, Ctrl-C included, no process of it is left.
         """
         started = time.monotonic()
         self.on_stage(stage)
@@ -99,18 +105,21 @@ class Work:
         except OSError as error:
             raise self.failure(stage, str(error)) from error
         try:
-            return self._watched(process, reading)
+            return self._watched(stage, process, reading)
         finally:
             end_group(process)
 
-    def _watched(self, process: subprocess.Popen[bytes], reading: IO[bytes]) -> int:
+    def _watched(self, stage: str, process: subprocess.Popen[bytes], reading: IO[bytes]) -> int:
         # The command writes the log itself and Python only looks now and then: a compile is not slowed by
         # whoever watches it.
         rest = b""
+        began = heard = time.monotonic()
         while True:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_POLL_SECONDS)
-            lines = (rest + reading.read()).split(b"\n")
+            now, new_text = time.monotonic(), reading.read()
+            heard = now if new_text else heard
+            lines = (rest + new_text).split(b"\n")
             rest = lines.pop()
             new = sum(1 for line in lines if self.counted.search(line))
             if new:
@@ -118,9 +127,13 @@ class Work:
                 self.on_count(self.count)
             if process.returncode is not None:
                 return process.returncode
+            if now - began > STAGE_SECONDS:
+                raise self.failure(stage, f"not done after {STAGE_SECONDS / 3600:g} hours")
+            if now - heard > SILENT_SECONDS:
+                raise self.failure(stage, f"silent for {SILENT_SECONDS / 60:g} minutes: it hangs")
 
 
-def end_group(process: subprocess.Popen[bytes]) -> None:
+def end_group(process: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> None:
     """End a process that leads its own group, and the whole group with it; returns when none is left."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)

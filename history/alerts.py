@@ -26,7 +26,7 @@ class Kind(StrEnum):
     """A version that could not be built."""
 
     CRASH = "crash"
-    """A server that died, or a step that failed again and again."""
+    """A server that died, a step that failed again and again, or a box whose nights do not end."""
 
     SUMMARY = "summary"
     """Several, when a night has more than people want issues of."""

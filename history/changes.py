@@ -8,9 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
-from history.database import HistoryError
+from history import confirmations
+from history.confirmations import Confirmation
+from history.errors import HistoryError
+from history.records import Place
 from history.schema import builds, change_series, changes, nights, series
-from history.series import Night, Place, SeriesKey
+from history.series import Night, SeriesKey
 from history.shifts import Course, Direction
 from history.times import from_text, to_text
 
@@ -44,6 +47,11 @@ class Member:
     ratio_high: float
     confidence: float
     gone: Night | None
+    confirmed: Confirmation | None = None
+    """What settled it in its first night; None when only nights speak for it."""
+
+    gone_confirmed: Confirmation | None = None
+    """What settled in the night `gone` that it is gone."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +191,9 @@ def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[M
         .order_by(change_series.c.confidence.desc(), change_series.c.series_id)
     )
     found: dict[int, tuple[Member, ...]] = dict.fromkeys(ids, ())
-    for row in connection.execute(query).mappings().all():
+    rows = connection.execute(query).mappings().all()
+    settled = _confirmations(connection, {row["series_id"] for row in rows})
+    for row in rows:
         place = Place(row["box"], row["suite"], row["configuration"])
         key = SeriesKey(place, row["branch"], row["step"], row["metric"])
         night = _nights(connection, row, key)
@@ -199,8 +209,23 @@ def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[M
             ratio_high=row["ratio_high"],
             confidence=row["confidence"],
             gone=night.get("gone_id"),
+            confirmed=settled.get((row["series_id"], row["last_before_id"], row["first_after_id"])),
+            gone_confirmed=settled.get((row["series_id"], None, row["gone_id"])),
         )
         found[row["change_id"]] = (*found[row["change_id"]], member)
+    return found
+
+
+def _confirmations(
+    connection: Connection, series_ids: set[int]
+) -> Mapping[tuple[int, int | None, int], Confirmation]:
+    """New changes by series and both nights, changes that are gone by series and the night of their end."""
+    found: dict[tuple[int, int | None, int], Confirmation] = {}
+    for each in confirmations.load(connection, series_ids) if series_ids else ():
+        if each.is_step:
+            found[each.series_id, each.before.session_id, each.after.session_id] = each
+        elif each.is_return:
+            found[each.series_id, None, each.after.session_id] = each
     return found
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from build.errors import TidemarkError
@@ -164,6 +165,16 @@ class ContenderComparison:
 
     nights: Nights | None = None
     """Of a comparison over nights; None within one session."""
+
+    @cached_property
+    def has_visible(self) -> bool:
+        """Whether of any step the smallest worsening is known that it is likely to flag."""
+        return any(step.smallest_visible is not None for step in self.steps)
+
+    @cached_property
+    def has_trends(self) -> bool:
+        """Whether any step has a ratio in the last nights."""
+        return any(step.trend for step in self.steps)
 
     @property
     def judged_steps(self) -> int:

@@ -20,10 +20,10 @@ from history.explaining import BESIDE, WHOLE_MACHINE
 from history.intervals import Intervals, looks_of
 from history.judging import Verdict
 from history.pairing import StepPairs, pair_steps
+from history.reader import Reader
 from history.records import Session
 from history.selection import Limits, Name, named
 from history.sequential import Noise
-from history.store import Store
 from history.trends import trends
 from suites.measurement import METRICS
 
@@ -44,7 +44,7 @@ NAMED_FUNCTIONS = 3
 
 
 def compare(
-    store: Store,
+    history: Reader,
     base: Version,
     contenders: Sequence[Version],
     options: CompareOptions | None = None,
@@ -63,13 +63,13 @@ def compare(
         raise ComparisonError(f"unknown metric '{options.metric}'", hint=f"one of: {', '.join(METRICS)}")
     if base in (*contenders, *branches):
         raise ComparisonError(f"{base} cannot be its own contender")
-    with store.database.reading() as connection:
-        from_ = named(connection, base)
-        names = [named(connection, each) for each in dict.fromkeys(contenders)]
+    with history.asking() as source:
+        from_ = named(source, base)
+        names = [named(source, each) for each in dict.fromkeys(contenders)]
     names += [Name(each, is_branch=True) for each in dict.fromkeys(branches)]
     over = _compare_one if options.since is None else _compare_nights
-    found = tuple(each for name in names for each in over(store, from_, options, name))
-    return Comparison(base, found, options, store.where)
+    found = tuple(each for name in names for each in over(history, from_, options, name))
+    return Comparison(base, found, options, history.where)
 
 
 def exit_code(comparison: Comparison) -> int:
@@ -82,35 +82,35 @@ def exit_code(comparison: Comparison) -> int:
 
 
 def _compare_one(
-    store: Store, from_: Name, options: CompareOptions, name: Name
+    history: Reader, from_: Name, options: CompareOptions, name: Name
 ) -> tuple[ContenderComparison, ...]:
     limits = Limits(options.suite, options.profile, options.session, options.machine)
-    found = store.latest_of((from_, name), limits)
+    found = history.latest_of((from_, name), limits)
     if found is None:
-        raise _no_session(store, from_, name, limits)
+        raise _no_session(history, from_, name, limits)
     session, (base, contender) = found
     metrics = {options.metric, "qps", *BESIDE, *WHOLE_MACHINE.values()}
-    runs = store.runs(session.id, (base, contender), metrics)
+    runs = history.runs(session.id, (base, contender), metrics)
     if not runs:
         raise ComparisonError(
             f"session {session.uid} held both {base} and {contender}, and its rounds were pruned",
-            where=store.where,
+            where=history.where,
             hint="its night is still there: --since compares nights; a backup from before brings its rounds "
             "back: ./tidemark history merge FILE",
         )
     paired = pair_steps(runs, str(base), str(contender))
     chosen = choose_steps(paired, options.steps, f"session {session.uid}")
     names = {step.step for step in chosen}
-    known = {step: noise for step, noise in store.noise(session, options.metric).items() if step in names}
-    intervals = _intervals(store, session, paired, chosen, options)
+    known = {step: noise for step, noise in history.noise(session, options.metric).items() if step in names}
+    intervals = _intervals(history, session, paired, chosen, options)
     noise = {step: each.noise for step, each in known.items()}
     judged = judge_all(chosen, options, intervals, noise, session)
-    with store.database.reading() as connection:
-        nights = trends(connection, session, str(base), str(contender), options.metric)
-    profiled = store.profiled_steps(session.id)
+    with history.asking() as source:
+        nights = trends(source, session, str(base), str(contender), options.metric)
+    profiled = history.profiled_steps(session.id)
     steps = tuple(
         replace(
-            _with_functions(store, session, step, base, contender) if step.step in profiled else step,
+            _with_functions(history, session, step, base, contender) if step.step in profiled else step,
             trend=nights.get(step.step, ()),
         )
         for step in judged
@@ -127,34 +127,34 @@ def _compare_one(
                 *(text for step in steps for text in _step_warnings(step, session)),
             ),
             looks=intervals.looks,
-            dropped=tuple(each for each in store.dropped(session.id) if each.step in names),
+            dropped=tuple(each for each in history.dropped(session.id) if each.step in names),
             calibrations=tuple(known.values()),
         ),
     )
 
 
 def _compare_nights(
-    store: Store, from_: Name, options: CompareOptions, name: Name
+    history: Reader, from_: Name, options: CompareOptions, name: Name
 ) -> tuple[ContenderComparison, ...]:
     from history.overnight import compare_nights  # only where nights are compared
 
-    return compare_nights(store, from_, options, name)
+    return compare_nights(history, from_, options, name)
 
 
 def _with_functions(
-    store: Store, session: Session, step: StepComparison, base: Version, contender: Version
+    history: Reader, session: Session, step: StepComparison, base: Version, contender: Version
 ) -> StepComparison:
     """A regressed step with the functions that its profiles blame, if both versions have one."""
     if step.judgement.verdict is not Verdict.REGRESSION:
         return step
     from history.differential import differential  # only where something regressed
 
-    rounds = [store.profiles(session.id, step.step, version) for version in (base, contender)]
+    rounds = [history.profiles(session.id, step.step, version) for version in (base, contender)]
     return replace(step, gained=differential(*rounds).gained(NAMED_FUNCTIONS)) if all(rounds) else step
 
 
 def _intervals(
-    store: Store,
+    history: Reader,
     session: Session,
     paired: Sequence[StepPairs],
     chosen: Sequence[StepPairs],
@@ -167,7 +167,7 @@ def _intervals(
     looks = looks_of(session)
 
     def calibrated(metric: str) -> Mapping[str, Noise]:
-        found = store.noise(session, metric, until=session.started_at)
+        found = history.noise(session, metric, until=session.started_at)
         return {step: each.noise for step, each in found.items()}
 
     steps = chosen if looks is None else paired
@@ -181,8 +181,8 @@ def _step_warnings(step: StepComparison, session: Session) -> list[str]:
     return []
 
 
-def _no_session(store: Store, base: Name, contender: Name, limits: Limits) -> ComparisonError:
-    seen = store.sightings()
+def _no_session(history: Reader, base: Name, contender: Name, limits: Limits) -> ComparisonError:
+    seen = history.sightings()
     lines = [
         f"\n    {each.version}  {each.suite} {each.profile}  {each.started_at:%Y-%m-%d %H:%M} UTC"
         f"  session {each.session_uid}"
@@ -193,6 +193,6 @@ def _no_session(store: Store, base: Name, contender: Name, limits: Limits) -> Co
     return ComparisonError(
         f"no session holds both {base} and {contender}{limits}"
         f"\n  last runs in the history:{''.join(lines) or ' none'}",
-        where=store.where,
+        where=history.where,
         hint=f"./tidemark run --suite {suite} --profile {profile} {base} {contender}",
     )

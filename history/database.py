@@ -1,39 +1,18 @@
 """Connections to the history: how they are made, how transactions begin, what their errors mean."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
-from build.errors import TidemarkError
-from build.home import locate
-
-BUSY_TIMEOUT_MS = 30_000
-"""How long a writer waits for another one. A record takes milliseconds; a migration seconds."""
+from history.asking import BUSY_TIMEOUT_MS, Row, Source
+from history.errors import HistoryError, RecordError, refusal
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
-
-# What the database says, what that means, what to do. The texts are SQLite's own (sqlite3_errstr).
-_EXPLANATIONS = (
-    ("malformed", "the history is damaged", "restore it from a backup, or move it aside"),
-    ("not a database", "the file is not a SQLite database", "name another history, or move the file aside"),
-    ("is locked", "another process keeps the history locked", "wait for it to end, then try again"),
-    ("disk is full", "no room left for the history", "free some space; what was recorded before is safe"),
-    ("readonly", "the history may not be written", "check its owner and the rights on its folder"),
-    ("unable to open", "the history cannot be opened", "check its path and the rights on its folder"),
-)
-
-
-class HistoryError(TidemarkError):
-    """The history cannot be opened, read or written."""
-
-
-class RecordError(HistoryError):
-    """What was to be recorded contradicts the history or its rules; nothing of it was written."""
 
 
 class Database:
@@ -61,9 +40,27 @@ class Database:
         with explained(self.where), self._writer.begin() as connection:
             yield connection
 
+    @contextmanager
+    def asking(self) -> Iterator[Source]:
+        """As `reading`, for questions in plain SQL."""
+        with self.reading() as connection:
+            yield Asked(connection)
+
     def close(self) -> None:
         """Close every connection."""
         self._reader.dispose()
+
+
+class Asked(Source):
+    """A transaction of SQLAlchemy's that is asked in plain SQL."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def answer(self, question: str, values: Mapping[str, object]) -> tuple[Sequence[str], Sequence[Row]]:
+        """As Source says."""
+        found = self._connection.execute(text(question), values)
+        return list(found.keys()), found.all()
 
 
 def connect(target: Path | str) -> Database:
@@ -119,12 +116,7 @@ def explained(where: str) -> Iterator[None]:
             hint="it is there already, or names something that is not; nothing of it was written",
         ) from error
     except DBAPIError as error:
-        said = str(error.orig)
-        what, hint = next(
-            ((what, hint) for key, what, hint in _EXPLANATIONS if key in said),
-            ("the database refused", "see its message"),
-        )
-        raise HistoryError(f"{what}: {said}", where=where, hint=hint) from error
+        raise refusal(str(error.orig), where) from error
 
 
 def _url(target: Path | str) -> URL:
@@ -165,16 +157,3 @@ def _begin_explicitly(engine: Engine) -> None:
     def begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get("tidemark_writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def existing_history(chosen: str | None) -> Path | str:
-    """The path or URL of a history to look at: the one chosen, else Tidemark's own.
-
-    Raises HistoryError when there is none: looking at one must not create it.
-    """
-    if chosen and "://" in chosen:
-        return chosen
-    path = Path(chosen) if chosen else locate().history
-    if not path.is_file():
-        raise HistoryError("there is no history yet", where=str(path), hint="./tidemark demo writes one")
-    return path

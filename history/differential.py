@@ -1,11 +1,11 @@
 """Which functions gained or lost CPU time per query between two profiles of a step."""
 
 import math
-import statistics
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from history.statistics import variance
 from suites.profiling.stacks import StepProfile, merged
 
 Rounds = Mapping[int, StepProfile]
@@ -143,12 +143,16 @@ def _errors(base: Rounds, contender: Rounds) -> Mapping[str, float] | None:
     after = [_own_times(contender[number]) for number in both]
     names = {name for times in (*before, *after) for name in times}
     return {
-        name: statistics.stdev(
-            new.get(name, 0.0) - old.get(name, 0.0) for old, new in zip(before, after, strict=True)
+        name: _error(
+            [new.get(name, 0.0) - old.get(name, 0.0) for old, new in zip(before, after, strict=True)]
         )
-        / math.sqrt(len(both))
         for name in names
     }
+
+
+def _error(changes: Sequence[float]) -> float:
+    """The standard error of their mean."""
+    return math.sqrt(variance(changes) / len(changes))
 
 
 def _own_times(profile: StepProfile) -> Mapping[str, float]:

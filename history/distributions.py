@@ -5,6 +5,7 @@ scipy.special and numpy take longer to import than everything else that `compare
 """
 
 import math
+from functools import lru_cache
 
 TINY = 1e-300
 """Stands for a zero in a continued fraction."""
@@ -42,6 +43,7 @@ def student_tail(t: float, df: float) -> float:
     return _beta_ratio(df / 2, 0.5, df / (df + square), square / (df + square)) / 2
 
 
+@lru_cache(maxsize=4096)  # steps of one session share most of their degrees of freedom
 def student_quantile(df: float, probability: float) -> float:
     """The t below which Student's t with `df` degrees of freedom lies with this probability.
 
@@ -122,8 +124,9 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
     d = 1 / (d if abs(d) > TINY else TINY)
     value = d
     for m in range(1, 10_000):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        place = a + 2 * m
+        even = m * (b - m) * x / ((place - 1) * place)
+        odd = -(a + m) * (a + b + m) * x / (place * (place + 1))
         for term in (even, odd):
             d = 1 + term * d
             c = 1 + term / c

@@ -1,6 +1,5 @@
 """Which interval a ratio of a session gets: one rule for verdicts and costs alike."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -41,7 +40,7 @@ class Intervals:
 
     def of(self, step: StepPairs, metric: str) -> Interval | None:
         """The interval of a metric of a step; None with fewer pairs than needed, and without a ratio."""
-        logs = log_ratios(step, metric)
+        logs = step.log_ratios(metric)
         if logs is None or len(logs) < self.needed:
             return None
         return sequential_interval(logs, self.design(metric, len(logs)), self._prior(step.step, metric))
@@ -73,7 +72,7 @@ class Intervals:
     def _sharers(self, metric: str) -> int:
         """Steps with enough rounds for an interval, where the number of rounds was fixed."""
         if metric not in self._sharing:
-            counts = [len(log_ratios(each, metric) or ()) for each in self.steps]
+            counts = [len(each.log_ratios(metric) or ()) for each in self.steps]
             self._sharing[metric] = sum(count >= MINIMUM_REPETITIONS for count in counts)
         return self._sharing[metric]
 
@@ -83,18 +82,10 @@ class Intervals:
         return self._priors[metric].get(step)
 
     def _pooled(self, metric: str) -> Mapping[str, Noise | None]:
-        usable = {each.step: logs for each in self.steps if (logs := log_ratios(each, metric))}
+        usable = {each.step: logs for each in self.steps if (logs := each.log_ratios(metric))}
         known = self.calibrated(metric)
         noise = pooled_noise(list(usable.values()), [known.get(step) for step in usable])
         return dict(zip(usable, noise, strict=True))
-
-
-def log_ratios(step: StepPairs, metric: str) -> list[float] | None:
-    """ln(contender / base) of each pair in order; None when some value has no logarithm."""
-    base, contender = step.values(metric)
-    if any(min(pair) <= 0 for pair in zip(base, contender, strict=True)):
-        return None
-    return [math.log(new / old) for old, new in zip(base, contender, strict=True)]
 
 
 def looks_of(session: Session) -> tuple[int, int] | None:

@@ -10,27 +10,18 @@ from datetime import datetime
 import numpy as np
 from sqlalchemy import Connection
 
-from history import changes
+from history import changes, confirmations
 from history.changes import Change, ChangeStatus, Member
+from history.confirmations import Confirmation
 from history.database import Database
-from history.detection import FALSE_SHARE, ChangePoint, watch_many
+from history.detection import FALSE_SHARE, ChangePoint, Known, watch_many
 from history.markers import markers
+from history.nights import JUDGED_METRICS
 from history.panel import Panel, read_panel
 from history.series import base_branch, branches_at, places
-from history.shifts import Course, Shift, courses, direction_of, together
+from history.settled import settled, without_known
+from history.shifts import Course, Return, Shift, courses, direction_of, together
 from history.times import now
-
-JUDGED_METRICS = (
-    "qps",
-    "server_cpu_us_per_op",
-    "server_instructions_per_op",
-    "server_written_kb_per_op",
-    "wal_bytes_per_op",
-    "reset_seconds",
-    "table_bytes",
-    "index_bytes",
-)
-"""Of the metrics that are followed over nights, those in which changes are looked for."""
 
 WINDOW = 400
 """Nights that are looked back on: what lies further back was judged when it was new."""
@@ -57,6 +48,7 @@ class Report:
 def judge(database: Database, clock: Callable[[], datetime] = now) -> Report:
     """Look for change points in every series, and bring what is known of changes up to date.
 
+    What was confirmed in its own night is a change at once, and is not looked for again.
     Running it again over the same nights changes nothing. Acknowledged changes stay acknowledged; explained
     ones are kept, and not reported.
     """
@@ -67,7 +59,8 @@ def judge(database: Database, clock: Callable[[], datetime] = now) -> Report:
         known = changes.load(connection)
         before = {each.id: each for each in known}
         left = list(known)
-        for cluster in together(courses(found, _remembered(known, found))):
+        shifts = [each for each in found if isinstance(each, Shift)]
+        for cluster in together(courses(found, _remembered(known, shifts))):
             _reconcile(connection, cluster, left, clock())
         after = changes.load(connection)
     return Report(
@@ -91,11 +84,21 @@ def _became(status: ChangeStatus, after: Sequence[Change], ids: set[int]) -> tup
     return tuple(each for each in after if each.id in ids and each.status is status)
 
 
-def _all_shifts(connection: Connection) -> tuple[int, list[Shift]]:
+def _all_shifts(connection: Connection) -> tuple[int, list[Shift | Return]]:
     panels = list(_panels(connection))
     counted = sum(len(panel.series) for panel in panels)
     share = min(FALSE_SHARE, FALSE_CHANGES_A_YEAR / counted) if counted else FALSE_SHARE
-    return counted, [shift for panel in panels for shift in shifts_of(connection, panel, share)]
+    confirmed = confirmations.load(connection)
+    return counted, [event for panel in panels for event in _events(connection, panel, share, confirmed)]
+
+
+def _events(
+    connection: Connection, panel: Panel, false_share: float, confirmed: Sequence[Confirmation]
+) -> list[Shift | Return]:
+    """What the watch raises and what was confirmed, in the order of the nights."""
+    known = settled(panel, confirmed, WINDOW)
+    found = without_known(shifts_of(connection, panel, false_share, known.known), known.events)
+    return sorted([*found, *known.events], key=lambda event: event.first_after.started_at)
 
 
 def _panels(connection: Connection) -> Iterator[Panel]:
@@ -106,14 +109,16 @@ def _panels(connection: Connection) -> Iterator[Panel]:
                 yield read_panel(connection, place, branch, base, JUDGED_METRICS, WINDOW)
 
 
-def shifts_of(connection: Connection, panel: Panel, false_share: float) -> list[Shift]:
-    """The change points of a panel, series by series in the order of the nights.
+def shifts_of(
+    connection: Connection, panel: Panel, false_share: float, known: Sequence[Known] = ()
+) -> list[Shift]:
+    """The change points of a panel, series by series in the order of the nights; not those that are `known`.
 
     In at most `false_share` of quiet series-years there is one.
     """
     logs = np.full_like(panel.ratios, np.nan)
     np.log(panel.ratios, out=logs, where=panel.ratios > 0)
-    points = watch_many(logs, false_share)
+    points = watch_many(logs, false_share, known)
     if not any(points):
         return []
     marked = markers(connection, panel)
@@ -150,6 +155,7 @@ def _course(change: Change, member: Member) -> Course:
         member.ratio_low,
         member.ratio_high,
         member.confidence,
+        confirmed=member.confirmed is not None,
         explained=change.reason or "" if change.status is ChangeStatus.EXPLAINED else "",
     )
     return Course(shift, member.gone)

@@ -8,11 +8,11 @@ from string import Template
 
 from sqlalchemy import Connection, func, insert, inspect, select
 
-from history.database import Database, HistoryError
+from history.database import Database
+from history.errors import HistoryError
+from history.readiness import MIGRATIONS, stated_schema
 from history.schema import schema_migrations
 from history.times import now, to_text
-
-MIGRATIONS = Path(__file__).parent / "migrations"
 
 PLACEHOLDERS = {
     "sqlite": {
@@ -60,11 +60,6 @@ def load(dialect: str, folder: Path = MIGRATIONS) -> tuple[Migration, ...]:
     return tuple(found)
 
 
-def newest(folder: Path = MIGRATIONS) -> int:
-    """The number of the last migration that there is, without reading any."""
-    return sum(1 for _ in folder.glob("*.sql"))
-
-
 def split_statements(script: str) -> tuple[str, ...]:
     """The statements of a script in which each ends at the end of a line.
 
@@ -103,12 +98,10 @@ def schema_number(database: Database, known: int) -> int:
 def _readable_number(database: Database) -> int | None:
     """The last migration of a database that says so at once; None of one that has to be looked into."""
     try:
-        with database.reading() as connection:
-            rows = connection.execute(select(schema_migrations).order_by(schema_migrations.c.number)).all()
+        with database.asking() as source:
+            return stated_schema(source)
     except HistoryError:
         return None
-    # Others keep a table of this name too, but the first of their migrations is hardly called as ours.
-    return int(rows[-1].number) if rows and (rows[0].number, rows[0].name) == (1, "history") else None
 
 
 def _inspected_number(database: Database) -> int:

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, or_, select
 
 from build.version import Engine, Version, parse_version, release_numbers
+from history.database import Asked
 from history.explaining import COSTS
 from history.reading import dropped_of, runs_of
-from history.records import Run, RunStatus, SessionStatus
-from history.schema import builds, gaps, machines, nights, points, runs, series, sessions
+from history.records import ALL_STEPS, Run, RunStatus, SessionStatus
+from history.schema import builds, confirmations, gaps, machines, nights, points, runs, series, sessions
 from history.statistics import geometric_mean, mean
 
 SERIES_METRICS = (
@@ -26,8 +27,21 @@ SERIES_METRICS = (
 )
 """What is followed over nights, as far as a step records it."""
 
-ALL_STEPS = ""
-"""The step of a gap that is all of a version's steps."""
+JUDGED_METRICS = (
+    "qps",
+    "server_cpu_us_per_op",
+    "server_instructions_per_op",
+    "server_written_kb_per_op",
+    "wal_bytes_per_op",
+    "reset_seconds",
+    "table_bytes",
+    "index_bytes",
+)
+"""Of the metrics that are followed over nights, those in which changes are looked for."""
+
+CONFIRMS = "confirms"
+"""Among the options of a session that measures a commit against an earlier one to settle a suspicion: such a
+session is no night of any series (history/confirmations.py)."""
 
 
 @dataclass(frozen=True)
@@ -83,25 +97,33 @@ def configuration_name(session: Mapping[str, Any]) -> str:
 def derive_missing(connection: Connection) -> int:
     """Derive the nights of all sessions that ended and have none yet; returns how many there were."""
     ended = sessions.c.status != SessionStatus.RUNNING
-    have = select(nights.c.session_id)
+    have = (sessions.c.id.in_(select(each.c.session_id)) for each in (nights, confirmations))
     some = select(runs.c.session_id)
-    query = select(sessions.c.id).where(ended, sessions.c.id.not_in(have), sessions.c.id.in_(some))
+    query = select(sessions.c.id).where(ended, ~or_(*have), sessions.c.id.in_(some))
     found = connection.execute(query.order_by(sessions.c.started_at)).scalars().all()
-    for session_id in found:
-        derive(connection, session_id)
-    return len(found)
+    return sum(derive(connection, session_id) for session_id in found)
 
 
-def derive(connection: Connection, session_id: int) -> None:
-    """Write what a session that ended came to. It must not have been derived before."""
+def derive(connection: Connection, session_id: int) -> bool:
+    """Write what a session that ended came to, which must not have been derived before.
+
+    A session that confirms is no night: what it found is written. False for one that is neither, of a bisect.
+    """
     query = (
         select(sessions, machines.c.hostname)
         .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
         .where(sessions.c.id == session_id)
     )
     session = dict(connection.execute(query).mappings().one())
-    its_runs = runs_of(connection, session_id, ())
     options = json.loads(session["options"])
+    if options.get("bisect"):
+        return False
+    its_runs = runs_of(Asked(connection), session_id, ())
+    if CONFIRMS in options:
+        from history.confirming import derive as derive_confirmations  # few sessions confirm
+
+        derive_confirmations(connection, session_id, options, its_runs)
+        return True
     entries = _entries(its_runs, options)
     keys = [each.build_key for each in entries if each.build_key is not None]
     ids = {row.key: row.id for row in connection.execute(select(builds).where(builds.c.key.in_(keys)))}
@@ -126,7 +148,7 @@ def derive(connection: Connection, session_id: int) -> None:
         connection.execute(insert(nights), rows)
     values = _values(its_runs, entries)
     _insert_points(connection, session_id, where, values)
-    disturbed = {each.step: each.reason for each in dropped_of(connection, session_id)}
+    disturbed = {each.step: each.reason for each in dropped_of(Asked(connection), session_id)}
     missing = _gaps(its_runs, entries, values, disturbed)
     missing |= {
         (each.branch, ALL_STEPS): _why_no_run(each, session, options)
@@ -141,6 +163,7 @@ def derive(connection: Connection, session_id: int) -> None:
                 for (branch, step), reason in missing.items()
             ],
         )
+    return True
 
 
 Values = dict[tuple[str, int, str, str], float]

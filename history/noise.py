@@ -95,6 +95,8 @@ def without_stalls(logs: Sequence[float], deviation: float) -> list[float]:
     A rule of rejection by median and MAD (Hampel, Technometrics 27, 1985); STALL_DEVIATIONS is so large that
     of normal rounds practically none is hit, and the t interval of the rest needs no correction.
     """
+    if max(logs) - min(logs) <= STALL_DEVIATIONS * deviation:
+        return list(logs)  # the median is among them: none can be further from it
     middle = median(logs)
     cut = STALL_DEVIATIONS * max(deviation, robust_deviation(logs))
     kept = [each for each in logs if abs(each - middle) <= cut]
@@ -131,10 +133,10 @@ def pooled_noise(
     raw = _cleaned(rounds, [1.0] * len(rounds))
     relative = _cleaned(rounds, [noise.sd if noise else None for noise in known])
     correlation = pooled_correlation(raw)
-    as_is, as_calibrated = _variances(raw), _variances(relative)
+    as_is, as_calibrated = _Pool(raw), _Pool(relative)
     return tuple(
-        _prior(_others(as_calibrated if noise else as_is, index), noise, correlation)
-        for index, noise in enumerate(known)
+        _prior((as_calibrated if noise else as_is).without(step), noise, correlation)
+        for step, noise in enumerate(known)
     )
 
 
@@ -172,51 +174,75 @@ def _cleaned(rounds: Sequence[Sequence[float]], units: Sequence[float | None]) -
 
 
 @dataclass(frozen=True)
-class _Variance:
-    """The sample variance of a step's rounds."""
+class _Others:
+    """What the variances of all steps but one say."""
 
-    value: float
-    df: int
-
-
-def _variances(cleaned: Sequence[Sequence[float]]) -> list[_Variance | None]:
-    return [_Variance(variance(logs), len(logs) - 1) if len(logs) > 1 else None for logs in cleaned]
+    location: float
+    """Mean of log sigma^2."""
+    uncertainty: float
+    """The variance of a further step's log sigma^2 around it."""
 
 
-def _others(variances: Sequence[_Variance | None], index: int) -> list[_Variance]:
-    return [each for place, each in enumerate(variances) if each is not None and place != index]
+class _Pool:
+    """The sample variances of the steps, of which each step asks what all others say.
+
+    What a variance contributes is computed once, not once for every step that asks.
+    """
+
+    def __init__(self, cleaned: Sequence[Sequence[float]]) -> None:
+        steps = [step for step, logs in enumerate(cleaned) if len(logs) > 1]
+        self._places = {step: place for place, step in enumerate(steps)}
+        self._halves = [(len(cleaned[step]) - 1) / 2 for step in steps]
+        self._values = [variance(cleaned[step]) for step in steps]
+        self._in_order = sorted(self._values)
+        self._logs = self._unbiased(0.0)
+        self._samplings = list(map(trigamma, self._halves))
+
+    def without(self, step: int) -> _Others | None:
+        """What the others say; None when there are none, and when most of them are constant.
+
+        With d degrees of freedom log s^2 has mean log sigma^2 + digamma(d/2) - log(d/2) and variance
+        trigamma(d/2) (Smyth 2004); what the logarithms scatter beyond that is the scatter of sigma^2 itself.
+        The uncertainty is that scatter, trigamma(d0/2), and the error of the mean.
+        """
+        place = self._places.get(step)
+        in_order = self._in_order.copy()
+        if place is not None:
+            in_order.remove(self._values[place])
+        if not in_order or (middle := median(in_order)) <= 0:
+            return None
+        floor = 1e-5 * middle  # as limma does: a constant step has no logarithm
+        logs = _without(self._logs if in_order[0] >= floor else self._unbiased(floor), place)
+        location, sampling = mean(logs), mean(_without(self._samplings, place))
+        scatter = max(0.0, variance(logs) - sampling) if len(logs) > 1 else 0.0
+        return _Others(location, scatter + (scatter + sampling) / len(logs))
+
+    def _unbiased(self, floor: float) -> list[float]:
+        """Of each variance, or the floor, an estimate of log sigma^2."""
+        both = zip((max(value, floor) for value in self._values), self._halves, strict=True)
+        return [
+            math.log(value) - digamma(half) + math.log(half) if value > 0 else -math.inf
+            for value, half in both
+        ]
 
 
-def _prior(others: Sequence[_Variance], calibrated: Noise | None, correlation: float) -> Noise | None:
+def _without(values: list[float], place: int | None) -> list[float]:
+    return values if place is None else values[:place] + values[place + 1 :]
+
+
+def _prior(others: _Others | None, calibrated: Noise | None, correlation: float) -> Noise | None:
     unit = calibrated.sd if calibrated else 1.0
-    if not others or median(each.value for each in others) <= 0:
+    if others is None:
         if not calibrated:
             return None
         alone = min(calibrated.df, UNCHECKED_DF)
         return Noise(unit * UNCHECKED_INFLATION, alone, max(calibrated.correlation, correlation))
-    location, uncertainty = _log_moments(others)
-    if calibrated:
-        uncertainty += trigamma(calibrated.df / 2)
-    df = min(2 * inverse_trigamma(uncertainty), MOST_PRIOR_DF)
-    sd = unit * math.exp((location + digamma(df / 2) - math.log(df / 2)) / 2)
+    uncertainty = others.uncertainty + (trigamma(calibrated.df / 2) if calibrated else 0.0)
+    # Where there is hardly a doubt, its inverse would be searched for in vain.
+    certain = uncertainty <= trigamma(MOST_PRIOR_DF / 2)
+    df = MOST_PRIOR_DF if certain else min(2 * inverse_trigamma(uncertainty), MOST_PRIOR_DF)
+    sd = unit * math.exp((others.location + digamma(df / 2) - math.log(df / 2)) / 2)
     return Noise(sd, df, correlation)
-
-
-def _log_moments(variances: Sequence[_Variance]) -> tuple[float, float]:
-    """Mean of log sigma^2 over the steps, and the variance of a further step's around it.
-
-    With d degrees of freedom log s^2 has mean log sigma^2 + digamma(d/2) - log(d/2) and variance
-    trigamma(d/2) (Smyth 2004); what the logarithms scatter beyond that is the scatter of sigma^2 itself. The
-    variance is that scatter, trigamma(d0/2), and the error of the mean.
-    """
-    floor = 1e-5 * median(each.value for each in variances)  # as limma does: a constant step has no logarithm
-    logs = [
-        math.log(max(each.value, floor)) - digamma(each.df / 2) + math.log(each.df / 2) for each in variances
-    ]
-    location = mean(logs)
-    sampling = mean([trigamma(each.df / 2) for each in variances])
-    scatter = max(0.0, variance(logs) - sampling) if len(logs) > 1 else 0.0
-    return location, scatter + (scatter + sampling) / len(logs)
 
 
 @lru_cache(maxsize=1024)  # steps of one session have few numbers of rounds

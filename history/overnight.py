@@ -11,8 +11,7 @@ from datetime import datetime
 from itertools import pairwise, starmap
 from typing import Any
 
-from sqlalchemy import Connection, Select, exists, select
-
+from history.asking import Source
 from history.compared import (
     CompareOptions,
     ComparisonError,
@@ -25,14 +24,11 @@ from history.compared import (
 from history.doubts import of_engines
 from history.explaining import BESIDE
 from history.intervals import Intervals
-from history.nights import ALL_STEPS
 from history.pairing import pair_steps
+from history.reader import Reader
 from history.reading import session_of
-from history.records import Run, RunStatus
-from history.schema import gaps, nights, sessions
+from history.records import ALL_STEPS, Place, Run, RunStatus
 from history.selection import Name
-from history.series import Place
-from history.store import Store
 from history.times import from_text, to_text
 from history.trends import LAST_NIGHTS, LEAST_NIGHTS, step_positions, values_of
 
@@ -57,7 +53,7 @@ class _Both:
 
 
 def compare_nights(
-    store: Store, base: Name, options: CompareOptions, contender: Name
+    history: Reader, base: Name, options: CompareOptions, contender: Name
 ) -> tuple[ContenderComparison, ...]:
     """Compare over the nights since a moment: one table for each box, suite and configuration.
 
@@ -66,44 +62,44 @@ def compare_nights(
     if options.session is not None:
         raise ComparisonError("one session is no history", where="--since", hint="leave --session out")
     assert options.since is not None
-    with store.database.reading() as connection:
+    with history.asking() as source:
         by_place: defaultdict[Place, list[_Both]] = defaultdict(list)
-        for night in starmap(_night, connection.execute(_query(base, contender, options))):
+        for night in starmap(_night, _nights_of_both(source, base, contender, options)):
             by_place[night.place].append(night)
         if not by_place:
             raise ComparisonError(
                 f"no night since {options.since:%Y-%m-%d} holds both {base} and {contender}",
-                where=store.where,
+                where=history.where,
                 hint="./tidemark history show lists boxes, suites and branches with their nights",
             )
-        found = [_compare(connection, base, contender, options, each) for each in by_place.values()]
+        found = [_compare(source, base, contender, options, each) for each in by_place.values()]
     return tuple(sorted(found, key=lambda each: each.session.started_at, reverse=True))
 
 
-def _query(base: Name, contender: Name, options: CompareOptions) -> Select[Any]:
-    old, new = nights.alias("base"), nights.alias("contender")
+def _nights_of_both(
+    source: Source, base: Name, contender: Name, options: CompareOptions
+) -> Sequence[Sequence[Any]]:
     assert options.since is not None
-    query = (
-        select(
-            *(new.c.session_id, new.c.started_at, new.c.box, new.c.suite, new.c.configuration),
-            *(old.c.branch, old.c.version, new.c.branch, new.c.version),
-        )
-        .where(
-            base.matches(old),
-            contender.matches(new),
-            old.c.session_id == new.c.session_id,
-            old.c.branch != new.c.branch,
-            new.c.started_at >= to_text(options.since),
-        )
-        .order_by(new.c.started_at, new.c.session_id)
+    its_session = "SELECT 1 FROM sessions WHERE sessions.id = new.session_id AND sessions.profile = :profile"
+    given = {"machine": options.machine, "suite": options.suite, "profile": options.profile}
+    limits = {
+        "machine": "new.box = :machine",
+        "suite": "new.suite = :suite",
+        "profile": f"EXISTS ({its_session})",
+    }
+    values = {name: wanted for name, wanted in given.items() if wanted is not None}
+    return source.rows(
+        "SELECT new.session_id, new.started_at, new.box, new.suite, new.configuration,"
+        " old.branch, old.version, new.branch, new.version FROM nights AS old, nights AS new"
+        f" WHERE {base.matches('old')} AND {contender.matches('new')} AND old.session_id = new.session_id"
+        " AND old.branch != new.branch AND new.started_at >= :since"
+        f"{''.join(f' AND {limits[name]}' for name in values)}"
+        " ORDER BY new.started_at, new.session_id",
+        old=str(base),
+        new=str(contender),
+        since=to_text(options.since),
+        **values,
     )
-    for column, wanted in ((new.c.box, options.machine), (new.c.suite, options.suite)):
-        if wanted is not None:
-            query = query.where(column == wanted)
-    if options.profile is not None:
-        its_session = (sessions.c.id == new.c.session_id, sessions.c.profile == options.profile)
-        query = query.where(exists().where(*its_session))
-    return query
 
 
 def _night(session_id: int, started_at: str, box: str, suite: str, configuration: str, *sides: str) -> _Both:
@@ -112,10 +108,10 @@ def _night(session_id: int, started_at: str, box: str, suite: str, configuration
 
 
 def _compare(
-    connection: Connection, base: Name, contender: Name, options: CompareOptions, found: Sequence[_Both]
+    source: Source, base: Name, contender: Name, options: CompareOptions, found: Sequence[_Both]
 ) -> ContenderComparison:
-    place, last = found[-1].place, session_of(connection, found[-1].session_id)
-    runs = _as_runs(connection, place, found, {options.metric, "qps", *BESIDE}, (str(base), str(contender)))
+    place, last = found[-1].place, session_of(source, found[-1].session_id)
+    runs = _as_runs(source, place, found, {options.metric, "qps", *BESIDE}, (str(base), str(contender)))
     paired = pair_steps(runs, str(base), str(contender))
     where = f"{place.suite}, {place.configuration}, on {place.box}"
     chosen = choose_steps(paired, options.steps, where)
@@ -128,14 +124,14 @@ def _compare(
         replace(step, base_drift=None, trend=_trend(ratios[step.step][-LAST_NIGHTS:])) for step in judged
     )
     names = {step.step for step in steps}
-    lacking = _gaps(connection, found, {*names, ALL_STEPS})
+    lacking = _gaps(source, found, {*names, ALL_STEPS})
     return ContenderComparison(
         base.version,
         contender.version,
         last,
         steps,
         failures=(),
-        warnings=(*of_engines(last, base.version, contender.version), *_changes(connection, found)),
+        warnings=(*of_engines(last, base.version, contender.version), *_changes(source, found)),
         nights=Nights(
             place.configuration,
             tuple(each.started_at for each in found),
@@ -147,7 +143,7 @@ def _compare(
 
 
 def _as_runs(
-    connection: Connection,
+    source: Source,
     place: Place,
     found: Sequence[_Both],
     metrics: Collection[str],
@@ -155,11 +151,11 @@ def _as_runs(
 ) -> list[Run]:
     """Each night as a round: what the interval of a session does with rounds, it does with nights."""
     branches = {side.branch for night in found for side in (night.base, night.contender)}
-    values = values_of(connection, place, branches, metrics, [night.session_id for night in found])
+    values = values_of(source, place, branches, metrics, [night.session_id for night in found])
     by_run: defaultdict[tuple[str, int, str], dict[str, float]] = defaultdict(dict)
     for (branch, step, metric, session_id), value in values.items():
         by_run[branch, session_id, step][metric] = value
-    positions = step_positions(connection, place, branches)
+    positions = step_positions(source, place, branches)
     runs = []
     for number, night in enumerate(found, start=1):
         for name, side in zip(names, (night.base, night.contender), strict=True):
@@ -187,30 +183,37 @@ def _trend(ratios: Sequence[float | None]) -> tuple[float | None, ...]:
     return tuple(ratios) if sum(each is not None for each in ratios) >= LEAST_NIGHTS else ()
 
 
-def _gaps(connection: Connection, found: Sequence[_Both], steps: Collection[str]) -> tuple[NightGap, ...]:
+def _gaps(source: Source, found: Sequence[_Both], steps: Collection[str]) -> tuple[NightGap, ...]:
     """Why nights are missing in steps; gaps of the same kind are one."""
     by_id = {night.session_id: night for night in found}
-    query = select(gaps).where(gaps.c.session_id.between(min(by_id), max(by_id)))
+    rows = source.rows(
+        "SELECT session_id, branch, step, reason FROM gaps WHERE session_id BETWEEN :first AND :last"
+        " ORDER BY session_id, branch, step",
+        first=min(by_id),
+        last=max(by_id),
+    )
     kinds: defaultdict[tuple[str, str, str], list[datetime]] = defaultdict(list)
-    for row in connection.execute(query.order_by(gaps.c.session_id, gaps.c.branch, gaps.c.step)):
-        night = by_id.get(row.session_id)
-        if night is not None and row.step in steps:
+    for session_id, branch, step, reason in rows:
+        night = by_id.get(session_id)
+        if night is not None and step in steps:
             for side in (night.base, night.contender):
-                if side.branch == row.branch:
-                    kinds[side.branch, row.step, row.reason].append(night.started_at)
+                if side.branch == branch:
+                    kinds[branch, step, reason].append(night.started_at)
     return tuple(NightGap(*kind, tuple(sorted(nights))) for kind, nights in kinds.items())
 
 
-def _changes(connection: Connection, found: Sequence[_Both]) -> tuple[str, ...]:
+def _changes(source: Source, found: Sequence[_Both]) -> tuple[str, ...]:
     """What else changed between the nights: machine and suite. Pairs cancel most of it."""
     changed: defaultdict[str, list[datetime]] = defaultdict(list)
     ids = [night.session_id for night in found]
-    query = select(sessions.c.id, sessions.c.machine_id, sessions.c.suite_digest).where(
-        sessions.c.id.between(min(ids), max(ids))
+    rows = source.rows(
+        "SELECT id, machine_id, suite_digest FROM sessions WHERE id BETWEEN :first AND :last",
+        first=min(ids),
+        last=max(ids),
     )
-    rows = {row[0]: row[1:] for row in connection.execute(query)}
+    kept = {row[0]: row[1:] for row in rows}
     for before, night in pairwise(found):
-        both = zip(("machine", "suite"), rows[before.session_id], rows[night.session_id], strict=True)
+        both = zip(("machine", "suite"), kept[before.session_id], kept[night.session_id], strict=True)
         for what, old, new in both:
             if old != new:
                 changed[what].append(night.started_at)

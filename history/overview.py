@@ -5,9 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from history.records import SessionStatus
+from history.records import Place, SessionStatus
 from history.schema import machines, nights, points, series, sessions
-from history.series import Place, SeriesKey, find
+from history.series import SeriesKey, find
 from history.times import from_text
 
 LAST_FAILURES = 10

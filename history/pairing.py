@@ -4,9 +4,10 @@ Only runs of the same session are ever paired: a base measured on another night 
 by all that the machine has drifted since.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from history.records import Run, RunStatus
 
@@ -31,11 +32,24 @@ class StepPairs:
     """Base and contender of each repetition in which both finished, by repetition."""
 
     failures: tuple[Failure, ...]
+    _logs: dict[str, Sequence[float] | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """By metric: whoever pools the noise of all steps asks again for each of them."""
 
     def values(self, metric: str) -> tuple[list[float], list[float]]:
         """Base's and contender's values, from the pairs in which both have the metric."""
-        both = [pair for pair in self.pairs if all(metric in run.values for run in pair)]
+        both = [pair for pair in self.pairs if metric in pair[0].values and metric in pair[1].values]
         return [base.values[metric] for base, _ in both], [new.values[metric] for _, new in both]
+
+    def log_ratios(self, metric: str) -> Sequence[float] | None:
+        """ln(contender / base) of each pair in order; None when some value has no logarithm."""
+        if metric not in self._logs:
+            base, contender = self.values(metric)
+            none = min((*base, *contender), default=1.0) <= 0
+            logs = (math.log(new / old) for old, new in zip(base, contender, strict=True))
+            self._logs[metric] = None if none else tuple(logs)
+        return self._logs[metric]
 
     def ratios(self, metric: str, repetitions: int) -> list[float | None]:
         """Contender over base in each repetition from 1 on; None where there is no such ratio."""

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
+from history.records import Place
 from history.schema import points, series
-from history.series import Night, Place, nights_of
+from history.series import Night, nights_of
 
 
 @dataclass(frozen=True)

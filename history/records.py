@@ -198,3 +198,16 @@ class Sighting:
     profile: str
     session_uid: str
     started_at: datetime
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where nights follow each other: what one box runs of one suite in one configuration."""
+
+    box: str
+    suite: str
+    configuration: str
+
+
+ALL_STEPS = ""
+"""The step of a gap that is all of a version's steps."""

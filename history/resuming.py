@@ -9,10 +9,11 @@ from typing import Any
 from sqlalchemy import Connection, delete, select, update
 
 from build.build import Build
+from history.database import Asked
 from history.liveness import ProcessIdentity
 from history.reading import runs_of
 from history.records import Run, SessionStart, SessionStatus
-from history.schema import gaps, machines, nights, points, sessions
+from history.schema import confirmations, gaps, machines, nights, points, sessions
 from history.times import to_text
 
 COMPARED = ("suite", "profile", "suite_digest", "seed", "durability", "repetitions")
@@ -55,7 +56,7 @@ def find_interrupted(
     keys = {str(build.version): build.key for build in builds}
     for row in connection.execute(query).mappings():
         if _asked(json.loads(row["options"])) == _asked(start.options):
-            its_runs = runs_of(connection, row["id"], ())
+            its_runs = runs_of(Asked(connection), row["id"], ())
             if all(keys.get(run.version) == run.build_key for run in its_runs):
                 return Interrupted(row["id"], row["uid"], recorded(its_runs))
     return None
@@ -63,7 +64,7 @@ def find_interrupted(
 
 def reopen(connection: Connection, session_id: int, process: ProcessIdentity) -> None:
     """Make a session run again, carried out by another process; its night is derived anew when it ends."""
-    for table in (points, gaps, nights):
+    for table in (points, gaps, nights, confirmations):
         connection.execute(delete(table).where(table.c.session_id == session_id))
     values = {
         "status": SessionStatus.RUNNING,

@@ -87,11 +87,24 @@ change_series = _table(
     reals="level_before level_after ratio_low ratio_high confidence",
 )
 
+confirmations = _table(
+    "confirmations",
+    integers="session_id series_id before_id after_id rounds",
+    texts="question finding",
+    reals="level_before ratio ratio_low ratio_high confidence",
+)
+
 alerts = _table(
     "alerts",
     integers="id issue attempts",
     texts="fingerprint nonce kind title body wanted closing within silenced issue_state sent_digest"
     " last_error not_before created_at updated_at",
+)
+
+bisects = _table("bisects", integers="id machine_id", texts="uid question span change_fingerprint began_at")
+
+bisect_events = _table(
+    "bisect_events", integers="bisect_id number", texts="kind session_uid detail happened_at"
 )
 
 relative_qps = _table(

@@ -104,7 +104,7 @@ def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | No
         return None
     kept = list(logs) if prior is None else without_stalls(logs, prior.sd)
     n, middle, own = len(kept), mean(kept), variance(kept)
-    spread, df = _moderated(own, n - 1, prior)
+    spread, df = moderated(own, n - 1, prior)
     spread *= prior.inflation(n) if prior else 1.0
     margin = design.margin(len(logs), df) * math.sqrt(spread / n)
     return Interval(_exp(middle), _exp(middle - margin), _exp(middle + margin), n)
@@ -127,7 +127,7 @@ def _exp(x: float) -> float:
     return math.exp(max(-700.0, min(x, 700.0)))
 
 
-def _moderated(own: float, df: float, prior: Noise | None) -> tuple[float, float]:
+def moderated(own: float, df: float, prior: Noise | None) -> tuple[float, float]:
     """Variance and degrees of freedom from a step's own and its prior."""
     if prior is None:
         return own, df

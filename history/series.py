@@ -7,21 +7,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, select
 
-from history.nights import ALL_STEPS
+from history.records import ALL_STEPS, Place
 from history.schema import gaps, nights, points, series
 from history.times import from_text, to_text
 
 AT_ONCE = 500
 """Sessions named in one query: databases limit its parameters."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where nights follow each other: what one box runs of one suite in one configuration."""
-
-    box: str
-    suite: str
-    configuration: str
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from history.series import Night, Place
+from history.records import Place
+from history.series import Night
 from suites.measurement import METRICS, Better
 
 UNDONE = 0.25
@@ -53,6 +54,9 @@ class Shift:
     """Interval of after / before."""
 
     confidence: float
+    confirmed: bool = False
+    """Whether both versions were measured side by side: its nights are then the exact ones."""
+
     explained: str = ""
     """What else changed between the two nights: machine, base, suite or tools; empty for nothing."""
 
@@ -79,6 +83,18 @@ class Shift:
 
 
 @dataclass(frozen=True)
+class Return:
+    """A series that was found at its old level again, by measuring both versions side by side."""
+
+    series_id: int
+    before: Night
+    """The night, before the change, whose version it was measured against."""
+
+    first_after: Night
+    """The first night at the old level."""
+
+
+@dataclass(frozen=True)
 class Course:
     """A shift and what became of it."""
 
@@ -87,27 +103,30 @@ class Course:
     """The first night that is surely at the old level again; None while the shift lasts."""
 
 
-def courses(shifts: Iterable[Shift], earlier: Iterable[Course] = ()) -> tuple[Course, ...]:
+def courses(events: Iterable[Shift | Return], earlier: Iterable[Course] = ()) -> tuple[Course, ...]:
     """What became of each shift; those that only undo another one, or are one come back, are no shifts of
     their own.
 
-    `shifts` of one series must be in the order of their nights; `earlier` are known to lie before them.
+    `events` of one series must be in the order of their nights; `earlier` are what is known of others.
     """
     by_series: defaultdict[int, list[Course]] = defaultdict(list)
     for course in earlier:
         by_series[course.shift.series_id].append(course)
-    for shift in shifts:
-        _take(by_series[shift.series_id], shift)
+    for event in events:
+        take = _take_return if isinstance(event, Return) else _take
+        take(by_series[event.series_id], event)  # type: ignore[arg-type]
     return tuple(each for found in by_series.values() for each in found)
 
 
 def _take(known: list[Course], shift: Shift) -> None:
     for number in reversed(range(len(known))):
         earlier = known[number]
+        if shift.first_after.started_at <= earlier.shift.first_after.started_at:
+            continue
         if earlier.gone is None and _undoes(shift, earlier.shift):
             known[number] = Course(earlier.shift, shift.first_after)
             return
-        if earlier.gone is not None and _is_its_end(shift, earlier):
+        if _is_counted(shift, earlier):
             return
         if earlier.gone is not None and _comes_back(shift, earlier.shift):
             known[number] = Course(earlier.shift)
@@ -115,17 +134,41 @@ def _take(known: list[Course], shift: Shift) -> None:
     known.append(Course(shift))
 
 
+def _take_return(known: list[Course], back: Return) -> None:
+    for number in reversed(range(len(known))):
+        earlier = known[number]
+        in_between = earlier.shift.first_after.started_at < back.first_after.started_at
+        if earlier.gone is None and in_between and _is_before(back.before, earlier.shift):
+            known[number] = Course(earlier.shift, back.first_after)
+            return
+
+
+def _is_before(night: Night, shift: Shift) -> bool:
+    return night.started_at <= shift.last_before.started_at
+
+
 def _undoes(later: Shift, earlier: Shift) -> bool:
     left = math.log(later.after / earlier.before)
     return later.log_size * earlier.log_size < 0 and abs(left) <= UNDONE * abs(earlier.log_size)
 
 
-def _is_its_end(later: Shift, earlier: Course) -> bool:
-    """Whether a shift is the one that undid another, seen again."""
-    assert earlier.gone is not None
-    gone = earlier.gone.started_at
-    between = later.last_before.started_at <= gone <= later.first_after.started_at
+def _is_counted(later: Shift, earlier: Course) -> bool:
+    """Whether a shift is part of what an earlier one's course says already.
+
+    That is: the one that undid it, seen again; one between the same two levels while it lasts; one of either
+    way before its end. A course that was remembered does not say how often it went to and fro.
+    """
+    same_levels = _comes_back(later, earlier.shift) and _begins_alike(later, earlier.shift)
+    if earlier.gone is None:
+        return same_levels
+    if later.first_after.started_at < earlier.gone.started_at:
+        return same_levels or _undoes(later, earlier.shift)
+    between = later.last_before.started_at <= earlier.gone.started_at
     return between and _undoes(later, earlier.shift)
+
+
+def _begins_alike(later: Shift, earlier: Shift) -> bool:
+    return abs(math.log(later.before / earlier.before)) <= ALIKE * abs(earlier.log_size)
 
 
 def _comes_back(later: Shift, earlier: Shift) -> bool:
@@ -154,10 +197,11 @@ def _clusters(group: Sequence[Course]) -> list[tuple[Course, ...]]:
     return clusters
 
 
-def _surest_first(course: Course) -> tuple[float, float, int]:
+def _surest_first(course: Course) -> tuple[bool, float, float, int]:
+    """What was confirmed knows its two nights, and is not drawn into a change whose nights are a guess."""
     shift = course.shift
     width = (shift.first_after.started_at - shift.last_before.started_at).total_seconds()
-    return -shift.confidence, width, shift.series_id
+    return not shift.confirmed, -shift.confidence, width, shift.series_id
 
 
 def direction_of(shifts: Iterable[Shift]) -> Direction:

@@ -80,4 +80,4 @@ def variance(values: Sequence[float]) -> float:
     Of Python's own module it differs by speed: that one sums fractions, which is a tenth of a second here.
     """
     middle = mean(values)
-    return math.fsum((each - middle) ** 2 for each in values) / (len(values) - 1)
+    return math.fsum([(each - middle) ** 2 for each in values]) / (len(values) - 1)

@@ -1,47 +1,27 @@
 """The store: what sessions did and measured, written run by run."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, func, insert, select, text, update
 
-from build.version import Version
-from history import calibration, reading
-from history.database import Database, RecordError, connect, connect_readonly, sqlite_file
+from history.calibration import insert_noise
+from history.database import Database, connect, connect_readonly, sqlite_file
+from history.errors import RecordError
 from history.liveness import ProcessIdentity, is_alive, this_process
-from history.migrate import migrate, newest, schema_number
-from history.records import (
-    CalibratedNoise,
-    DroppedRound,
-    Machine,
-    Run,
-    RunRecord,
-    Session,
-    SessionStart,
-    SessionStatus,
-    Sighting,
-    StepNoise,
-)
-from history.schema import (
-    dropped_rounds,
-    machines,
-    metrics,
-    runs,
-    sessions,
-)
-from history.schema import nights as nights_table
-from history.selection import Limits, Name, latest
+from history.migrate import migrate, schema_number
+from history.reader import Reader
+from history.readiness import lacks_nights, newest, outdated_metrics
+from history.records import DroppedRound, RunRecord, SessionStart, SessionStatus, StepNoise
+from history.schema import dropped_rounds, machines, runs, sessions
 from history.times import now, to_text
 from history.writing import check_values, insert_run, intern, json_text, machine_row, session_row
-from suites.measurement import METRICS
 
 if TYPE_CHECKING:
     from build.build import Build
     from history.resuming import Interrupted
-    from suites.profiling.stacks import StepProfile
 
 
 def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Store":
@@ -65,34 +45,18 @@ def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Stor
     return Store(database, clock)
 
 
-class Store:
-    """An open history. A context manager; leaving it closes the connections."""
+class Store(Reader):
+    """An open history that can be written too."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        super().__init__(database)
         self._database = database
         self._clock = clock
-
-    @property
-    def where(self) -> str:
-        """The path, or the URL without its password."""
-        return self._database.where
 
     @property
     def database(self) -> Database:
         """For the modules that read and write what is not a session."""
         return self._database
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections; everything recorded is durable already."""
-        self._database.close()
 
     def start_session(self, start: SessionStart) -> int:
         """Begin a session of this process and return its id.
@@ -166,76 +130,10 @@ class Store:
         with self._database.writing() as connection:
             connection.execute(insert(dropped_rounds).values(row))
 
-    def dropped(self, session_id: int) -> tuple[DroppedRound, ...]:
-        """The rounds of a session that were measured again, in order."""
-        with self._database.reading() as connection:
-            return reading.dropped_of(connection, session_id)
-
     def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
         """Write what a session of identical builds says about the noise of its steps."""
         with self._database.writing() as connection:
-            calibration.insert_noise(connection, session_id, noise)
-
-    def noise(
-        self, session: SessionStart, metric: str, until: datetime | None = None
-    ) -> Mapping[str, CalibratedNoise]:
-        """The latest calibration's noise by step, on the machine, suite and profile of a session.
-
-        `until` leaves out calibrations that began later.
-        """
-        with self._database.reading() as connection:
-            return calibration.latest_noise(connection, session, metric, until)
-
-    def profiles(self, session_id: int, step: str, version: Version) -> "Mapping[int, StepProfile]":
-        """The CPU profiles of a version on a step, by round; empty when it was not profiled."""
-        with self._database.reading() as connection:
-            from history.profiles import profiles_of
-
-            return profiles_of(connection, session_id, step, str(version))
-
-    def profiled_steps(self, session_id: int) -> set[str]:
-        """The steps of a session of which there are CPU profiles."""
-        with self._database.reading() as connection:
-            return reading.profiled_steps(connection, session_id)
-
-    def latest_session(
-        self,
-        versions: Sequence[Version],
-        *,
-        suite: str | None = None,
-        profile: str | None = None,
-        uid: str | None = None,
-        box: str | None = None,
-    ) -> Session | None:
-        """The session started last that holds a run, whatever its outcome, of each of the versions."""
-        found = self.latest_of(list(map(Name, versions)), Limits(suite, profile, uid, box))
-        return None if found is None else found[0]
-
-    def latest_of(self, names: Sequence[Name], limits: Limits) -> tuple[Session, tuple[Version, ...]] | None:
-        """The session started last that holds all names, and the versions that they stand for in it."""
-        with self._database.reading() as connection:
-            found = latest(connection, names, limits)
-            return None if found is None else (reading.session_of(connection, found[0]), found[1])
-
-    def latest_machine(self, hostname: str) -> Machine | None:
-        """The machine of this name as it was when the last session began on it; None when none ever did."""
-        with self._database.reading() as connection:
-            return reading.latest_machine(connection, hostname)
-
-    def runs(
-        self, session_id: int, versions: Sequence[Version] = (), metrics: Collection[str] = ()
-    ) -> tuple[Run, ...]:
-        """The runs of a session in the order they were carried out; of the given versions, else of all.
-
-        With the values of the given metrics, else of all.
-        """
-        with self._database.reading() as connection:
-            return reading.runs_of(connection, session_id, versions, metrics)
-
-    def sightings(self) -> tuple[Sighting, ...]:
-        """Where each version was last run, per suite and profile; the latest first."""
-        with self._database.reading() as connection:
-            return reading.sightings(connection)
+            insert_noise(connection, session_id, noise)
 
 
 def _interrupt_dead_sessions(connection: Connection, machine_id: int) -> None:
@@ -262,11 +160,8 @@ def _derive(connection: Connection, session_id: int) -> None:
 
 def _derive_older(database: Database) -> None:
     """Give the sessions of a history from before there were nights theirs."""
-    with database.reading() as connection:
-        if connection.execute(select(nights_table.c.session_id).limit(1)).scalar() is not None:
-            return
-        some = select(sessions.c.id).where(sessions.c.status != SessionStatus.RUNNING).limit(1)
-        if connection.execute(some).scalar() is None:
+    with database.asking() as source:
+        if not lacks_nights(source):
             return
     with database.writing() as connection:
         from history.nights import derive_missing
@@ -276,11 +171,8 @@ def _derive_older(database: Database) -> None:
 
 def _sync_metrics(database: Database) -> None:
     """Make the table say what METRICS says; a metric that is gone from there keeps its last description."""
-    with database.reading() as connection:
-        rows = connection.execute(select(metrics)).mappings().all()
-    known = {row["name"]: dict(row) for row in rows}
-    wanted = {name: vars(metric) for name, metric in METRICS.items()}
-    changed = [row for name, row in wanted.items() if known.get(name) != row]
+    with database.asking() as source:
+        changed = outdated_metrics(source)
     if not changed:
         return
     statement = text(

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, TableClause, insert, select, text
 
-from history.database import RecordError
+from history.errors import RecordError
 from history.liveness import ProcessIdentity
+from history.profiles import packed
 from history.records import Machine, RunRecord, SessionStart, SessionStatus
-from history.schema import builds, configurations, measurements, runs, samples
+from history.schema import builds, configurations, measurements, profiles, runs, samples
 from history.times import to_text
 from suites.measurement import METRICS, Measurement
+from suites.profiling.stacks import StepProfile
 
 if TYPE_CHECKING:
     from build.build import Build
@@ -40,10 +42,23 @@ def insert_run(connection: Connection, session_id: int, record: RunRecord) -> in
     if record.measurement is not None:
         _insert_measurement(connection, run_id, record.measurement)
         if record.measurement.profile is not None:
-            from history.profiles import insert_profile
-
             insert_profile(connection, run_id, record.measurement.profile)
     return run_id
+
+
+def insert_profile(connection: Connection, run_id: int, profile: StepProfile) -> None:
+    """Write the profile of a run. One that holds no sample is none."""
+    if not profile.samples or profile.queries <= 0:
+        return
+    row = {
+        "run_id": run_id,
+        "event": profile.event,
+        "frequency": profile.frequency,
+        "queries": profile.queries,
+        "lost": profile.lost,
+        "stacks": packed(profile.stacks),
+    }
+    connection.execute(insert(profiles).values(row))
 
 
 def _insert_measurement(connection: Connection, run_id: int, measured: Measurement) -> None:

@@ -46,12 +46,13 @@ def measuring_alone(home: Home) -> Iterator[None]:
                 where=str(path),
                 hint="wait for it: two measurements at once disturb each other",
             ) from None
-        _sign(descriptor)
+        _sign(descriptor, str(os.getpid()))
         _held.add(path)
         try:
             yield
         finally:
             _held.remove(path)
+            _sign(descriptor, "")  # who comes next, as another user, may not be able to replace the name
     finally:
         os.close(descriptor)
 
@@ -82,10 +83,10 @@ def _descriptor(path: Path) -> int:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
-def _sign(descriptor: int) -> None:
+def _sign(descriptor: int, name: str) -> None:
     try:
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        os.pwrite(descriptor, name.encode(), 0)
     except OSError:
         pass  # opened for reading only: the lock counts, not the name in it
 

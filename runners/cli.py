@@ -11,6 +11,7 @@ from importlib import import_module
 
 from build.errors import TidemarkError
 from build.home import ROOT
+from runners.alerting.tokens import withheld
 from runners.values import count, duration, minutes, version
 
 TROUBLE = 2
@@ -45,7 +46,8 @@ def _run_words(words: list[str]) -> int:
     try:
         arguments = parser().parse_args(words)
         command: Command = import_module(f"runners.commands.{arguments.command}").main
-        return command(arguments)
+        with withheld():
+            return command(arguments)
     except TidemarkError as error:
         print(f"tidemark: {error}", file=sys.stderr)
         return TROUBLE
@@ -72,8 +74,10 @@ def parser() -> argparse.ArgumentParser:
     _calibrate(commands.add_parser("calibrate", help="how much do identical builds differ on this machine?"))
     _nightly(commands.add_parser("nightly", help="measure what is new, judge it, tell people; once a night"))
     _status(commands.add_parser("status", help="what the nightly service is doing, and whether it is well"))
+    _runner(commands.add_parser("runner", help="set up this machine as a box of the nightly service"))
     compare = commands.add_parser("compare", help="judge a contender against a base", add_help=False)
     compare.description = "The same program as ./compare.py."
+    _bisect(commands.add_parser("bisect", help="from a regression to the commit that brought it"))
     _profile(commands.add_parser("profile", help="where the CPU time went: functions and flame graphs"))
     _history(commands.add_parser("history", help="what the history holds, what changed, and copies of it"))
     _bench(commands.add_parser("bench", help="check one of our own figures against its target"))
@@ -164,6 +168,12 @@ def _status(it: argparse.ArgumentParser) -> None:
     it.add_argument("--format", choices=["terminal", "json"], default="terminal")
 
 
+def _runner(it: argparse.ArgumentParser) -> None:
+    from runners.installing.arguments import add_words  # only here: compare goes through this module
+
+    add_words(it, str(PLAN))
+
+
 def _profile(it: argparse.ArgumentParser) -> None:
     what = it.add_subparsers(dest="what", required=True, metavar="WHAT")
     show = what.add_parser("show", help="the functions of one version on a step, and its flame graph")
@@ -181,6 +191,12 @@ def _profile(it: argparse.ArgumentParser) -> None:
         each.add_argument("--format", choices=["terminal", "json"], default="terminal")
         each.add_argument("--output", metavar="FOLDER", help="for the SVGs, instead of Tidemark's own")
         each.add_argument("--history", metavar="PATH", help="history to read")
+
+
+def _bisect(it: argparse.ArgumentParser) -> None:
+    from runners.bisect.arguments import add_arguments  # as below
+
+    add_arguments(it, PLAN)
 
 
 def _history(it: argparse.ArgumentParser) -> None:

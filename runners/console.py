@@ -1,9 +1,11 @@
 """Progress on a terminal; plain lines for pipes and logs."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 
 from build.progress import Progress, SilentTask, Task
 
@@ -101,3 +103,11 @@ def progress() -> Iterator[Progress]:
             yield bars
     else:
         yield Lines()
+
+
+def add_to_job_summary(text: str) -> None:
+    """Add Markdown to what a job on GitHub shows of itself; elsewhere nothing."""
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if path:
+        with Path(path).open("a", encoding="utf-8") as shown:
+            shown.write(text + "\n")

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from build.version import Engine, Version
+from history.confirmations import Confirms
 from history.statistics import MINIMUM_REPETITIONS
 from suites.definition import Mode, Profile, Step, Suite
 from suites.durability import Durability
@@ -54,8 +55,13 @@ class Request:
     """The git source of each engine, where it is not the environment's."""
     needs_contender: bool = False
     """Whether nothing is measured when all but the first version could not be built."""
+    confirms: Confirms | None = None
+    """Of a session that settles a suspicion, and is no night: what it settles."""
     patches: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     """By variant: what is applied to the source of versions such as `postgres@18.6#variant`."""
+
+    bisect: str = ""
+    """The uid of the bisect that it belongs to: its session is then no night of any series."""
 
     @property
     def profile(self) -> Profile:

@@ -78,6 +78,18 @@ class Rounds:
             for entrant in entrants:
                 entrant.server.destroy()
 
+    # --- rounds that somebody else chooses
+
+    def enter(self, build: Build, folder: Path) -> Entrant:
+        """Load one more version; what breaks is kept in the entrant. The caller destroys its server."""
+        entrant = Entrant(build, self.serve(build, folder))
+        self._load(entrant)
+        return entrant
+
+    def carry_out(self, number: int, step: Step, entrants: Sequence[Entrant]) -> None:
+        """One round of a step by these, measured again while it is disturbed; it is in the history then."""
+        self._round(number, step, entrants)
+
     # --- rounds: each from the loaded data
 
     def _rounds(self, entrants: Sequence[Entrant], task: Task) -> None:

@@ -4,7 +4,7 @@ import secrets
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,8 @@ from build.make import provide
 from build.progress import Progress
 from build.version import Engine, Version
 from history.comparison import CONFIDENCE, THRESHOLD
+from history.confirmations import METRIC_CONFIDENCE
+from history.nights import CONFIRMS
 from history.records import CalibratedNoise, Machine, SessionStart, SessionStatus
 from history.sequential import Design
 from history.statistics import MINIMUM_REPETITIONS
@@ -65,16 +67,35 @@ class Outcome:
         return not self.not_built and not self.failures
 
 
+@dataclass(frozen=True)
+class Sitting:
+    """A session whose rounds somebody else chooses."""
+
+    uid: str
+    rounds: Rounds
+    builds: Sequence[Build]
+    """The request's versions."""
+
+    room: Sizes
+    folder: Path
+    """For the data directories of servers."""
+
+
+Conduct = Callable[[Sitting], None]
+
+
 def run_session(
     request: Request,
     home: Home,
     store: Store,
     progress: Progress,
     given: Mapping[Version, Build] | None = None,
+    conduct: Conduct | None = None,
 ) -> Outcome:
     """Carry out `request`; every finished step is in the history before the next begins.
 
-    `given` are builds to take for some versions instead of those of the build cache.
+    `given` are builds to take for some versions instead of those of the build cache. `conduct` chooses the
+    rounds, and what further builds take part in them, instead of the request.
 
     Raises TidemarkError when nothing could be measured at all, KeyboardInterrupt after cleaning up.
     """
@@ -109,7 +130,9 @@ def run_session(
                     request, room, serve, generator, store, session, progress, deciding, profiling
                 )
                 rounds.recorded = {} if taken is None else taken.recorded
-                if request.needs_contender and len(builds) == 1:
+                if conduct is not None:
+                    conduct(Sitting(outcome.uid, rounds, builds, room, folder))
+                elif request.needs_contender and len(builds) == 1:
                     progress.note(f"nothing is left to compare {builds[0].version} with")
                 else:
                     rounds.run(builds, folder)
@@ -204,10 +227,11 @@ def _deciding(request: Request, builds: Sequence[Build], noise: Mapping[str, Cal
         steps=len(request.steps),
         least=max(least, MINIMUM_REPETITIONS),
         cap=max(cap, MINIMUM_REPETITIONS),
-        confidence=CONFIDENCE / 100,
+        confidence=METRIC_CONFIDENCE if request.confirms else CONFIDENCE / 100,
     )
+    threshold = request.confirms.threshold if request.confirms else THRESHOLD / 100
     calibrated = {step: each.noise for step, each in noise.items()}
-    return Deciding(names[0], names[1:], design, THRESHOLD / 100, calibrated)
+    return Deciding(names[0], names[1:], design, threshold, calibrated)
 
 
 def _serving(request: Request, room: Sizes) -> Serve:
@@ -263,6 +287,8 @@ def _start(
             "settings": dict(request.settings),
             "groups": {step.name: step.group for step in request.steps if step.group},
             "not_built": {str(version): reason for version, reason in outcome.not_built.items()},
+            **({"bisect": request.bisect} if request.bisect else {}),
+            **({CONFIRMS: request.confirms.option()} if request.confirms else {}),
         },
     )
 

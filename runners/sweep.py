@@ -22,9 +22,7 @@ def data_folder(home: Home, name: str) -> Iterator[Path]:
     Folders of sessions whose Tidemark was killed are cleaned first.
     """
     home.data.mkdir(parents=True, exist_ok=True)
-    for stale in home.data.iterdir():
-        if not _owned_by_living(stale):
-            clean(stale)
+    sweep(home)
     folder = home.data / name
     folder.mkdir(mode=0o755)
     (folder / OWNER).write_text(f"{os.getpid()} {_started(os.getpid())}")
@@ -35,6 +33,16 @@ def data_folder(home: Home, name: str) -> Iterator[Path]:
             _end_children()
         finally:
             clean(folder)
+
+
+def sweep(home: Home) -> list[str]:
+    """Clean the folders of sessions whose Tidemark was killed; returns their names."""
+    swept = []
+    for stale in home.data.iterdir() if home.data.is_dir() else ():
+        if not _owned_by_living(stale):
+            clean(stale)
+            swept.append(stale.name)
+    return swept
 
 
 def clean(folder: Path) -> None:

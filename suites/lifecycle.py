@@ -3,14 +3,22 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Collection
+import threading
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from build.build import Build
-from suites.processes import how_it_ended, run, tail_of
+from suites.processes import how_it_ended, run, tail_of, tree_of
 from suites.server import Address, ServerError
 from suites.sizing import Sizes
+
+COPY_SECONDS = 2 * 3600.0
+"""How long copying the loaded data for a round may take."""
+
+ANSWER_SECONDS = 2 * 3600.0
+"""How long a server may take for what it is asked between loads, the whole reset after a step included."""
 
 
 class LocalServer:
@@ -66,13 +74,50 @@ class LocalServer:
         self.abandon()
         shutil.rmtree(self.data, ignore_errors=True)
         command: list[str | Path] = ["cp", "--archive", "--reflink=auto", self.loaded, self.data]
-        run(command, what=f"copying the loaded data of {self.build.version}")
+        run(command, what=f"copying the loaded data of {self.build.version}", seconds=COPY_SECONDS)
         os.sync()
 
     def destroy(self) -> None:
         """End the server, and delete its folder."""
         self.abandon()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _answering(self, what: str) -> Iterator[None]:
+        """End the server when the block takes longer than ANSWER_SECONDS.
+
+        A statement waits for a server that hangs for as long as that lives; once it is gone it is an error.
+        Raises ServerError then.
+        """
+        process, late = self._process, threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            for pid in tree_of(process.pid) if process is not None else ():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+        timer = threading.Timer(ANSWER_SECONDS, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except Exception as error:
+            if not late.is_set():
+                raise
+            raise ServerError(
+                f"{self.build.version}: {what} was not done after {ANSWER_SECONDS:g} s: the server is ended",
+                where=str(self.log),
+            ) from error
+        finally:
+            timer.cancel()
+
+    def _death_soon(self) -> str | None:
+        """How the server ended: clients notice a moment before it is gone."""
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(2)
+        return self.death()
 
     def _end(self, orders: "Collection[tuple[int, float]]") -> None:
         """Send each (signal, seconds to wait) in turn until the process has ended."""

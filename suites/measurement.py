@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from suites.profiling.stacks import StepProfile
+if TYPE_CHECKING:
+    from suites.profiling.stacks import StepProfile
 
 
 class Better(StrEnum):
@@ -37,7 +39,7 @@ class Measurement:
     values: Mapping[str, float]
     per_second: Sequence[float]
     warnings: Sequence[str] = ()
-    profile: StepProfile | None = None
+    profile: "StepProfile | None" = None
     """Where the CPU time went, when the step was profiled."""
 
 

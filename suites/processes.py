@@ -15,6 +15,9 @@ import psutil
 from build.errors import TidemarkError
 from build.home import blocked_folder
 
+RUN_SECONDS = 600.0
+"""How long a program may take that is run to its end, such as initdb."""
+
 SERVER_USER = "tidemark"
 """The system user that servers run as when Tidemark itself runs as root; `$TIDEMARK_USER` overrides it."""
 
@@ -126,9 +129,18 @@ def _on(cores: Collection[int] | None) -> Iterator[None]:
 
 
 def run(
-    argv: Sequence[str | Path], *, what: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    argv: Sequence[str | Path],
+    *,
+    what: str,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    seconds: float | None = None,
 ) -> str:
-    """Run a short program to its end and return what it printed. Raises ProcessError with its last lines."""
+    """Run a short program to its end and return what it printed.
+
+    Raises ProcessError with its last lines, also when it is not done after RUN_SECONDS, or `seconds`.
+    """
+    limit = RUN_SECONDS if seconds is None else seconds
     process = subprocess.Popen(
         [str(word) for word in argv],
         stdin=subprocess.DEVNULL,
@@ -141,7 +153,12 @@ def run(
         errors="replace",
     )
     try:
-        output, _ = process.communicate()
+        output, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        stop(process, patience=1)
+        raise ProcessError(
+            f"{what} is not done after {limit:g} s", where=str(argv[0]), hint="does it wait for the disk?"
+        ) from None
     except BaseException:
         stop(process)
         raise

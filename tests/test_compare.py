@@ -25,6 +25,8 @@ from history.comparison import ComparisonError
 from history.explaining import BESIDE
 from history.judging import Gap
 from history.records import RunStatus, SessionStatus
+from history.rendering.csv_text import render_csv
+from history.rendering.json_text import render_json
 from history.rendering.screen import Screen
 from history.statistics import ratio_interval
 from history.store import open_store
@@ -121,7 +123,7 @@ def test_the_table_fits_a_hundred_columns(night: Path) -> None:
 def test_json_and_csv_hold_absolute_values_with_units(
     night: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = json.loads(program.render_json(compared(night)))
+    whole = json.loads(render_json(compared(night)))
     step = whole["contenders"][0]["steps"][1]
     assert set(step["metrics"]) == {"qps", *BESIDE}
     assert step["metrics"]["server_cpu_us_per_op"] == {
@@ -135,7 +137,7 @@ def test_json_and_csv_hold_absolute_values_with_units(
         "change": "less",
     }
     assert (step["variation"], "server_cs_per_op" in step["explained_by"]) == ("worse", True)
-    lines = list(csv.DictReader(io.StringIO(program.render_csv(compared(night)))))
+    lines = list(csv.DictReader(io.StringIO(render_csv(compared(night)))))
     assert len(lines) == len(OUTCOMES) * (1 + len(BESIDE))
     (line,) = [row for row in lines if row["step"] == "update-index" and row["metric"] == "wal_bytes_per_op"]
     assert (line["base_value"], line["unit"], line["ratio"]) == ("410.0", "bytes/query", "0.85")

@@ -20,6 +20,9 @@ from history.comparison import ContenderComparison, StepComparison
 from history.explaining import BESIDE, WHOLE_MACHINE, Variation
 from history.judging import Change, Judgement, Ratio
 from history.records import Session, SessionStatus
+from history.rendering.csv_text import render_csv
+from history.rendering.json_text import render_json
+from history.rendering.markdown import render_markdown
 from history.rendering.numbers import amount
 from history.rendering.screen import Screen
 from history.rendering.table import NAMES
@@ -57,7 +60,7 @@ def flat(text: str) -> str:
 
 
 def json_step(comparison: Comparison) -> dict[str, Any]:
-    (step,) = json.loads(program.render_json(comparison))["contenders"][0]["steps"]
+    (step,) = json.loads(render_json(comparison))["contenders"][0]["steps"]
     assert isinstance(step, dict)
     return step
 
@@ -92,8 +95,8 @@ def test_a_stalled_base_is_not_read_as_a_faster_contender(tmp_path: Path) -> Non
         "read, WAL or redo; it may have waited, look at its seconds" in flat(table)
     )
     assert json_step(comparison)["explained_by"] == []
-    assert "| improvement? |" in program.render_markdown(comparison)
-    first, *others = csv.DictReader(io.StringIO(program.render_csv(comparison)))
+    assert "| improvement? |" in render_markdown(comparison)
+    first, *others = csv.DictReader(io.StringIO(render_csv(comparison)))
     assert (first["verdict"], first["explained_by"]) == ("improvement", "not explained by cost")
     assert not any(row["explained_by"] for row in others)
 
@@ -102,7 +105,7 @@ def test_a_stalled_contender_is_a_regression_all_the_same(tmp_path: Path) -> Non
     """It may have waited on a lock of its own making: the doubt is said, and the exit code stays 1."""
     comparison = compared(tmp_path, FREE, STALLED)
     assert comparison.contenders[0].steps[0].is_unexplained
-    assert "| **regression?** |" in program.render_markdown(comparison)
+    assert "| **regression?** |" in render_markdown(comparison)
     assert exit_code(comparison) == 1
 
 
@@ -273,6 +276,6 @@ def test_options_reach_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[
     arguments = [BASE, CONTENDER, "--history", str(tmp_path / "history.db"), "--costs"]
     where = replace(comparison, history=str(tmp_path / "history.db"))
     program.main([*arguments, "--format", "markdown"])
-    assert capsys.readouterr().out == program.render_markdown(where, costs=True)
+    assert capsys.readouterr().out == render_markdown(where, costs=True)
     program.main([*arguments, "--format", "json"])
-    assert capsys.readouterr().out == program.render_json(where)
+    assert capsys.readouterr().out == render_json(where)

@@ -20,7 +20,9 @@ import compare as program
 from build.home import ROOT
 from build.version import parse_version
 from compare import CompareOptions, compare
+from history.rendering.csv_text import render_csv
 from history.rendering.escaping import JOINER, escaped
+from history.rendering.json_text import render_json
 from history.rendering.screen import PLAIN_WIDTH, Field, Screen
 from history.rendering.sparkline import BARS, GAP, sparkline
 from history.rendering.summary import MOST_CHARACTERS, render_summary
@@ -257,14 +259,14 @@ def test_json_and_csv_hold_groups_and_trends(weeks: Path) -> None:
     with open_store(weeks) as store:
         options = CompareOptions(machine="db1")
         comparison = compare(store, parse_version("postgres@17"), [], options, [parse_version(NEW)])
-    (contender,) = json.loads(program.render_json(comparison))["contenders"]
+    (contender,) = json.loads(render_json(comparison))["contenders"]
     assert contender["base"] == "postgres@17.12"
     assert [(each["group"], each["steps"]) for each in contender["group_means"]] == [("updates", 2)]
     assert contender["group_means"][0]["ratio"] == pytest.approx(contender["group_means"][0]["ratios"]["qps"])
     trend = contender["steps"][0]["trend"]
     assert len(trend) == 16
     assert trend.count(None) == 2
-    rows = list(csv.DictReader(io.StringIO(program.render_csv(comparison))))
+    rows = list(csv.DictReader(io.StringIO(render_csv(comparison))))
     (mean,) = [row for row in rows if not row["step"] and row["metric"] == "qps"]
     assert (mean["group"], mean["group_steps"]) == ("updates", "2")
     assert float(mean["ratio"]) == pytest.approx(contender["group_means"][0]["ratio"])

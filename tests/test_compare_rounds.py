@@ -17,6 +17,8 @@ from build.home import ROOT
 from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
 from history.records import DroppedRound, RunRecord, SessionStart, SessionStatus, StepNoise
+from history.rendering.json_text import render_json
+from history.rendering.markdown import render_markdown
 from history.store import Store, open_store
 from suites.measurement import Measurement
 from tests.history.handmade import MACHINE, NIGHT, run_record, session_start
@@ -65,7 +67,7 @@ def compared(store: Store, **options: object) -> Comparison:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    lines = program.render_markdown(comparison).splitlines()
+    lines = render_markdown(comparison).splitlines()
     return [line.removeprefix("- ") for line in lines if line.startswith("- ")]
 
 
@@ -188,12 +190,12 @@ def test_without_a_calibration_it_is_not_known_how_to_find_out_is(tmp_path: Path
         comparison = compared(store)
         undirected = compared(store, metric="transactions")
     assert comparison.contenders[0].steps[0].smallest_visible is None
-    assert "sees" not in program.render_markdown(comparison)
+    assert "sees" not in render_markdown(comparison)
     assert (
         "What each step can show is not known: ./tidemark calibrate --suite write-heavy --profile short "
         "postgres@17.11"
     ) in notes(comparison)
-    assert "calibrate" not in program.render_markdown(undirected)
+    assert "calibrate" not in render_markdown(undirected)
 
 
 def test_a_later_calibration_shows_what_can_be_seen_and_changes_no_verdict(tmp_path: Path) -> None:
@@ -232,7 +234,7 @@ def test_a_base_that_drifts_is_named(tmp_path: Path, last: float, said: str | No
     found = [note for note in notes(comparison) if "drifted" in note]
     wanted = f"the base drifted by {said} from the first to the last round of delete"
     assert found == ([wanted] if said else [])
-    (contender,) = json.loads(program.render_json(comparison))["contenders"]
+    (contender,) = json.loads(render_json(comparison))["contenders"]
     assert [step["base_drift"] for step in contender["steps"]] == [1.001, last / 1000]
 
 

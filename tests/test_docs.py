@@ -311,7 +311,10 @@ def test_commands_parse(words: list[str], tmp_path: Path, monkeypatch: pytest.Mo
         assert (ROOT / "benchmarks" / arguments.name).with_suffix(".py").is_file()
 
 
-HELPS = ["./compare.py --help", *(f"./tidemark {it}--help" for it in ("", "check ", "run ", "calibrate "))]
+HELPS = [
+    "./compare.py --help",
+    *(f"./tidemark {it}--help" for it in ("", "check ", "run ", "calibrate ", "bisect ", "runner install ")),
+]
 
 
 @pytest.mark.parametrize("command", HELPS)

@@ -1,60 +1,106 @@
 """Workflows: nothing of a pull request reaches a box, no input a shell; no job has more than it needs."""
 
 import re
-import shutil
 import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from build.home import ROOT
+from build.errors import TidemarkError
+from build.home import ROOT, Home
+from runners.nightly.inputs import Inputs, box_for
 from runners.nightly.plan import load_plan
+from tests.acting import Checkout
+from tests.programs import ACTIONLINT, required
 
-WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+FOLDER = ROOT / ".github/workflows"
+WORKFLOWS = {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in FOLDER.glob("*.yml")}
+NAMES = sorted(WORKFLOWS)
+
+PLAN = load_plan(ROOT / "runners/nightly.toml")
 
 HOSTED = {"ubuntu-latest"}
+TRUSTED = {"schedule", "workflow_dispatch"}
+"""Events that nobody can bring about who may not write to the repository."""
+
+ROUTES = {"${{ matrix.box.label }}", "${{ needs.check.outputs.label }}"}
+"""Where labels may come from: what a command made of the plan."""
 
 SHA = re.compile(r"[\w./-]+@[0-9a-f]{40}")
 
-
-def read(path: Path) -> dict[Any, Any]:
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
+Workflow = Mapping[Any, Any]
 
 
-def events(workflow: dict[Any, Any]) -> set[str]:
+def events(workflow: Workflow) -> set[str]:
     on = workflow[True]  # YAML 1.1 takes the word `on` for a truth value
     return {on} if isinstance(on, str) else set(on)
 
 
-def boxes_reached(workflow: dict[Any, Any]) -> list[str]:
-    """Jobs that may run elsewhere than on a hosted runner."""
-    return [name for name, job in workflow["jobs"].items() if str(job["runs-on"]) not in HOSTED]
+def boxes_reached(workflow: Workflow, known: Mapping[str, Workflow]) -> list[str]:
+    """Jobs that may run elsewhere than on a hosted runner, or call a workflow that does or is not ours."""
+    return [name for name, job in workflow["jobs"].items() if _reaches_a_box(job, known)]
+
+
+def _reaches_a_box(job: Workflow, known: Mapping[str, Workflow]) -> bool:
+    if "uses" not in job:
+        return str(job["runs-on"]) not in HOSTED
+    called = known.get(job["uses"].removeprefix("./.github/workflows/"))
+    return called is None or bool(boxes_reached(called, known))
+
+
+def strings(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Every text below, with the keys that lead to it."""
+    if isinstance(found, str):
+        yield path, found
+    elif isinstance(found, Mapping):
+        for key, value in found.items():
+            yield from strings(value, (*path, key))
+    elif isinstance(found, list):
+        for value in found:
+            yield from strings(value, path)
 
 
 def test_there_are_workflows() -> None:
-    assert {path.name for path in WORKFLOWS} >= {"ci.yml", "nightly.yml"}
+    assert set(NAMES) == {"bisect.yml", "ci.yml", "nightly.yml"}
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_boxes_run_on_a_schedule_or_when_somebody_asks(path: Path) -> None:
-    workflow = read(path)
-    if boxes_reached(workflow):
-        assert events(workflow) <= {"schedule", "workflow_dispatch"}
+@pytest.mark.parametrize("name", NAMES)
+def test_boxes_run_on_a_schedule_or_when_somebody_asks(name: str) -> None:
+    """So neither on pull_request, nor by workflow_call or workflow_run behind one."""
+    if boxes_reached(WORKFLOWS[name], WORKFLOWS):
+        assert events(WORKFLOWS[name]) <= TRUSTED
 
 
-def test_a_pull_request_that_reaches_a_box_is_seen() -> None:
-    workflow = {True: ["pull_request"], "jobs": {"x": {"runs-on": ["self-hosted", "tidemark-box1"]}}}
-    assert boxes_reached(workflow) == ["x"]
-    assert not events(workflow) <= {"schedule", "workflow_dispatch"}
+def test_the_workflows_that_measure_do_reach_boxes() -> None:
+    reaching = {name for name in NAMES if boxes_reached(WORKFLOWS[name], WORKFLOWS)}
+    assert reaching == {"bisect.yml", "nightly.yml"}
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_least_rights_pinned_actions_limits_and_no_input_in_a_shell(path: Path) -> None:
-    workflow = read(path)
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"runs-on": ["self-hosted", "tidemark-box1"]},
+        {"runs-on": {"group": "boxes"}},
+        {"runs-on": "${{ inputs.box }}"},
+        {"uses": "./.github/workflows/nightly.yml"},
+        {"uses": "somebody/else/.github/workflows/x.yml@main"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("event", ["pull_request", "pull_request_target", "workflow_call", "workflow_run"])
+def test_a_pull_request_that_reaches_a_box_is_seen(event: str, job: Workflow) -> None:
+    workflow = {True: {event: None}, "jobs": {"x": job}}
+    assert boxes_reached(workflow, WORKFLOWS) == ["x"]
+    assert not events(workflow) <= TRUSTED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_least_rights_pinned_actions_and_limits(name: str) -> None:
+    workflow = WORKFLOWS[name]
     assert workflow["permissions"] == {}
     for job in workflow["jobs"].values():
         assert set(job["permissions"]) <= {"contents", "issues"}
@@ -64,28 +110,141 @@ def test_least_rights_pinned_actions_limits_and_no_input_in_a_shell(path: Path) 
             if "uses" in step:
                 assert SHA.fullmatch(step["uses"])
                 assert step["with"]["persist-credentials"] is False
-            assert "${{" not in step.get("run", "")
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_only_the_last_job_may_write_issues_and_has_the_token(path: Path) -> None:
-    for name, job in read(path)["jobs"].items():
+@pytest.mark.parametrize("name", NAMES)
+def test_inputs_reach_programs_through_the_environment_alone(name: str) -> None:
+    for path, text in strings(WORKFLOWS[name]):
+        if "run" in path:
+            assert "${{" not in text, path
+        if re.search(r"\b(inputs|github\.event|github\.head_ref)\b", text) and "${{" in text:
+            assert path[-2] == "env", path
+        if "runs-on" in path:
+            assert text in {*HOSTED, "self-hosted", *ROUTES}, path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_the_last_job_may_write_issues_and_has_the_token(name: str) -> None:
+    workflow = WORKFLOWS[name]
+    for job_name, job in workflow["jobs"].items():
         writes = job["permissions"].get("issues") == "write"
-        has_token = any("GITHUB_TOKEN" in step.get("env", {}) for step in job["steps"])
-        assert writes == has_token == (name == "report")
+        has_token = any(_is_secret(text) for _, text in strings(job))
+        assert writes == has_token == (job_name == "report")
+        for path, text in strings(job):
+            assert not _is_secret(text) or path == ("steps", "env", "GITHUB_TOKEN")
+    around = {key: value for key, value in workflow.items() if key != "jobs"}
+    assert not any(_is_secret(text) for _, text in strings(around))
+
+
+def _is_secret(text: str) -> bool:
+    return "${{" in text and ("secrets" in text or "github.token" in text)
+
+
+def test_a_group_is_never_shared_by_jobs_that_wait_for_a_box() -> None:
+    """One that waits is cancelled by the next."""
+    assert WORKFLOWS["bisect.yml"]["concurrency"]["group"] == "bisect-${{ github.run_id }}"
+    assert "matrix.box.name" in WORKFLOWS["nightly.yml"]["jobs"]["measure"]["concurrency"]["group"]
 
 
 def test_actionlint_knows_the_labels_of_the_plan() -> None:
-    declared = read(ROOT / ".github/actionlint.yaml")["self-hosted-runner"]["labels"]
-    assert declared == [box.label for box in load_plan(ROOT / "runners/nightly.toml").boxes.values()]
+    declared = yaml.safe_load((ROOT / ".github/actionlint.yaml").read_text())["self-hosted-runner"]["labels"]
+    assert declared == [box.label for box in PLAN.boxes.values()]
+
+
+def test_actionlint_has_no_findings() -> None:
+    _passes([str(required(ACTIONLINT))])
+
+
+def test_zizmor_has_no_findings() -> None:
+    zizmor = Path(sys.prefix) / "bin/zizmor"
+    _passes([str(zizmor), "--offline", "--persona=auditor", ".github"])
+
+
+def _passes(command: list[str]) -> None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# --- hostile inputs
+
+FINE = {
+    "engine": "postgres",
+    "good": "REL_17_0",
+    "bad": "REL_18_0",
+    "suite": "write-heavy",
+    "step": "update-index",
+    "profile": "short",
+}
+
+
+def test_what_can_be_meant_leads_to_a_box_of_the_plan() -> None:
+    assert box_for(PLAN, "box1", Inputs(**FINE)).label == "tidemark-box1"
 
 
 @pytest.mark.parametrize(
-    "command", [["actionlint"], ["zizmor", "--offline", "--persona=auditor", ".github"]], ids=lambda c: c[0]
+    ("name", "text"),
+    [
+        ("engine", "oracle"),
+        ("good", "$(touch x)"),
+        ("good", "--git=/etc"),
+        ("good", ""),
+        ("bad", "a..b"),
+        ("bad", "x\ny"),
+        ("suite", "../elsewhere"),
+        ("suite", "./suites/write_heavy"),
+        ("suite", "write-heavy; touch x"),
+        ("step", "`touch x`"),
+        ("step", ""),
+        ("profile", "${IFS}"),
+    ],
 )
-def test_linters_have_no_findings(command: list[str]) -> None:
-    program = shutil.which(command[0]) or shutil.which(command[0], path=str(ROOT / ".venv/bin"))
-    if program is None:
-        pytest.skip(f"{command[0]} is not installed")
-    done = subprocess.run([program, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_what_cannot_be_meant_is_refused(name: str, text: str) -> None:
+    with pytest.raises(TidemarkError):
+        box_for(PLAN, "box1", Inputs(**{**FINE, name: text}))
+
+
+@pytest.mark.parametrize("box", ["box2", "", "tidemark-box1", "self-hosted", "$(touch x)"])
+def test_a_box_that_is_not_the_plans_is_refused(box: str) -> None:
+    with pytest.raises(TidemarkError, match="box"):
+        box_for(PLAN, box, Inputs(**FINE))
+
+
+def hostile(mark: Path) -> str:
+    """What makes the file `mark` wherever a shell reads it, within double quotes too."""
+    return f'$(touch {mark})" ; touch {mark}; "`touch {mark}`'
+
+
+def test_inputs_of_a_night_execute_nothing(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, Home(tmp_path / "home"), _plan(), ("self-hosted", "tidemark-box1"))
+    mark = tmp_path / "mark"
+    acted = checkout.run("workflow_dispatch", "nightly.yml", inputs={"box": hostile(mark)})
+    assert not mark.exists()
+    assert (acted.code, acted.jobs) == (1, {"plan": "failure"})
+    assert "the plan has no box" in acted.printed
+
+
+def test_inputs_of_a_bisect_execute_nothing(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, Home(tmp_path / "home"), _plan(), ("self-hosted", "tidemark-box1"))
+    mark = tmp_path / "mark"
+    names = ("good", "bad", "suite", "step", "profile", "metric")
+    inputs = {
+        "engine": "postgres",
+        "direction": "worse",
+        "box": "box1",
+        **dict.fromkeys(names, hostile(mark)),
+    }
+    acted = checkout.run("workflow_dispatch", "bisect.yml", inputs=inputs)
+    assert not mark.exists()
+    assert (acted.code, acted.jobs) == (1, {"check": "failure"})
+    assert "is neither a release nor a git ref" in acted.printed
+    acted = checkout.run(
+        "workflow_dispatch",
+        "bisect.yml",
+        inputs={**FINE, "box": "self-hosted", "metric": "qps", "direction": "worse"},
+    )
+    assert (acted.code, acted.jobs) == (1, {"check": "failure"})
+    assert "the plan has no box 'self-hosted'" in acted.printed
+
+
+def _plan() -> str:
+    return (ROOT / "runners/nightly.toml").read_text(encoding="utf-8")

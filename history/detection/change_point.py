@@ -45,3 +45,17 @@ class ChangePoint:
     def size(self) -> float:
         """By how much the level rose; negative when it fell."""
         return self.after - self.before
+
+
+@dataclass(frozen=True)
+class Known:
+    """A change of level that was found in another way: it is not looked for any more."""
+
+    row: int
+    """Of the series among those that are watched."""
+
+    night: int
+    """The first with the new level."""
+
+    level: float
+    """The new level, in the units of the values."""

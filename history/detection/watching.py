@@ -7,15 +7,17 @@ that the series has shown. docs/detection.md has the whole method, and what it p
 """
 
 import math
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from history.detection.baseline import FIRST_NIGHTS, NEAR, Baseline
-from history.detection.change_point import ChangePoint
+from history.detection.change_point import ChangePoint, Known
 from history.detection.locating import located
 from history.detection.student import MOST_DEGREES
+from history.distributions import student_tail
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]
@@ -77,6 +79,9 @@ CORRELATED_LAG = 30.0
 
 CORRELATED_FROM = 0.15
 
+SETTLED_NIGHTS = 2
+"""That a level counts which was not found in nights: they may lie a little off it, and soon say where."""
+
 REFRESHED = 4
 """Nights after which scale, tails, correlation and trend are worked out anew."""
 
@@ -136,6 +141,31 @@ class Watchers:
         if raised.any():
             for column in np.flatnonzero(raised):
                 yield int(column), self._raise(int(column), float(excess[column]))
+
+    def settle(self, column: int, level: float) -> None:
+        """The next night begins another level, as is known: it is not raised, and all sums begin anew."""
+        if self._seen[column] < FIRST_NIGHTS:
+            if self._seen[column]:
+                self._latest[:, column] += level - float(np.nanmedian(self._latest[:, column]))
+            return
+        self._baseline.restart(column, level, SETTLED_NIGHTS)
+        self._before[column] = 0.0
+        self._begin(column, self._night + 1, self._night + 1)
+
+    def surprise(self, values: Array) -> Array:
+        """How probable values so far from the level are in the next night, both ways together.
+
+        nan in a gap, and in a series whose noise is not yet known from LEAST_NIGHTS.
+        """
+        base = self._baseline
+        residual = values - base.level - base.correlation * self._before
+        spread = base.scale * base.innovation * np.sqrt(1 + 1 / np.maximum(base.nights, 1))
+        told = np.isfinite(values) & (base.noise_nights >= LEAST_NIGHTS)
+        found = np.full_like(values, np.nan)
+        for column in np.flatnonzero(told):
+            distance = abs(float(residual[column] / spread[column]))
+            found[column] = 2 * student_tail(distance, float(base.degrees[column]))
+        return found
 
     def _start(self, columns: Columns) -> None:
         self._baseline.start(columns, self._latest[:, columns])
@@ -252,8 +282,11 @@ class Watchers:
         base.restart(column, change.after, nights)
         limit = float(NEAR * base.scale[column])
         self._before[column] = min(max(value - change.after, -limit), limit)
+        self._begin(column, change.index, self._night + 1)
+
+    def _begin(self, column: int, since: int, learnt_from: int) -> None:
         self._evidence[:, column], self._run[:, column] = _NONE, 0.0
-        self._since[column], self._next[column] = change.index, self._night + 1
+        self._since[column], self._next[column] = since, learnt_from
 
 
 class Watch:
@@ -269,13 +302,43 @@ class Watch:
         return None
 
 
-def watch_many(matrix: Array, false_share: float = FALSE_SHARE) -> list[tuple[ChangePoint, ...]]:
-    """What a Watch of each row of `matrix` [series, nights] raises night by night; nan for gaps."""
+def watch_many(
+    matrix: Array, false_share: float = FALSE_SHARE, known: Sequence[Known] = ()
+) -> list[tuple[ChangePoint, ...]]:
+    """What a Watch of each row of `matrix` [series, nights] raises night by night; nan for gaps.
+
+    `known` changes are not raised: from their nights on the series goes on at their levels.
+    """
     found: list[list[ChangePoint]] = [[] for _ in matrix]
     for start in range(0, len(matrix), BLOCK):
         block = np.ascontiguousarray(matrix[start : start + BLOCK].T, dtype=np.float64)
         watchers = Watchers(block.shape[1], false_share)
-        for values in block:
+        settled = _by_night(each for each in known if start <= each.row < start + BLOCK)
+        for night, values in enumerate(block):
+            for each in settled[night]:
+                watchers.settle(each.row - start, each.level)
             for column, change in watchers.take(values):
                 found[start + column].append(change)
     return [tuple(changes) for changes in found]
+
+
+def surprise_many(matrix: Array, known: Sequence[Known] = ()) -> Array:
+    """How probable the last night of each row of `matrix` [series, nights] is after the nights before it.
+
+    As Watchers.surprise has it.
+    """
+    watchers = Watchers(len(matrix))
+    settled = _by_night(known)
+    for night, values in enumerate(matrix[:, :-1].T):
+        for each in settled[night]:
+            watchers.settle(each.row, each.level)
+        for _ in watchers.take(np.ascontiguousarray(values)):
+            pass  # what is raised begins another level
+    return watchers.surprise(np.ascontiguousarray(matrix[:, -1]))
+
+
+def _by_night(known: Iterable[Known]) -> defaultdict[int, list[Known]]:
+    found: defaultdict[int, list[Known]] = defaultdict(list)
+    for each in known:
+        found[each.night].append(each)
+    return found

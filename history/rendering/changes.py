@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from history.changes import Change, Member
+from history.confirmations import Confirmation
+from history.rendering.confirmed import held_against, surest, what
 from history.rendering.numbers import rounded
 from history.rendering.table import NAMES
 
@@ -42,6 +44,9 @@ def _lines(found: Found) -> Iterator[str]:
     yield f"    {_range(found)}; found {change.found_at:%Y-%m-%d}"
     if change.reason:
         yield f"    {change.reason}"
+    confirmed = surest(change)
+    if confirmed is not None:
+        yield f"    confirmed the same night, {what(confirmed)}: {held_against(confirmed)}"
     for member in change.members[:SHOWN_SERIES]:
         yield f"    {_member(member)}"
     more = len(change.members) - SHOWN_SERIES
@@ -117,4 +122,21 @@ def _series_json(member: Member) -> dict[str, Any]:
         "first_after": member.first_after.started_at.isoformat(),
         "raised": member.raised.started_at.isoformat(),
         "gone": member.gone and member.gone.started_at.isoformat(),
+        "confirmed": _confirmed_json(member.confirmed),
+        "gone_confirmed": _confirmed_json(member.gone_confirmed),
+    }
+
+
+def _confirmed_json(each: Confirmation | None) -> dict[str, Any] | None:
+    """Of tonight's version over the one it was held against, by interleaved rounds."""
+    if each is None:
+        return None
+    return {
+        "session": each.uid,
+        "versions": [each.before.version, each.after.version],
+        "rounds": each.rounds,
+        "ratio": rounded(each.ratio),
+        "low": rounded(each.low),
+        "high": rounded(each.high),
+        "confidence": rounded(each.confidence),
     }

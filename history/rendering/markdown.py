@@ -15,7 +15,6 @@ from history.rendering.table import (
     costs_rows,
     heads,
     rows,
-    shows_nights,
     title,
 )
 
@@ -33,7 +32,7 @@ def _lines(comparison: Comparison, contender: ContenderComparison, costs: bool) 
     yield from _table(heads(contender), rows(contender))
     if costs:
         yield from _table(COSTS_HEADS, (row for step in contender.steps for row in costs_rows(step)))
-    legends = [LEGEND, *([SPARKLINE_LEGEND] if shows_nights(contender) else [])]
+    legends = [LEGEND, *([SPARKLINE_LEGEND] if contender.has_trends else [])]
     legends += [COSTS_LEGEND] if costs else []
     for note in (*legends, *notes(comparison, contender)):
         yield f"- {note}"

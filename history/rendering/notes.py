@@ -11,7 +11,7 @@ from history.judging import Change, Ratio, Verdict, verdict_of
 from history.pairing import Failure
 from history.rendering.functions import named
 from history.rendering.numbers import amount, bounds, signed_percent
-from history.rendering.table import NAMES, shows_visible
+from history.rendering.table import NAMES
 from history.sequential import VISIBLE_PROBABILITY
 from suites.measurement import METRICS, Better
 
@@ -112,7 +112,7 @@ def _intervals(comparison: Comparison, contender: ContenderComparison) -> str:
 def _visible(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
     """What the column `sees` says and by which calibration, or how to come by it."""
     session, better = contender.session, comparison.metric.better
-    if shows_visible(contender):
+    if contender.has_visible:
         worse = "slow-down" if comparison.metric.name in THROUGHPUT else "worsening"
         by = {each.session: f"{each.started_at:%Y-%m-%d}" for each in contender.calibrations}
         named = ", ".join(f"{uid} ({day})" for uid, day in by.items())

@@ -18,7 +18,6 @@ from history.rendering.table import (
     heads,
     mean_rows,
     rows,
-    shows_nights,
     step_row,
     title,
 )
@@ -82,7 +81,7 @@ def _blocks(comparison: Comparison, contender: ContenderComparison) -> Iterator[
         yield "No step changed, and none is open beyond the threshold.\n"
     means = list(mean_rows(contender))
     yield "Geometric means: " + ", ".join(f"{row[0].text} {row[3].text}" for row in means) + ".\n"
-    legends = [LEGEND, *([SPARKLINE_LEGEND] if shows_nights(contender) else [])]
+    legends = [LEGEND, *([SPARKLINE_LEGEND] if contender.has_trends else [])]
     lines = [*legends, *notes(comparison, contender)]
     yield (
         "<details><summary>All steps, and what the numbers rest on</summary>\n\n"

@@ -119,44 +119,37 @@ def title(comparison: Comparison, contender: ContenderComparison) -> str:
 def heads(contender: ContenderComparison, left_out: Collection[str] = ()) -> list[str]:
     """Of the table of verdicts; `left_out` are metrics beside the judged one that have no room."""
     beside = [_HEADS[each.metric] for each in _shown(contender.steps[0], left_out)]
-    sees = ["sees"] if shows_visible(contender) else []
-    nights = ["nights"] if shows_nights(contender) else []
+    sees = ["sees"] if contender.has_visible else []
+    nights = ["nights"] if contender.has_trends else []
     return ["step", "base", "new", "rel", "interval", *sees, *beside, *nights, "verdict"]
 
 
 def left_out(contender: ContenderComparison, width: int) -> tuple[str, ...]:
     """The metrics whose columns have to go, so that the table of verdicts fits `width` columns."""
+    widths = _widths(contender)
     shown = [each.metric for each in _shown(contender.steps[0])]
     candidates = [each for each in LEFT_OUT_FIRST if each in shown]
-    for count in range(len(candidates)):
-        if _width(contender, candidates[:count]) <= width:
+    needed = sum(widths.values()) + len(widths) - 1
+    for count, metric in enumerate(candidates):
+        if needed <= width:
             return tuple(candidates[:count])
+        needed -= widths[_HEADS[metric]] + 1
     return tuple(candidates)
 
 
-def _width(contender: ContenderComparison, without: Collection[str]) -> int:
-    columns = zip(heads(contender, without), *rows(contender, without), strict=True)
-    widths = []
-    for head, *cells in columns:
+def _widths(contender: ContenderComparison) -> dict[str, int]:
+    """Head -> characters of its column in the whole table of verdicts."""
+    widths = {}
+    for head, *cells in zip(heads(contender), *rows(contender), strict=True):
         marks = head not in LEFT and any(cell.mark for cell in cells)
         own = [len(cell.text) + (0 if marks else len(cell.mark)) for cell in cells]
-        widths.append(max(len(head), *own) + marks)
-    return sum(widths) + len(widths) - 1
+        widths[head] = max(len(head), *own) + marks
+    return widths
 
 
 def head_of(metric: str) -> str:
     """The head of a metric's column."""
     return _HEADS[metric]
-
-
-def shows_nights(contender: ContenderComparison) -> bool:
-    """Whether there is a column for the last nights."""
-    return any(step.trend for step in contender.steps)
-
-
-def shows_visible(contender: ContenderComparison) -> bool:
-    """Whether there is a column for the smallest worsening that each step is likely to flag."""
-    return any(step.smallest_visible is not None for step in contender.steps)
 
 
 def rows(contender: ContenderComparison, left_out: Collection[str] = ()) -> Iterator[Row]:
@@ -174,9 +167,9 @@ def step_row(contender: ContenderComparison, step: StepComparison, left_out: Col
         Cell(amount(step.judged.contender)),
         Cell(two_decimals(step.judged.value)),
         Cell(bounds(step.judgement.interval)),
-        *([Cell(percent(step.smallest_visible))] if shows_visible(contender) else []),
+        *([Cell(percent(step.smallest_visible))] if contender.has_visible else []),
         *map(_marked, _shown(step, left_out)),
-        *([Cell(sparkline(step.trend))] if shows_nights(contender) else []),
+        *([Cell(sparkline(step.trend))] if contender.has_trends else []),
         _verdict(step),
     ]
 
@@ -197,8 +190,8 @@ def _mean_row(
 ) -> Row:
     first, empty = contender.steps[0], Cell("")
     beside = [Cell(two_decimals(means[each.metric])) for each in _shown(first, left_out)]
-    sees = [empty] if shows_visible(contender) else []
-    nights = [empty] if shows_nights(contender) else []
+    sees = [empty] if contender.has_visible else []
+    nights = [empty] if contender.has_trends else []
     relative = Cell(two_decimals(means[first.judged.metric]))
     return [Cell(label), empty, empty, relative, empty, *sees, *beside, *nights, empty]
 

@@ -19,7 +19,6 @@ from history.rendering.table import (
     heads,
     left_out,
     mean_rows,
-    shows_nights,
     step_row,
     title,
 )
@@ -46,7 +45,7 @@ def render_terminal(comparison: Comparison, screen: Screen, *, costs: bool = Fal
             sections = [[_fields(row) for row in costs_rows(step)] for step in contender.steps]
             screen.table(COSTS_HEADS, [each for each in sections if each], LEFT)
             screen.line()
-        legends = [LEGEND, *([SPARKLINE_LEGEND] if shows_nights(contender) else [])]
+        legends = [LEGEND, *([SPARKLINE_LEGEND] if contender.has_trends else [])]
         legends += [COSTS_LEGEND] if costs else []
         if without:
             names = ", ".join(map(head_of, without))

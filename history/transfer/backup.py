@@ -6,7 +6,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from history.database import HistoryError, sqlite_file
+from history.database import sqlite_file
+from history.errors import HistoryError
 from history.store import open_store
 from history.transfer.files import written_whole
 from history.transfer.merging import merge

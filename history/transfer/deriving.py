@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, TableClause, delete, insert, select
 
 from history import nights
-from history.schema import gaps, points, runs
+from history.schema import confirmations, gaps, points, runs
 from history.schema import nights as nights_table
 
 
@@ -19,9 +19,10 @@ def complete_night(connection: Connection, session_id: int, gained: bool) -> int
     """
     if not has_rounds(connection, session_id):
         return 0
+    if _has(connection, confirmations, session_id):
+        return 0
     if not _has(connection, nights_table, session_id):
-        nights.derive(connection, session_id)
-        return 1
+        return int(nights.derive(connection, session_id))
     if not gained:
         return 0
     _derive_again(connection, session_id)

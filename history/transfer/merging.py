@@ -210,12 +210,10 @@ class _Taking:
             return table.key_of(item.row) in ours
         if table.name == "metrics":
             return item.row["name"] in self._units
-        if table.name == "change_series":
+        if table.name in _JOINED:
             its = table.table.c
-            query = select(its.change_id).where(
-                its.change_id == row["change_id"], its.series_id == row["series_id"]
-            )
-            return self._connection.execute(query).first() is not None
+            same = (its[name] == row[name] for name in _JOINED[table.name])
+            return self._connection.execute(select(*its).where(*same)).first() is not None
         return self._names.find(table.name, table.key_of(item.row)) is not None
 
     def _local(self, item: Item) -> Row:
@@ -247,6 +245,9 @@ class _Taking:
             hint=hint or "export it again; nothing of it was taken",
         )
 
+
+_JOINED = {"change_series": ("change_id", "series_id"), "bisect_events": ("bisect_id", "number")}
+"""Tables without an id, and what names a row of them here."""
 
 _NEWER = "update this checkout when a newer Tidemark wrote it; nothing of it was taken"
 

@@ -8,13 +8,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, or_, select, text
 
 from history import nights
 from history.database import Database, sqlite_file
 from history.records import SessionStatus
-from history.schema import measurements, profiles, runs, samples, sessions
+from history.schema import (
+    bisect_events,
+    confirmations,
+    measurements,
+    profiles,
+    runs,
+    samples,
+    sessions,
+)
 from history.schema import nights as nights_table
+from history.selection import IS_NO_BISECT
 from history.store import Store
 from history.times import to_text
 
@@ -58,7 +67,9 @@ def room(store: Store, before: datetime) -> Room:
     """What pruning would free."""
     with store.database.reading() as connection:
         ended = select(sessions.c.id).where(
-            *_ended_before(before), sessions.c.id.in_(select(runs.c.session_id))
+            *_ended_before(before),
+            sessions.c.id.in_(select(runs.c.session_id)),
+            or_(text(IS_NO_BISECT), sessions.c.uid.in_(_sessions_of_answered_bisects())),
         )
         old = select(runs.c.id).where(runs.c.session_id.in_(ended))
         rows = {"runs": connection.execute(select(func.count()).select_from(old.subquery())).scalar_one()}
@@ -104,13 +115,27 @@ def _ended_before(before: datetime) -> Iterator[ColumnElement[bool]]:
 
 
 def _old(before: datetime) -> Select[Any]:
-    """Sessions whose rounds may go: nothing of them is lost that a night keeps."""
+    """Sessions whose rounds may go: what was derived of them is kept by a night, or by a bisect's verdict."""
     return (
         select(sessions.c.id)
         .where(*_ended_before(before))
         .where(sessions.c.id.in_(select(runs.c.session_id)))
-        .where(sessions.c.id.in_(select(nights_table.c.session_id)))
+        .where(
+            or_(
+                sessions.c.id.in_(select(nights_table.c.session_id)),
+                sessions.c.id.in_(select(confirmations.c.session_id)),
+                sessions.c.uid.in_(_sessions_of_answered_bisects()),
+            )
+        )
         .order_by(sessions.c.started_at)
+    )
+
+
+def _sessions_of_answered_bisects() -> Select[Any]:
+    """Uids. Of a bisect without a verdict the rounds stay: it could not be gone on with."""
+    answered = select(bisect_events.c.bisect_id).where(bisect_events.c.kind == "verdict")
+    return select(bisect_events.c.session_uid).where(
+        bisect_events.c.bisect_id.in_(answered), bisect_events.c.session_uid.is_not(None)
     )
 
 

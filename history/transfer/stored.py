@@ -98,7 +98,7 @@ class StoredRows:
         for session_id in self._connection.execute(ordered).scalars().all():
             yield from self._rows(PORTABLE["sessions"], sessions.c.id == session_id)
             for table in of_sessions():
-                yield from self._rows(table, session_of(table) == session_id)
+                yield from self._rows(table, session_of(table) == session_id, *_within(table, chosen))
         for table in after_sessions():
             yield from self._rows(table, *self._needed(table, chosen))
 
@@ -128,8 +128,8 @@ class StoredRows:
             ]
         if self._selection.is_all:
             return []
-        if table.name == "alerts":
-            return [false()]  # of the whole history's changes
+        if table.name in ("alerts", "bisects", "bisect_events"):
+            return [false()]  # of the whole history's changes, and of sessions of any suite
         if table.name == "machines":
             return [table.table.c.id.in_(select(sessions.c.machine_id).where(sessions.c.id.in_(chosen)))]
         if table.name in ("builds", "configurations"):
@@ -213,6 +213,12 @@ def _order(table: Portable) -> list[ColumnElement[Any]]:
         return [its.id]
     local = [each.column for each in table.references if set(each.fields) <= set(table.key)]
     return [its[name] for name in (*local, *(name for name in table.key if name in its))]
+
+
+def _within(table: Portable, chosen: Select[Any]) -> list[ColumnElement[bool]]:
+    """What limits the rows of a session that name other sessions: they cannot travel without these."""
+    its = table.table.c
+    return [its[name].in_(chosen) for name in ("before_id", "after_id") if name in its]
 
 
 def _reaching_out(chosen: Select[Any]) -> Select[Any]:

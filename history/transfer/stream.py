@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from build.errors import TidemarkError
 from build.version import parse_version
-from history.database import HistoryError
+from history.errors import HistoryError
 from history.times import from_text, to_text
 from history.transfer.tables import PORTABLE, Kind, Portable, Row
 

@@ -35,7 +35,10 @@ class Kind(StrEnum):
 
 
 _KINDS = {
-    **dict.fromkeys(("details", "tools", "options", "manifest", "settings", "measured"), Kind.OBJECT),
+    **dict.fromkeys(
+        ("details", "tools", "options", "manifest", "settings", "measured", "question", "span", "detail"),
+        Kind.OBJECT,
+    ),
     "warnings": Kind.ARRAY,
     **dict.fromkeys(
         (
@@ -47,6 +50,8 @@ _KINDS = {
             "updated_at",
             "applied_at",
             "not_before",
+            "began_at",
+            "happened_at",
         ),
         Kind.TIME,
     ),
@@ -126,6 +131,8 @@ class Portable:
             if isinstance(kind, each):
                 return its
         if name == "version" and self.name not in ("runs", "nights"):
+            return Kind.TEXT
+        if (self.name, name) == ("confirmations", "question"):  # that of a bisect is an object
             return Kind.TEXT
         return _KINDS.get(name, Kind.TEXT)
 
@@ -218,6 +225,15 @@ _ALL = (
     _portable(schema.points, " ".join((*_SERIES_KEY, "session")), "value", _SESSION, _SERIES),
     _portable(schema.gaps, "session branch step", "branch step reason", _SESSION),
     _portable(
+        schema.confirmations,
+        " ".join(("session", *_SERIES_KEY)),
+        "question finding level_before ratio ratio_low ratio_high rounds confidence",
+        _SESSION,
+        _SERIES,
+        Reference("before_id", "sessions", ("before",)),
+        Reference("after_id", "sessions", ("after",)),
+    ),
+    _portable(
         schema.changes,
         "fingerprint",
         "fingerprint branch suite direction status reason found_at updated_at",
@@ -241,6 +257,21 @@ _ALL = (
         " attempts last_error not_before created_at updated_at",
         optional="within silenced issue issue_state sent_digest last_error not_before",
     ),
+    _portable(
+        schema.bisects,
+        "uid",
+        "uid question span change_fingerprint began_at",
+        Reference("machine_id", "machines", ("machine",)),
+        optional="change_fingerprint",
+    ),
+    # Sessions by their uid: a bisect can travel while its last session still runs.
+    _portable(
+        schema.bisect_events,
+        "bisect number",
+        "number kind session_uid detail happened_at",
+        Reference("bisect_id", "bisects", ("bisect",)),
+        optional="session_uid",
+    ),
 )
 
 PORTABLE: Mapping[str, Portable] = {each.name: each for each in _ALL}
@@ -252,6 +283,9 @@ LOCAL = {"schema_migrations": "each database has its own", "relative_qps": "a vi
 
 PROGRESS = ("status", "ended_at")
 """Fields of a session that tell how far it came: those of a copy made while it ran differ."""
+
+
+_AFTER = ("changes", "change_series", "alerts", "bisects", "bisect_events")
 
 
 def before_sessions() -> Iterator[Portable]:
@@ -266,4 +300,4 @@ def of_sessions() -> Iterator[Portable]:
 
 def after_sessions() -> Iterator[Portable]:
     """The tables that name several sessions, or none."""
-    yield from (PORTABLE[name] for name in ("changes", "change_series", "alerts"))
+    yield from (PORTABLE[name] for name in _AFTER)

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from history import alerts, changes
 from history.alerts import Alert, IssueState, Kind, Wanted
-from history.database import Database, HistoryError
+from history.database import Database
+from history.errors import HistoryError
 from history.times import now
 from runners.alerting.tracker import Issue, TrackerError
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from build.version import Engine, parse_version
 from history.changes import Change, ChangeStatus, Member
+from history.confirmations import Confirmation
 from history.differential import FunctionChange
+from history.rendering.confirmed import interval, surest, what
 from history.rendering.escaping import escaped
 from history.rendering.functions import named
 from history.rendering.table import NAMES
-from history.series import Night
+from history.series import Night, Point
 from history.shifts import Direction
 from suites.measurement import METRICS
 
@@ -37,6 +39,12 @@ class Told:
 
     commits: tuple[str | None, str | None]
     """Before and after; None of what did not come from git."""
+
+    later: Sequence[Point] = ()
+    """Of the worst series, the nights behind the first with the change that have a value."""
+
+    bisected: str = ""
+    """What a bisect of it found, as Markdown."""
 
     gained: Sequence[FunctionChange] = ()
     """Functions whose CPU time per query grew most, of the surest step."""
@@ -70,6 +78,7 @@ def _parts(told: Told) -> Iterator[Iterator[str]]:
     yield _table(told.change)
     yield _functions(told)
     yield _commits(told)
+    yield iter([told.bisected] if told.bisected else [])
     yield _by_hand(told)
     yield _silence()
 
@@ -83,13 +92,42 @@ def _what(told: Told) -> Iterator[str]:
         f"{ratio:.3f} times what it was ({member.ratio_low:.3f} to {member.ratio_high:.3f}), relative to "
         f"{escaped(told.base)} in the same nights."
     )
+    confirmed = surest(change)
+    if confirmed is not None:
+        yield ""
+        yield f"Confirmed the same night by {_held_against(confirmed)}."
+    if told.later and change.status is ChangeStatus.OPEN:
+        yield ""
+        yield _since(told)
     if change.status is ChangeStatus.CLOSED and change.reason:
         yield ""
         yield f"**It is gone**: {escaped(change.reason)}."
+        back = next((each.gone_confirmed for each in change.members if each.gone_confirmed), None)
+        if back is not None:
+            yield f"Confirmed that night by {_held_against(back)}."
     if change.direction is Direction.MIXED:
         yield ""
         yield "Some series got worse and others better in the same range."
     yield ""
+
+
+def _since(told: Told) -> str:
+    """What later nights say: the body is what tells it, not a comment for each."""
+    last, nights = told.later[-1], len(told.later)
+    assert last.relative is not None
+    ratio = last.relative / worst(told.change).level_before
+    return (
+        f"{nights} more {'night' if nights == 1 else 'nights'} since; in the last, of "
+        f"{last.night.started_at:%Y-%m-%d} (`{last.night.version}`), it is {ratio:.3f} times what it was."
+    )
+
+
+def _held_against(each: Confirmation) -> str:
+    return (
+        f"{each.rounds} interleaved rounds, old commit against new commit (`{each.before.version}` and "
+        f"`{each.after.version}`): {escaped(what(each))} {interval(each)}, at {each.confidence:.1%} "
+        f"confidence, in session {each.uid}"
+    )
 
 
 def _table(change: Change) -> Iterator[str]:
@@ -154,8 +192,9 @@ def _by_hand(told: Told) -> Iterator[str]:
     yield "```sh"
     engine = parse_version(new).engine
     good, bad = _ref(change.last_before, told.commits[0]), _ref(change.first_after, told.commits[1])
-    found = f"./tidemark bisect --engine {engine} --good {good} --bad {bad} --suite {suite} --step {step}"
-    yield found
+    metric = "" if member.key.metric == "qps" else f" --metric {member.key.metric}"
+    what = f"--suite {suite} --profile {profile} --step {step}{metric}"
+    yield f"./tidemark bisect --engine {engine} --good {good} --bad {bad} {what}"
     yield "```"
     yield ""
 

@@ -76,6 +76,7 @@ class Tracker:
     ) -> None:
         """`url` is that of the API; `pause_seconds` is kept between writes, as GitHub asks of its clients."""
         self.repository = repository
+        self._token = token
         # No retries: the library would repeat a POST that had succeeded before the answer was lost, and the
         # outbox tries again anyway.
         self._github = Github(
@@ -95,7 +96,7 @@ class Tracker:
     def find(self, marker: str, since: datetime) -> Issue | None:
         """The oldest issue created since then whose body holds `marker`."""
         found = None
-        with _explained(self.repository):
+        with _explained(self.repository, self._token):
             for issue in self._repo.get_issues(state="all", sort="created", direction="desc"):
                 if issue.created_at < since:
                     break
@@ -105,22 +106,22 @@ class Tracker:
 
     def read(self, number: int) -> Issue:
         """An issue."""
-        with _explained(f"{self.repository}#{number}"):
+        with _explained(f"{self.repository}#{number}", self._token):
             return self._seen(self._repo.get_issue(number).complete())
 
     def create(self, title: str, body: str, labels: tuple[str, ...]) -> Issue:
         """A new issue. When its answer is lost it may be there all the same: find it before trying again."""
-        with _explained(self.repository):
+        with _explained(self.repository, self._token):
             return self._seen(self._repo.create_issue(title=title, body=body, labels=list(labels)))
 
     def edit(self, issue: Issue, title: str, body: str, state: IssueState) -> None:
         """Make an issue so."""
-        with _explained(f"{self.repository}#{issue.number}"):
+        with _explained(f"{self.repository}#{issue.number}", self._token):
             self._handles[issue.number].edit(title=title, body=body, state=state)
 
     def comment(self, issue: Issue, text: str) -> None:
         """A comment."""
-        with _explained(f"{self.repository}#{issue.number}"):
+        with _explained(f"{self.repository}#{issue.number}", self._token):
             self._handles[issue.number].create_comment(text)
 
     def _seen(self, issue: Any) -> Issue:
@@ -130,11 +131,12 @@ class Tracker:
 
 
 @contextmanager
-def _explained(where: str) -> Iterator[None]:
+def _explained(where: str, token: str) -> Iterator[None]:
+    """Turn what the library raises into a TrackerError, which never holds the token."""
     try:
         yield
     except GithubException as error:
-        raise _of_answer(error, where) from error
+        raise _of_answer(error, where, token) from None  # its text is all that was answered
     except requests.RequestException as error:
         # Its text may hold the address with a query, but never the token: that is in a header.
         raise TrackerError(
@@ -145,11 +147,12 @@ def _explained(where: str) -> Iterator[None]:
         ) from error
 
 
-def _of_answer(error: GithubException, where: str) -> TrackerError:
+def _of_answer(error: GithubException, where: str, token: str) -> TrackerError:
     headers = {name.lower(): value for name, value in (error.headers or {}).items()}
     until = _asked_until(error.status, headers)
     passing = error.status >= 500 or until is not None
-    said = error.data.get("message", "") if isinstance(error.data, dict) else ""
+    said = str(error.data.get("message", "") if isinstance(error.data, dict) else "")
+    said = said.replace(token, "(token)")  # a proxy that repeats the request would have it stored and shown
     hint = "it is tried again" if passing else _HINTS.get(error.status, "see its message")
     return TrackerError(
         f"the tracker answered {error.status}: {said or 'without a message'}",

@@ -6,16 +6,17 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from history import changes
+from history import changes, confirmations
 from history.alerts import IssueState, Kind, Wanted
+from history.bisects import of_change
 from history.changes import Change, ChangeStatus
+from history.database import Asked
 from history.differential import FunctionChange, differential
-from history.nights import ALL_STEPS
 from history.profiles import profiles_of
-from history.records import RunStatus
+from history.records import ALL_STEPS, RunStatus
 from history.rendering.escaping import escaped
 from history.schema import gaps, nights, runs
-from history.series import base_branch
+from history.series import Point, base_branch, read
 from history.shifts import Direction
 from runners.alerting.texts import Told, body, title, worst
 
@@ -62,17 +63,48 @@ def _told(connection: Connection, change: Change) -> Told:
         changes.commit_of(connection, change.first_after),
     )
     place = worst(change).key.place
-    base = base_branch(connection, place) or "its base"
-    return Told(change, base, commits, _gained(connection, change))
+    base = base_branch(connection, place)
+    return Told(
+        change,
+        base or "its base",
+        commits,
+        gained=_gained(connection, change),
+        later=_later(connection, change, base),
+        bisected=_bisected(connection, change),
+    )
+
+
+def _later(connection: Connection, change: Change, base: str | None) -> Sequence[Point]:
+    """The nights of its worst series behind the first with the change, without gaps."""
+    member = worst(change)
+    since = read(connection, member.key, base, member.first_after.started_at)
+    return [each for each in since if each.relative is not None and each.night != member.first_after]
+
+
+def _bisected(connection: Connection, change: Change) -> str:
+    """What the latest bisect of a change that has a verdict came to; empty when there is none."""
+    found = of_change(connection, change.fingerprint)
+    if not found:
+        return ""
+    from runners.bisect.account import (
+        Account,
+    )  # its arithmetic takes a moment that other nights need not wait
+    from runners.bisect.log import answered
+    from runners.bisect.reporting import result
+
+    return result(Account(answered(found[0])))
 
 
 def _gained(connection: Connection, change: Change) -> Sequence[FunctionChange]:
-    """Of the branch before and after, each profiled in its own night."""
-    step = worst(change).key.step
-    rounds = [
-        profiles_of(connection, night.session_id, step, night.version)
-        for night in (change.last_before, change.first_after)
-    ]
+    """Of the branch before and after, side by side where that was confirmed, else each in its own night."""
+    member = worst(change)
+    step, both = member.key.step, (change.last_before, change.first_after)
+    rounds = []
+    if member.confirmed is not None:
+        its = confirmations.session_id(connection, member.confirmed)
+        rounds = [profiles_of(Asked(connection), its, step, night.version) for night in both]
+    if not rounds or not all(rounds):
+        rounds = [profiles_of(Asked(connection), night.session_id, step, night.version) for night in both]
     return differential(*rounds).gained(NAMED_FUNCTIONS) if all(rounds) else ()
 
 

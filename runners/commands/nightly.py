@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import platform
 import sys
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from history.shifts import Direction
 from history.store import Store, open_store
 from runners.alone import BusyError, measuring_alone
 from runners.commands.run import history_of
-from runners.console import progress
+from runners.console import add_to_job_summary, progress
 from runners.nightly.heartbeat import Heart
 from runners.nightly.night import Night, measure
 from runners.nightly.plan import Plan, find_box, load_plan
@@ -67,10 +66,7 @@ def _tell(text: str, home: Home) -> None:
     path = home.summaries / f"{datetime.now(UTC):%Y-%m-%d}.md"
     with path.open("a", encoding="utf-8") as kept:
         kept.write(text + "\n")
-    job = os.environ.get("GITHUB_STEP_SUMMARY")
-    if job:
-        with Path(job).open("a", encoding="utf-8") as shown:
-            shown.write(text + "\n")
+    add_to_job_summary(text)
     print(text)
 
 

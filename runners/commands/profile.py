@@ -12,8 +12,8 @@ from build.home import Home, locate
 from build.inferno import provide_inferno
 from build.version import Version
 from history.comparison import ComparisonError
-from history.database import existing_history
 from history.differential import Rounds, costs, differential, total
+from history.reader import existing_history
 from history.records import Session
 from history.rendering.function_tables import render_costs, render_differential
 from history.rendering.functions import differential_json

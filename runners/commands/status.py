@@ -6,9 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from build.home import locate
-from runners.nightly.heartbeat import Beat, State, Status, status
-
-WELL = (State.NEVER, State.RUNNING, State.ENDED)
+from runners.nightly.heartbeat import WELL, Beat, State, Status, status
 
 
 def main(arguments: argparse.Namespace) -> int:

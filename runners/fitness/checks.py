@@ -23,6 +23,11 @@ CHECKS = (
         processor.smt,
     ),
     Check(
+        "temperature",
+        "A processor that is warm before it works is slowed down while it does, and not every time as much.",
+        processor.temperature,
+    ),
+    Check(
         "clock source",
         "A clock that takes a system call makes every query slower, and hides other differences.",
         processor.clock,

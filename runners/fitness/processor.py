@@ -1,5 +1,6 @@
 """How fast the processors run and who shares them: governor, turbo, SMT, clock."""
 
+import re
 from collections import Counter
 
 from runners.fitness.finding import FIX, NOT_VISIBLE, Found, note, ok, unfit
@@ -16,6 +17,14 @@ CLOCKS = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
 
 CHEAP_CLOCKS = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"}
 """Read in user space; the others cost a system call, of which servers make several per query."""
+
+HOT_CELSIUS = 75.0
+"""A processor that does nothing is at 30 to 60 °C; from 90 to 100 °C on it slows down."""
+
+LOOK_AT_HEAT = "cat /sys/class/hwmon/hwmon*/temp*_input    # dust, fans, the room"
+
+PROCESSOR_CHIPS = {"coretemp", "k10temp", "zenpower", "cpu_thermal"}
+PROCESSOR_ZONE = re.compile(r"x86_pkg_temp|cpu|soc", re.IGNORECASE)
 
 
 def governor_setting(kernel: Kernel) -> str:
@@ -67,6 +76,36 @@ def smt(place: Place) -> Found:
     if found == NOT_VISIBLE:
         return note(found)
     return note(found, f"echo off > {SMT_CONTROL}") if found == "on" else ok(found)
+
+
+def temperature(place: Place) -> Found:
+    """Cool before any work: what is warm now is throttled under load. A note where no sensor is seen."""
+    found = temperatures(place.kernel)
+    if not found:
+        return note(NOT_VISIBLE)
+    name, hottest = max(found.items(), key=lambda each: each[1])
+    text = f"{hottest:.0f} °C at {name} (limit {HOT_CELSIUS:.0f} °C)"
+    return unfit(text, LOOK_AT_HEAT) if hottest > HOT_CELSIUS else ok(text)
+
+
+def temperatures(kernel: Kernel) -> dict[str, float]:
+    """Celsius by sensor: of processors only, by the driver's name or the zone's kind."""
+    found: dict[str, float] = {}
+    for chip in kernel.names("/sys/class/hwmon/hwmon*/name"):
+        if (kernel.read(chip) or "") in PROCESSOR_CHIPS:
+            for name in kernel.names(f"{chip.removesuffix('/name')}/temp*_input"):
+                _add(found, kernel, name)
+    for kind in kernel.names("/sys/class/thermal/thermal_zone*/type"):
+        if PROCESSOR_ZONE.search(kernel.read(kind) or ""):
+            _add(found, kernel, f"{kind.removesuffix('/type')}/temp")
+    return found
+
+
+def _add(found: dict[str, float], kernel: Kernel, name: str) -> None:
+    """Sensors tell thousandths of a degree; one that is broken says 0 or less."""
+    value = kernel.number(name)
+    if value is not None and value > 0:
+        found[name.removeprefix("/sys/class/")] = value / 1000
 
 
 def clock(place: Place) -> Found:

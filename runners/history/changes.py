@@ -6,8 +6,9 @@ import sys
 
 from history import changes
 from history.changes import Change, ChangeStatus
-from history.database import Database, existing_history
+from history.database import Database
 from history.judge import Report, judge
+from history.reader import existing_history
 from history.rendering.changes import Found, changes_json, render_changes
 from history.shifts import Direction
 from history.store import open_store

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from build.home import locate
-from history.database import existing_history
+from history.reader import existing_history
 from history.store import Store, open_store
 from history.transfer.backup import back_up
 from history.transfer.foreign.values import Given

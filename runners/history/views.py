@@ -6,8 +6,8 @@ import sys
 from rich.console import Console
 
 from history.chronicle import chronicle
-from history.database import existing_history
 from history.overview import Wanted, branches_held, steps_held, unfinished
+from history.reader import existing_history
 from history.rendering.overview_text import (
     overview_json,
     render_overview,

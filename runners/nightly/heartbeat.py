@@ -72,6 +72,10 @@ class State(StrEnum):
     """Its process is gone, and it has not said how it ended. The next night goes on where it was."""
 
 
+WELL = (State.NEVER, State.RUNNING, State.ENDED)
+"""Nothing that a person has to look after."""
+
+
 @dataclass(frozen=True)
 class Status:
     """What the file says now."""

@@ -1,4 +1,4 @@
-"""A night on a box: what is new, measured by priority within the budget."""
+"""A night on a box: what is new, measured by priority within the budget, and what looks changed, settled."""
 
 import time
 from collections.abc import Callable
@@ -9,8 +9,10 @@ from build.home import Home
 from build.progress import Progress
 from history.store import Store
 from runners.alone import measuring_alone
+from runners.nightly.confirm import Confirming, Doubt, Settled, doubts, settle
 from runners.nightly.plan import Plan
-from runners.nightly.work import Session, find_work
+from runners.nightly.work import Session, Spot, find_work
+from runners.request import Request
 from runners.session import Outcome, run_session
 
 
@@ -23,16 +25,26 @@ class Night:
     left: list[Session] = field(default_factory=list)
     """For which there was no time: the next night begins with what is still missing."""
 
+    settled: list[Settled] = field(default_factory=list)
+    """What looked changed, or gone, and was measured again."""
+
+    unsettled: list[Doubt] = field(default_factory=list)
+    """For which there was no time: the next night looks again, unless it has newer commits."""
+
     problems: list[str] = field(default_factory=list)
     """What went wrong without ending the night."""
 
     @property
     def told(self) -> str:
         """In one line."""
-        if not self.carried_out and not self.left and not self.problems:
+        done = (self.carried_out, self.left, self.settled, self.unsettled, self.problems)
+        if not any(done):
             return "nothing is new"
         parts = [_counted(len(self.carried_out), "session")]
         parts += [f"{len(self.left)} left for want of time"] if self.left else []
+        parts += [f"{_counted(len(self.settled), 'suspicion')} looked into"] if self.settled else []
+        unsettled = _counted(len(self.unsettled), "suspicion")
+        parts += [f"{unsettled} left for want of time"] if self.unsettled else []
         parts += [_counted(len(self.problems), "problem")] if self.problems else []
         return ", ".join(parts)
 
@@ -52,8 +64,9 @@ def measure(
 ) -> Night:
     """Carry out what is missing for a box. Raises BusyError when something else measures on the machine.
 
-    Sessions that were interrupted are gone on with. What fails is told, and does not stop the rest; an
-    interrupt does, after everything that was finished is in the history.
+    Sessions that were interrupted are gone on with. What looks changed after one is measured again at once,
+    the old commit against the new one, unless the plan does not want it. What fails is told, and does not
+    stop the rest; an interrupt does, after everything that was finished is in the history.
     """
     night = Night(box)
     with measuring_alone(home):
@@ -61,12 +74,10 @@ def measure(
             work = find_work(plan, box, hostname, connection, home)
         night.problems += work.problems
         began, budget = clock(), plan.boxes[box].budget_minutes * 60
-        for session in work.sessions:
-            left = budget - (clock() - began)
-            if left <= 0:
-                night.left.append(session)
-                continue
-            _carry_out(night, _within(session, left), home, store, progress)
+        measuring = _Measuring(night, plan, home, store, progress, lambda: budget - (clock() - began))
+        for spot in work.spots:
+            if spot.session is None or measuring.carry_out(spot.session):
+                measuring.confirm(spot)
     return night
 
 
@@ -78,9 +89,51 @@ def _within(session: Session, seconds: float) -> Session:
     return replace(session, request=replace(session.request, budget_seconds=limit))
 
 
-def _carry_out(night: Night, session: Session, home: Home, store: Store, progress: Progress) -> None:
-    try:
-        night.carried_out.append((session, run_session(session.request, home, store, progress)))
-    except TidemarkError as error:
-        night.problems.append(f"{session.task.suite} {session.task.profile}: {error}")
-        progress.note(f"the session ended: {error}")
+@dataclass(frozen=True)
+class _Measuring:
+    """Sessions of a night, as long as there is time."""
+
+    night: Night
+    plan: Plan
+    home: Home
+    store: Store
+    progress: Progress
+    seconds_left: Callable[[], float]
+
+    def carry_out(self, session: Session) -> bool:
+        """Whether it was."""
+        left = self.seconds_left()
+        if left <= 0:
+            self.night.left.append(session)
+            return False
+        session = _within(session, left)
+        outcome = self._run(session.request, self.progress, f"{session.task.suite} {session.task.profile}")
+        if outcome is not None:
+            self.night.carried_out.append((session, outcome))
+        return outcome is not None
+
+    def confirm(self, spot: Spot) -> None:
+        """Settle what the last night of each branch leaves in doubt; also of a night that was killed then."""
+        if not self.plan.confirm:
+            return
+        with self.store.database.reading() as connection:
+            found = doubts(self.plan, spot, connection)
+        for doubt in found:
+            left = min(self.seconds_left(), self.plan.boxes[self.night.box].confirm_minutes * 60)
+            if left <= 0:
+                self.night.unsettled.append(doubt)
+                continue
+            self.progress.note(f"looked into: {doubt.told}")
+            limit = min(doubt.request.limit_seconds, left)
+            request = replace(doubt.request, budget_seconds=limit)
+            outcome = self._run(request, Confirming(self.progress, doubt.branch), doubt.told)
+            if outcome is not None:
+                self.night.settled.append(settle(doubt, outcome, self.store))
+
+    def _run(self, request: Request, progress: Progress, what: str) -> Outcome | None:
+        try:
+            return run_session(request, self.home, self.store, progress)
+        except TidemarkError as error:
+            self.night.problems.append(f"{what}: {error}")
+            self.progress.note(f"the session ended: {error}")
+            return None

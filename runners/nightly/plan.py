@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from build.errors import TidemarkError
+from build.git import without_credentials
 from build.version import Engine, Version, VersionError, parse_version
 from suites.definition import Suite, SuiteError, load_suite
 
@@ -19,6 +20,10 @@ Minutes = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 SuiteName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 """A suite of this checkout: a plan names no paths."""
+
+
+CONFIRM_MINUTES = 60.0
+"""For a suspicion, unless a box has others: twenty rounds of a few steps in most profiles."""
 
 
 class PlanError(TidemarkError):
@@ -41,6 +46,9 @@ class Box(_Strict):
     budget_minutes: Minutes = 480.0
     """How long after the beginning of a night another session may begin."""
 
+    confirm_minutes: Minutes = CONFIRM_MINUTES
+    """How long a session goes on at most that settles one suspicion."""
+
 
 class Tracked(_Strict):
     """What is followed of one engine."""
@@ -56,6 +64,13 @@ class Tracked(_Strict):
 
     git: str | None = None
     """Where the branches come from: a URL, or a path of the box; else the environment says it."""
+
+    @field_validator("git")
+    @classmethod
+    def _no_password(cls, value: str | None) -> str | None:
+        if value is not None and without_credentials(value) != value:
+            raise ValueError("it holds a user or a password, which git would show in the list of processes")
+        return value
 
     @field_validator("releases")
     @classmethod
@@ -110,6 +125,8 @@ class Task(_Strict):
     until_decided: bool = False
     perf: bool = True
     durability: Annotated[str, Field(pattern="^(relaxed|full)$")] = "relaxed"
+    keep_disturbed: bool = False
+    """Whether rounds that others disturbed are taken, with a warning, instead of being run again."""
 
 
 class Alerts(_Strict):
@@ -136,6 +153,9 @@ class Plan(_Strict):
 
     regression_percent: Annotated[float, Field(gt=0, lt=100)] = 2.0
     """Changes of this size or less are not worth a person's time."""
+
+    confirm: bool = True
+    """Whether what looks changed in a night is measured again in it, the old commit against the new one."""
 
     boxes: dict[Label, Box] = Field(min_length=1)
     engines: dict[Engine, Tracked] = Field(min_length=1)

@@ -8,22 +8,32 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home
+from build.lock import held
 from history import alerts
 from history.changes import Change
 from history.comparison import CompareOptions, compare
+from history.confirmations import Confirmation, Question
 from history.judge import Report, judge
+from history.judging import Change as MetricChange
+from history.judging import verdict_of
+from history.rendering.confirmed import held_against, interval, surest, what
 from history.rendering.escaping import escaped
 from history.rendering.summary import render_summary
 from history.store import Store
 from history.times import now
 from history.transfer.backup import back_up
 from runners.alerting.delivering import Delivered, Delivery
+from runners.alerting.tokens import github_token
 from runners.alerting.wanting import wanted_alerts
 from runners.nightly.night import Night
 from runners.nightly.plan import Plan
+from suites.measurement import METRICS, Better
 
 API = "https://api.github.com"
 """Where the tracker is asked, unless $GITHUB_API_URL says otherwise."""
+
+DELIVERING = "delivering.lock"
+"""Below the home."""
 
 BACKUP = "history-"
 """Copies are called so, and by their day."""
@@ -53,23 +63,28 @@ def report(plan: Plan, home: Home, store: Store) -> Morning:
     # Apart from the texts, whose profiles take a moment that a night of another box need not wait.
     with store.database.writing() as connection:
         alerts.want(connection, wanted, now())
-    morning.delivered = _deliver(plan, store, morning.problems)
+    morning.delivered = deliver(plan, home, store, morning.problems)
     _copy(plan, home, store, morning.problems)
     return morning
 
 
-def _deliver(plan: Plan, store: Store, problems: list[str]) -> Delivered | None:
+def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> Delivered | None:
+    """Bring the tracker up to date with the outbox; None without a repository in the plan, or a token.
+
+    What could not be delivered is said in `problems`. Two at once could both miss an issue and open it.
+    """
     if plan.alerts.repository is None:
         return None
-    token = os.environ.get("GITHUB_TOKEN")
+    token = github_token()
     if not token:
         problems.append("alerts wait in the outbox: GITHUB_TOKEN is not set")
         return None
     from runners.alerting.tracker import Tracker  # takes a moment that other nights need not wait
 
     tracker = Tracker(plan.alerts.repository, token, os.environ.get("GITHUB_API_URL", API))
-    delivery = Delivery(store.database, tracker, plan.alerts.labels, plan.alerts.most_new_issues)
-    delivered = delivery.run()
+    with held(home.path / DELIVERING):
+        delivery = Delivery(store.database, tracker, plan.alerts.labels, plan.alerts.most_new_issues)
+        delivered = delivery.run()
     problems += [f"alert {name}: {why}" for name, why in delivered.failed.items()]
     return delivered
 
@@ -103,6 +118,8 @@ def summary(night: Night | None, morning: Morning | None, store: Store, when: da
         lines += [f"Box {escaped(night.box)}: {night.told}.", ""]
     if morning is not None:
         lines += [*_changes(morning), ""]
+    if night is not None and (night.settled or night.unsettled):
+        lines += [*_settled(night), ""]
     problems = [*(night.problems if night else []), *(morning.problems if morning else [])]
     lines += [f"- {escaped(each)}" for each in problems]
     if night is not None:
@@ -116,8 +133,8 @@ def _changes(morning: Morning) -> Iterator[str]:
         f"{judged.series} series: {len(judged.new)} new changes, {len(judged.reopened)} back, "
         f"{len(judged.closed)} gone, {len(judged.open)} open."
     )
-    for what, them in (("new", judged.new), ("back", judged.reopened), ("gone", judged.closed)):
-        yield from (f"- {what}: {_line(each)}" for each in them)
+    for news, them in (("new", judged.new), ("back", judged.reopened), ("gone", judged.closed)):
+        yield from (f"- {news}: {_line(each)}" for each in them)
     told = morning.delivered
     if told is not None:
         yield (
@@ -128,7 +145,36 @@ def _changes(morning: Morning) -> Iterator[str]:
 
 def _line(change: Change) -> str:
     steps = escaped(", ".join(sorted({each.key.step for each in change.members})))
-    return f"{change.direction} of {escaped(change.branch)} in {steps} ({change.fingerprint})"
+    line = f"{change.direction} of {escaped(change.branch)} in {steps} ({change.fingerprint})"
+    confirmed = surest(change)
+    if confirmed is None:
+        return line
+    return f"{line}, confirmed the same night: {escaped(held_against(confirmed))}"
+
+
+def _settled(night: Night) -> Iterator[str]:
+    """What looked changed, and what rounds of its own said of it."""
+    for each in night.settled:
+        yield f"- looked into: {escaped(each.doubt.told)}"
+        for version, why in each.outcome.not_built.items():
+            yield f"  - {escaped(f'{version} could not be had, so that it is left to the watch: {why}')}"
+        yield from (f"  - {escaped(why)}" for why in each.outcome.failures)
+        for one in each.found:
+            if one.key.metric == "qps" or one.is_step or one.is_return:
+                said = f"{what(one)}: {interval(one)}, {one.rounds} rounds: {_finding(one)}"
+                yield f"  - {escaped(said)}"
+    yield from (f"- left for want of time: {escaped(each.told)}" for each in night.unsettled)
+
+
+def _finding(one: Confirmation) -> str:
+    if one.question is Question.GONE:
+        return "gone" if one.is_return else "not surely gone"
+    if one.is_step:
+        better = METRICS[one.key.metric].better
+        return (
+            f"confirmed: {verdict_of(one.finding, better)}" if better is not Better.NEITHER else "confirmed"
+        )
+    return "no change" if one.finding is MetricChange.SAME else "not confirmed"
 
 
 def _sessions(night: Night, store: Store) -> Iterator[str]:

@@ -13,9 +13,8 @@ from build.releases import upstream
 from build.source import git_address
 from build.version import Engine, Version, parse_version
 from history.nights import configuration_name
-from history.records import SessionStatus
+from history.records import Place, SessionStatus
 from history.schema import nights, sessions
-from history.series import Place
 from runners.nightly.plan import Plan, Task, Tracked
 from runners.request import Request, Sampled
 from suites.definition import load_suite
@@ -46,15 +45,33 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Work:
-    """What a night has to do, in order, and what could not even be looked at."""
+class Spot:
+    """What a box measures of an engine in a task, whether it is new or not."""
 
-    sessions: tuple[Session, ...]
+    task: Task
+    engine: Engine
+    place: Place
+    session: Session | None
+    """What is missing; None when nothing is new."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a night has to do, and what could not even be looked at."""
+
+    spots: tuple[Spot, ...]
+    """In order."""
+
     problems: tuple[str, ...]
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The sessions that are missing, in order."""
+        return tuple(spot.session for spot in self.spots if spot.session is not None)
 
 
 def find_work(plan: Plan, box: str, hostname: str, connection: Connection, home: Home) -> Work:
-    """The sessions that are missing in the history for a box, the most important first.
+    """What is missing in the history for a box, the most important first.
 
     A git source that does not answer is a problem that is told; what does not need it goes on.
     """
@@ -65,9 +82,10 @@ def find_work(plan: Plan, box: str, hostname: str, connection: Connection, home:
     found = []
     for task in plan.tasks_of(box):
         for engine in plan.engines_of(task):
-            session = _session(plan.engines[engine], tips[engine], task, hostname, connection)
-            if session is not None:
-                found.append(session)
+            tracked = plan.engines[engine]
+            place = place_of(request_of(task, (parse_version(tracked.base),)), hostname)
+            session = _session(tracked, tips[engine], task, place, connection)
+            found.append(Spot(task, engine, place, session))
     return Work(tuple(found), tuple(problems))
 
 
@@ -101,10 +119,9 @@ def _tips(engine: Engine, tracked: Tracked, home: Home, problems: list[str]) -> 
 
 
 def _session(
-    tracked: Tracked, tips: list[Tip], task: Task, hostname: str, connection: Connection
+    tracked: Tracked, tips: list[Tip], task: Task, place: Place, connection: Connection
 ) -> Session | None:
     base = parse_version(tracked.base)
-    place = place_of(_request(task, (base,)), hostname)
     done = _done(connection, place)
     releases = [Version(base.engine, each) for each in tracked.releases]
     new_releases = [each for each in releases if str(each) not in done]
@@ -113,15 +130,16 @@ def _session(
     if not contenders and not (str(base) not in done and not releases and not tips):
         return None
     named = {str(tip.version): tip.branch for tip in moved}
-    return Session(task, _request(task, (base, *contenders), named, tracked.git), place)
+    return Session(task, request_of(task, (base, *contenders), named, tracked.git), place)
 
 
-def _request(
+def request_of(
     task: Task,
     versions: tuple[Version, ...],
     branches: Mapping[str, str] | None = None,
     git: str | None = None,
 ) -> Request:
+    """What a task asks of some versions, the base first; `branches` are those that versions stand for."""
     suite = load_suite(task.suite)
     profile = suite.profile(task.profile)
     return Request(
@@ -133,6 +151,7 @@ def _request(
         until_decided=task.until_decided,
         perf=Sampled.AFTER if task.perf else None,
         durability=Durability(task.durability),
+        keep_disturbed=task.keep_disturbed,
         seconds=task.seconds,
         resume=True,
         needs_contender=len(versions) > 1,

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pymysql
@@ -130,13 +130,14 @@ class MysqlServer(LocalServer):
 
     def settings(self) -> Mapping[str, str]:
         """Every global variable as the server sees it."""
-        with self.connect() as connection, connection.cursor() as cursor:
+        asked = self._steering("asking for the settings")
+        with asked, self.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SHOW GLOBAL VARIABLES")
             return {str(name): str(value) for name, value in cursor.fetchall()}
 
     def counters(self) -> Mapping[str, float]:
         """Bytes of redo written (the log sequence number), and pages flushed since the start."""
-        with self.connect() as connection:
+        with self._steering("asking for the counters"), self.connect() as connection:
             return {
                 "wal_bytes": float(reset.log_sequence_number(connection)),
                 "pages_flushed": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
@@ -145,17 +146,27 @@ class MysqlServer(LocalServer):
     def roles(self) -> Mapping[int, str]:
         """What each thread is for: `client connection`, `page cleaner`, `purge`, `log writer` and others."""
         query = "SELECT thread_os_id, name FROM performance_schema.threads WHERE thread_os_id IS NOT NULL"
-        try:
-            with self.connect() as connection, connection.cursor() as cursor:
-                cursor.execute(query)
-                return {int(thread): role_of(str(name)) for thread, name in cursor.fetchall()}
-        except pymysql.err.Error as error:
-            raise ServerError(f"{self.build.version}: asking for the threads failed: {error}") from error
+        asked = self._steering("asking for the threads")
+        with asked, self.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(query)
+            return {int(thread): role_of(str(name)) for thread, name in cursor.fetchall()}
 
     def reset(self) -> Mapping[str, float]:
         """Purge, flush, verify: see suites.mysql.reset."""
-        with self.connect() as connection:
+        with self._steering("the reset"), self.connect() as connection:
             return reset.reset(connection, NAME, self.limits)
+
+    @contextlib.contextmanager
+    def _steering(self, what: str) -> Iterator[None]:
+        """Turn what pymysql raises, such as when the server dies under a statement, into ServerError."""
+        try:
+            with self._answering(what):
+                yield
+        except pymysql.err.Error as error:
+            reason = self._death_soon() or str(error)
+            raise ServerError(
+                f"{self.build.version}: {what} failed: {reason}", where=str(self.log)
+            ) from error
 
     def _remove_socket(self) -> None:
         self.address.socket.unlink(missing_ok=True)

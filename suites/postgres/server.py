@@ -143,19 +143,13 @@ class PostgresServer(LocalServer):
     def _steering(self, what: str) -> Iterator[None]:
         """Turn what psycopg raises, such as when the server dies under a statement, into ServerError."""
         try:
-            yield
+            with self._answering(what):
+                yield
         except psycopg.Error as error:
             reason = self._death_soon() or str(error).strip()
             raise ServerError(
                 f"{self.build.version}: {what} failed: {reason}", where=str(self.log)
             ) from error
-
-    def _death_soon(self) -> str | None:
-        """How the postmaster ended: clients notice a moment before it is gone."""
-        if self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(2)
-        return self.death()
 
     def _create_database(self) -> None:
         with self._steering("making the database"), self.connect("postgres") as connection:

@@ -83,7 +83,17 @@ def _refusal(perf: Perf) -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "perf.data"
         command = [perf.program, "record", *_what(perf, []), "--output", str(output), "--quiet", "--", "true"]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=PATIENCE_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            return f"no answer within {PATIENCE_SECONDS} s"
         if done.returncode != 0 or not output.exists():
             said = [line.strip() for line in done.stderr.splitlines() if line.strip(" \t:")]
             return said[1] if len(said) > 1 and said[0] == "Error:" else (said or ["no reason given"])[0]

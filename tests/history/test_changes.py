@@ -8,8 +8,9 @@ import pytest
 
 from history import changes
 from history.changes import ChangeStatus
-from history.database import HistoryError
-from history.series import Night, Place
+from history.errors import HistoryError
+from history.records import Place
+from history.series import Night
 from history.shifts import Course, Direction, Shift
 from history.store import Store, open_store
 from tests.history.conftest import Target

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history.detection import ChangePoint, Watch, watch_many
+from history.detection import ChangePoint, Known, Watch, surprise_many, watch_many
 from history.detection.baseline import FIRST_NIGHTS, MEDIAN_EFFICIENCY, Baseline
 from history.detection.locating import located
 from history.detection.watching import BLOCK, LAG, LEAST_NIGHTS, LEAST_RAISING
@@ -262,3 +262,42 @@ def test_correlation_widens_range_and_interval() -> None:
     assert blurred.position == sharp.position
     assert blurred.high - blurred.low == pytest.approx(2 * (sharp.high - sharp.low))
     assert blurred.last - blurred.first > sharp.last - sharp.first
+
+
+@pytest.mark.parametrize("at", [4, 12, 100])
+@pytest.mark.parametrize("error", [0.0, 0.7])
+def test_a_step_that_is_known_is_not_raised_even_if_it_is_known_a_little_off(at: int, error: float) -> None:
+    series = 1500
+    values = noise(26, series, 365)
+    values[:, at:] -= 5 * SIGMA
+    off = error * SIGMA * np.random.default_rng(27).standard_normal(series)
+    known = [Known(row, at, float(-5 * SIGMA + off[row])) for row in range(series)]
+    raised = sum(bool(changes) for changes in watch_many(values, 0.02, known))
+    assert raised <= 0.02 * series
+    if at == 100:
+        assert all(watch_many(values[:50], 0.02))
+
+
+@pytest.mark.parametrize("at", [4, 100])
+def test_a_step_after_one_that_is_known_is_raised(at: int) -> None:
+    values = noise(28, 40, 200)
+    values[:, at:] -= 5 * SIGMA
+    values[:, 150:] -= 4 * SIGMA
+    found = watch_many(values, 0.02, [Known(row, at, -5 * SIGMA) for row in range(40)])
+    late = [change for changes in found for change in changes if change.index >= 148]
+    assert len(late) >= 38
+    assert {round(change.before / SIGMA) for change in late} <= {-6, -5, -4}
+
+
+def test_the_last_night_is_as_surprising_as_it_is_far_away() -> None:
+    values = noise(29, 400, 120)
+    usual = surprise_many(values)
+    assert 0.4 < float(np.median(usual)) < 0.6
+    assert float(np.mean(usual < 0.05)) < 0.08
+    values[:, -1] -= 5 * SIGMA
+    assert float(np.mean(surprise_many(values) < 0.001)) > 0.9
+    assert np.isnan(surprise_many(values[:, :20])).all()
+    values[:, -1] = np.nan
+    assert np.isnan(surprise_many(values)).all()
+    known = [Known(0, 119, 0.0)]
+    assert surprise_many(values, known).shape == (400,)

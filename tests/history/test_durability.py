@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT
-from history.database import RecordError
+from history.errors import RecordError
 from history.records import SessionStatus
 from history.store import Store, open_store
 from tests.history.handmade import run_record, session_start

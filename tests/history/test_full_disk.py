@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from history.database import HistoryError
+from history.errors import HistoryError
 from history.records import SessionStatus
 from history.store import Store, open_store
 from tests.history.handmade import run_record, session_start

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history.intervals import Intervals, log_ratios, looks_of
+from history.intervals import Intervals, looks_of
 from history.judging import Gap, Verdict, judge_step
 from history.noise import Noise
 from history.pairing import StepPairs, pair_steps
@@ -63,7 +63,7 @@ def test_steps_with_an_interval_share_the_error_and_others_do_not() -> None:
 
 
 def test_other_steps_lend_their_noise() -> None:
-    rounds = [log_ratios(step, "qps") or [] for step in (ONE, TWO, SHORT)]
+    rounds = [step.log_ratios("qps") or [] for step in (ONE, TWO, SHORT)]
     prior = pooled_noise(rounds)[0]
     assert prior is not None
     design = Design(steps=2, least=4, cap=4, confidence=0.95)

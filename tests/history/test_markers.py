@@ -7,8 +7,7 @@ import pytest
 
 from history.markers import markers
 from history.panel import Panel, read_panel
-from history.records import Machine, SessionStart
-from history.series import Place
+from history.records import Machine, Place, SessionStart
 from history.store import Store
 from tests.history.handmade import MACHINE, record_steps, session_start
 

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from history.database import HistoryError, connect
-from history.migrate import MIGRATIONS, PLACEHOLDERS, load, migrate, schema_number, split_statements
+from history.database import connect
+from history.errors import HistoryError
+from history.migrate import PLACEHOLDERS, load, migrate, schema_number, split_statements
+from history.reader import Reader, open_reader
+from history.readiness import MIGRATIONS
 from history.store import open_store
 
 NEWEST = len(load("sqlite"))
@@ -137,12 +140,15 @@ def make_stub(path: Path) -> None:
         (make_stub, "damaged"),
     ],
 )
-def test_refused_and_untouched(tmp_path: Path, make: Callable[[Path], None], what: str) -> None:
+@pytest.mark.parametrize("opened_by", [open_store, open_reader])
+def test_refused_and_untouched(
+    tmp_path: Path, opened_by: Callable[[Path], Reader], make: Callable[[Path], None], what: str
+) -> None:
     path = tmp_path / "history.db"
     make(path)
     before = path.read_bytes()
     with pytest.raises(HistoryError, match=what) as refusal:
-        open_store(path)
+        opened_by(path)
     assert path.read_bytes() == before
     assert str(path) in refusal.value.where
     assert refusal.value.hint

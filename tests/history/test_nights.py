@@ -6,8 +6,8 @@ import pytest
 
 from build.version import parse_version
 from history.nights import branch_line, branches, derive_missing
-from history.records import DroppedRound, SessionStatus
-from history.series import Place, Point, SeriesKey, find, read
+from history.records import DroppedRound, Place, SessionStatus
+from history.series import Point, SeriesKey, find, read
 from history.store import Store
 from tests.history.conftest import rows
 from tests.history.handmade import record_steps, session_start

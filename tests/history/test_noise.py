@@ -25,6 +25,7 @@ from history.noise import (
     trigamma,
     without_stalls,
 )
+from history.statistics import variance as sample_variance
 
 logs = st.floats(-0.1, 0.1).map(lambda value: round(value, 6))
 suites = st.lists(st.lists(logs, min_size=0, max_size=8), min_size=2, max_size=6)
@@ -77,6 +78,32 @@ def test_unlike_steps_are_worth_few_degrees_of_freedom() -> None:
     prior = pooled_noise(normal_rounds(1, unlike, 20))[0]
     assert prior is not None
     assert prior.df < 6
+
+
+@given(suites)
+def test_a_prior_is_what_the_others_alone_come_to(rounds: list[list[float]]) -> None:
+    """As the definition has it: for each step from the rounds of the others, one by one."""
+    told = [logs for logs in rounds if len(logs) > 1]
+    typical = median(map(robust_deviation, told)) if told else 0.0
+    kept = [without_stalls(logs, typical) if len(logs) > 1 else [] for logs in rounds]
+    for step, prior in enumerate(pooled_noise(rounds)):
+        others = [logs for place, logs in enumerate(kept) if place != step and logs]
+        squares = list(map(sample_variance, others))
+        if not squares or median(squares) <= 0:
+            assert prior is None
+            continue
+        halves = [(len(logs) - 1) / 2 for logs in others]
+        logarithms = [
+            math.log(max(square, 1e-5 * median(squares))) - digamma(half) + math.log(half)
+            for square, half in zip(squares, halves, strict=True)
+        ]
+        sampling = fmean(map(trigamma, halves))
+        scatter = max(0.0, variance(logarithms) - sampling) if len(others) > 1 else 0.0
+        df = min(2 * inverse_trigamma(scatter + (scatter + sampling) / len(others)), MOST_PRIOR_DF)
+        log_square = fmean(logarithms) + digamma(df / 2) - math.log(df / 2)
+        assert prior is not None
+        assert prior.df == pytest.approx(df)
+        assert prior.sd == pytest.approx(math.exp(log_square / 2))
 
 
 @given(suites)

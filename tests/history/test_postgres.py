@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import compare as program
-from history.database import HistoryError, RecordError
+from history.errors import HistoryError, RecordError
 from history.records import DroppedRound, SessionStatus, StepNoise
 from history.store import Store, open_store
 from tests.history.conftest import emptied

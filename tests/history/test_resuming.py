@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from history.database import RecordError
+from history.errors import RecordError
 from history.records import RunStatus, SessionStart, SessionStatus
 from history.store import Store
 from tests.history.conftest import rows

@@ -1,14 +1,22 @@
 """Shifts that are undone, come back, and belong together."""
 
 import math
+from dataclasses import replace
 from datetime import timedelta
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.series import Night, Place
-from history.shifts import Course, Direction, Shift, courses, direction_of, together
+from history.confirmations import Confirmation, Question
+from history.detection import Known
+from history.judging import Change
+from history.panel import Panel
+from history.records import Place
+from history.series import Night, SeriesKey
+from history.settled import settled, without_known
+from history.shifts import Course, Direction, Return, Shift, courses, direction_of, together
 from tests.history.handmade import NIGHT
 
 HERE = Place("db1", "write-heavy", "short relaxed")
@@ -127,3 +135,71 @@ def test_a_wide_range_does_not_make_one_of_two() -> None:
 def test_suites_and_branches_are_apart() -> None:
     other = Place("db1", "pgbench", "short relaxed")
     assert len(together([Course(shift(10)), Course(shift(10, series=2, place=other))])) == 2
+
+
+# --- confirmed in their own night
+
+
+def test_what_was_confirmed_is_not_drawn_into_a_change_whose_nights_are_a_guess() -> None:
+    first = replace(shift(10, series=1), confirmed=True)
+    second = replace(shift(12, series=1, before=0.9), confirmed=True)
+    guess = shift(14, series=2, width=6, confidence=0.99999)
+    found = together(courses([first, second, guess]))
+    assert [[each.shift for each in cluster] for cluster in found] == [[first, guess], [second]]
+
+
+def test_the_watch_sees_what_was_confirmed_and_it_counts_once() -> None:
+    confirmed = replace(shift(10), confirmed=True)
+    seen, other_way = shift(12, 0.91, width=4), shift(12, 1.1, width=4)
+    elsewhere, later = shift(12, 0.91, width=4, series=2), shift(20, 0.9)
+    found = without_known([seen, other_way, elsewhere, later], [confirmed])
+    assert found == [other_way, elsewhere, later]
+
+
+def test_a_shift_between_the_levels_of_one_that_lasts_is_that_one() -> None:
+    open_, again = shift(10), shift(30, 0.91)
+    further = shift(30, 0.91, before=0.9)
+    assert courses([open_, again]) == (Course(open_),)
+    assert courses([open_, further]) == (Course(open_), Course(further))
+
+
+def test_a_remembered_course_says_what_lay_before_its_end() -> None:
+    known = Course(shift(10), night(50))
+    to_and_fro = [shift(20, 1 / 0.9, before=0.9), shift(30, 0.9), shift(50, 1 / 0.9, before=0.9)]
+    assert courses(to_and_fro, [known]) == (known,)
+
+
+def test_a_return_that_was_confirmed_ends_the_last_change_that_it_was_held_against() -> None:
+    change = shift(10)
+    assert courses([change, Return(1, night(9), night(20))]) == (Course(change, night(20)),)
+    assert courses([change, Return(1, night(8), night(20))]) == (Course(change, night(20)),)
+    assert courses([change, Return(1, night(10), night(20))]) == (Course(change),)  # not surely before it
+    assert courses([change, Return(2, night(9), night(20))]) == (Course(change),)
+    back = shift(30)
+    assert courses([change, Return(1, night(9), night(20)), back]) == (Course(change),)
+    earlier = Return(1, night(5), night(8))
+    assert courses([earlier, change]) == (Course(change),)
+    assert courses([earlier], [Course(change)]) == (Course(change),)
+
+
+def test_the_watch_is_told_the_levels_of_what_was_confirmed() -> None:
+    panel = Panel(HERE, "b", "base", tuple(map(night, range(70))), ((7, "insert", "qps"),), np.ones((1, 70)))
+    key = SeriesKey(HERE, "b", "insert", "qps")
+
+    def found(after: int, question: Question, finding: Change) -> Confirmation:
+        numbers = (1.2, 0.9, 0.89, 0.91, 8, 0.999)
+        return Confirmation("uid", 7, key, question, night(after - 1), night(after), finding, *numbers)
+
+    step, back = found(62, Question.NEW, Change.LESS), found(65, Question.GONE, Change.SAME)
+    nothing = [found(66, Question.NEW, Change.SAME), found(67, Question.GONE, Change.UNKNOWN)]
+    its = settled(panel, [step, back, *nothing], 400)
+    level = math.log(1.2 * 0.9)
+    assert its.known == (Known(0, 62, level), Known(0, 65, level))
+    assert [type(each) for each in its.events] == [Shift, Return]
+    (event,) = settled(panel, [step], 400).events
+    assert isinstance(event, Shift)
+    assert (event.confirmed, event.before, event.after) == (True, 1.2, 1.2 * 0.9)
+    early = found(30, Question.NEW, Change.LESS)
+    assert len(settled(panel, [early], 400).events) == 1
+    assert settled(panel, [early], 70).events == ()  # what is remembered counts, once the past is lost
+    assert settled(panel, [found(99, Question.NEW, Change.LESS)], 400).events == ()

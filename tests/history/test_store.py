@@ -11,7 +11,7 @@ import pytest
 
 from build.version import parse_version
 from history import liveness
-from history.database import RecordError
+from history.errors import RecordError
 from history.records import RunStatus, SessionStatus
 from history.store import Store, open_store
 from suites.measurement import METRICS

@@ -56,6 +56,8 @@ def a_good_machine(root: Path) -> FakeKernel:
         "/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
         "/sys/kernel/mm/transparent_hugepage/defrag": "always defer defer+madvise [madvise] never",
         "/sys/bus/event_source/devices/cpu/type": "4",
+        "/sys/class/hwmon/hwmon0/name": "k10temp",
+        "/sys/class/hwmon/hwmon0/temp1_input": "41250",
         "/proc/swaps": "Filename\tType\tSize\tUsed\tPriority",
         "/proc/sys/vm/swappiness": "60",
         "/proc/meminfo": "MemTotal:       32000000 kB\nMemFree: 1 kB\nMemAvailable:   30000000 kB",

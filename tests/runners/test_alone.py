@@ -93,3 +93,9 @@ def test_where_the_lock_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert lock_path(Home(tmp_path)) == tmp_path / "measuring.lock"
     (tmp_path / "lock").mkdir()
     assert lock_path(Home(tmp_path)) == tmp_path / "lock/tidemark.lock"
+
+
+def test_who_held_it_is_not_named_any_more(tmp_path: Path, lock_of_its_own: Path) -> None:
+    with measuring_alone(Home(tmp_path)):
+        assert lock_of_its_own.read_text() == str(os.getpid())
+    assert lock_of_its_own.read_text() == ""

@@ -4,7 +4,6 @@ import argparse
 import fcntl
 import json
 import shutil
-import time
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -205,10 +204,16 @@ def test_a_minute_that_was_busy_is_a_note(kernel: FakeKernel, place: Place) -> N
 
 
 def test_the_sample_keeps_a_core_busy_and_counts_none_of_it(tmp_path: Path) -> None:
-    began = time.process_time()
+    began = _wanted_seconds()
     found = Place(tmp_path, sample_seconds=0.3).sample
-    assert time.process_time() - began > 0.1
+    assert _wanted_seconds() - began > 0.2
     assert found.seconds == pytest.approx(0.3, abs=0.3)
+
+
+def _wanted_seconds() -> float:
+    """CPU time of this thread, and the time for which it waited for a core that others had."""
+    running, waiting, _ = Path("/proc/thread-self/schedstat").read_text().split()
+    return (int(running) + int(waiting)) / 1e9
 
 
 def test_other_databases(kernel: FakeKernel, place: Place) -> None:
@@ -316,3 +321,19 @@ def test_a_measurement_is_not_disturbed(
         assert main(["check", "--fix"]) == 2
     assert "another measurement is running" in capsys.readouterr().err
     assert "powersave" in on_files.tree()["sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"]
+
+
+def test_sensors_of_processors_only(place: Place, kernel: FakeKernel) -> None:
+    kernel.put("/sys/class/hwmon/hwmon1/name", "nvme\n")
+    kernel.put("/sys/class/hwmon/hwmon1/temp1_input", "99000\n")
+    kernel.put("/sys/class/hwmon/hwmon0/temp2_input", "-1000\n")
+    kernel.put("/sys/class/thermal/thermal_zone0/type", "acpitz\n")
+    kernel.put("/sys/class/thermal/thermal_zone0/temp", "99000\n")
+    assert processor.temperature(place).text == "41 °C at hwmon/hwmon0/temp1_input (limit 75 °C)"
+    kernel.put("/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n")
+    kernel.put("/sys/class/thermal/thermal_zone1/temp", "75500\n")
+    found = processor.temperature(place)
+    assert (found.level, found.text) == (
+        Level.UNFIT,
+        "76 °C at thermal/thermal_zone1/temp (limit 75 °C)",
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT, Home
-from runners.cli import UNREAD, main, parser
+from runners.cli import TROUBLE, UNREAD, main, parser
 
 KNOWN = "postgres@18.6"
 
@@ -30,7 +30,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "--patch", "mine=fix.patch", KNOWN], "no version is called postgres@18.6#mine"),
         (["run", "--patch", "mine=fix.patch", KNOWN], "--patch mine=FILE postgres@18.6 postgres@18.6#mine"),
         (["run", "--patch", "mine=/nowhere/fix.patch", f"{KNOWN}#mine"], "/nowhere/fix.patch"),
-        (["bench", "nonsense"], "there are: build"),
+        (["bench", "nonsense"], "there are: bisect, build"),
         (["build", "export", "somewhere"], "build export FOLDER VERSION..."),
         (["build", "import"], "build import FILE..."),
         (["build", "oracle@19"], "unknown engine 'oracle'"),
@@ -119,3 +119,17 @@ def test_a_reader_that_goes_early_is_no_traceback() -> None:
         program.stdout.close()
         assert program.stderr.read() == b""
         assert program.wait(timeout=30) == UNREAD
+
+
+def test_a_bug_is_trouble_and_no_regression() -> None:
+    script = "import runpy, runners.cli as cli; cli.main = lambda: 1 / 0;"
+    script += "runpy.run_module('runners', run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == TROUBLE
+    assert "ZeroDivisionError" in done.stderr

@@ -1,11 +1,14 @@
 """What is refused before anything is compiled."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from build.build import Build
 from build.home import Home
 from build.version import parse_version
+from history.confirmations import Confirms, Question
 from runners import session
 from runners.request import Request
 from suites.definition import Mode, load_suite
@@ -36,3 +39,16 @@ def test_long_mode_needs_memory_for_all_servers_at_once(
     with pytest.raises(ServerError, match="2 servers do not fit into memory together"):
         session._check(Request(VERSIONS, SUITE, "smoke", SUITE.steps, 3, mode=Mode.LONG), home)
     assert asked == [2]
+
+
+def test_a_session_that_confirms_decides_more_strictly() -> None:
+    confirms = Confirms(Question.NEW, "postgres@master", "a", "b", ("insert",), 0.02)
+    request = Request(VERSIONS, SUITE, "smoke", SUITE.select(("insert",)), 3, until_decided=True)
+    builds = [Build(each, each.ref, each.ref, Path("/nowhere"), {}) for each in VERSIONS]
+    usual = session._deciding(request, builds, {})
+    strict = session._deciding(replace(request, confirms=confirms), builds, {})
+    for round_ in range(8):
+        for deciding in (usual, strict):
+            deciding.add("insert", {"postgres@17.11": 1000.0, "postgres@18.6": 940.0 + 30 * (round_ % 2)})
+    assert usual.open_steps(["insert"]) == []
+    assert strict.open_steps(["insert"]) == ["insert"]

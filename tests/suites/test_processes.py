@@ -9,11 +9,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import psutil
 import pytest
 
+from build.build import Build
+from build.version import parse_version
+from suites import lifecycle
 from suites.generators.load import LoadError, lines_of, run_all
+from suites.lifecycle import LocalServer
 from suites.processes import (
     ProcessError,
     as_server_user,
@@ -26,7 +32,10 @@ from suites.processes import (
     stop,
     tail,
     tool,
+    tree_of,
 )
+from suites.server import Address, ServerError
+from suites.sizing import Sizes
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as another user")
 
@@ -235,6 +244,52 @@ def test_a_load_that_hangs_is_ended(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="loading data takes too long"):
         run_all([shell(f"echo $$ >{note}; exec sleep 60")], 1, 0.5)
     assert gone(int(note.read_text()), patience=1)
+
+
+def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    with pytest.raises(ProcessError) as caught:
+        run(shell(f"echo $$ >{note}; exec sleep 60"), what="initdb", seconds=0.5)
+    assert caught.value.what == "initdb is not done after 0.5 s"
+    assert gone(int(note.read_text()), patience=1)
+
+
+class Hanging(LocalServer):
+    """A server that does not answer."""
+
+    def __init__(self, folder: Path) -> None:
+        build = Build(parse_version("postgres@18.6"), "18.6", "key", folder, {})
+        room = cast("Sizes", SimpleNamespace(workers=1, bound_to=None))
+        super().__init__(build, room, folder, cast("Address", None))
+        self._process = start(shell("sleep 60 & sleep 60"), subprocess.DEVNULL)
+
+    def ask(self) -> None:
+        """Wait until it is gone, as a client does, and complain."""
+        with self._answering("the reset"):
+            assert self._process is not None
+            self._process.wait(20)
+            raise OSError("the connection was closed")
+
+
+def test_a_server_that_does_not_answer_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "ANSWER_SECONDS", 0.5)
+    server = Hanging(tmp_path)
+    deadline = time.monotonic() + 5
+    while len(children := tree_of(server.pid)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    with pytest.raises(ServerError) as caught:
+        server.ask()
+    assert caught.value.what == "postgres@18.6: the reset was not done after 0.5 s: the server is ended"
+    assert len(children) == 3
+    assert all(gone(pid, patience=1) for pid in children)
+
+
+def test_what_fails_in_time_is_told_as_it_is(tmp_path: Path) -> None:
+    server = Hanging(tmp_path)
+    for pid in tree_of(server.pid):
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(OSError, match="the connection was closed"):
+        server.ask()
 
 
 # --- the unprivileged user

@@ -69,12 +69,28 @@ def test_a_step_of_postgres_is_profiled(postgres: Server, profiling: Profiling, 
         "autovacuum launcher", "autovacuum worker", "logical replication launcher", "other",
     }  # fmt: skip
     assert any("heap_update" in stack for stack in profile.stacks)
-    # One client on a busy core: what was sampled is about the CPU time that the meter saw, per query.
-    if during:
-        sampled = profile.samples * profile.microseconds_per_sample
-        assert 0.7 < sampled / measured.values["server_cpu_us_per_op"] < 1.3
     assert profile.quality.unknown < 0.05
     assert not [each for each in psutil.Process().children(recursive=True) if each.name() == "perf"]
+
+
+def test_as_much_is_sampled_as_the_meter_sees(postgres: Server, profiling: Profiling) -> None:
+    """Per query, of one client on a busy core.
+
+    While the host has the core, the meter goes on and a timer's samples are lost, so another moment is taken.
+    """
+    shares = []
+    for round_ in (11, 12, 13):
+        share = replace(SHARE, round=round_)
+        (measured,) = run_slices(
+            [postgres], generator(), STEP, share, 0, profiling=replace(profiling, during=True)
+        )
+        profile = measured.profile
+        assert profile is not None, measured.warnings
+        sampled = profile.samples * profile.microseconds_per_sample
+        shares.append(sampled / measured.values["server_cpu_us_per_op"])
+        if 0.8 < shares[-1] < 1.2:
+            return
+    pytest.fail(f"sampled in parts of what the meter saw: {shares}")
 
 
 def test_two_servers_are_profiled_apart(

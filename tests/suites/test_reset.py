@@ -9,12 +9,13 @@ import psycopg
 import pytest
 
 from build.build import Build
+from suites import lifecycle
 from suites.definition import Step
 from suites.generators.load import Load, Observer, Share, Work
 from suites.measurement import METRICS
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
-from suites.server import Address, ResetError
+from suites.server import Address, ResetError, ServerError
 from suites.slices import Schedule
 from suites.step import run_slices
 from tests.suites.servers import ask, running, value
@@ -189,3 +190,14 @@ def test_a_vacuum_that_does_not_end_is_named(server: PostgresServer, monkeypatch
 def _until_cancelled(connection: reset.Connection) -> None:
     with pytest.raises(psycopg.errors.QueryCanceled):
         connection.execute("VACUUM debt")
+
+
+def test_a_reset_of_a_server_that_hangs_is_ended(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifecycle, "ANSWER_SECONDS", 0.5)
+    # A backend that sleeps stands for one that hangs.
+    monkeypatch.setattr(reset, "wal_position", lambda connection: connection.execute("SELECT pg_sleep(60)"))
+    with pytest.raises(ServerError, match=r"the reset was not done after 0\.5 s: the server is ended"):
+        server.reset()
+    assert server.death() is not None

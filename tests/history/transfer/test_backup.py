@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT
-from history.database import HistoryError
+from history.errors import HistoryError
 from history.records import SessionStatus
 from history.store import open_store
 from history.transfer.backup import back_up, is_backup

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import event
 
 from build.home import ROOT
-from history.database import HistoryError
+from history.errors import HistoryError
 from history.store import open_store
 from history.transfer.merging import merge
 from history.transfer.ndjson import write_ndjson

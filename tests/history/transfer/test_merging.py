@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from history import alerts
+from history import alerts, bisects
 from history.records import SessionStatus, StepNoise
 from history.schema import changes, metrics
 from history.store import open_store
@@ -19,7 +19,7 @@ from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson
 from history.transfer.stored import opened
 from history.transfer.stream import TransferError
-from tests.history.handmade import NIGHT, record_steps, session_start
+from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
 from tests.history.transfer.generated import STEPS, VERSIONS, Contents, Made, contents, record, two_boxes
 
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -77,9 +77,17 @@ def test_everything_travels(folder: Path) -> None:
     """Each table has rows here, so that none is forgotten by the tests above."""
     record(folder / "a.db", [NIGHT_1, NIGHT_2], change=True)
     execute(folder / "a.db", "INSERT INTO gaps SELECT id, 'postgres@17', 'insert', 'x' FROM sessions LIMIT 1")
+    execute(
+        folder / "a.db",
+        "INSERT INTO confirmations"
+        " SELECT max(session_id), series_id, 'new', min(session_id), min(session_id), 'less',"
+        " 1.0, 0.9, 0.8, 0.95, 7, 0.999 FROM points GROUP BY series_id LIMIT 1",
+    )
     with open_store(folder / "a.db") as store, store.database.writing() as connection:
         alert = alerts.Wanted("f", alerts.Kind.BUILD, "title", "body", alerts.IssueState.OPEN)
         alerts.want(connection, [alert], NIGHT)
+        bisect = bisects.begin(connection, "b1", MACHINE, {}, {}, None, NIGHT)
+        bisects.append(connection, bisect, bisects.EventKind.SESSION, {}, NIGHT, "night-1")
     merged = into(folder / "b.db", folder / "a.db")
     assert {name for name, count in merged.counts.items() if not count.added} == {"metrics"}
     assert contents(folder / "b.db") == contents(folder / "a.db")
@@ -217,7 +225,7 @@ def test_nights_of_an_older_tidemark_are_derived_here(folder: Path) -> None:
 def test_a_history_of_an_earlier_schema_is_read(folder: Path) -> None:
     record(folder / "a.db", [NIGHT_1])
     wanted = contents(folder / "a.db")
-    tables = ("change_series", "changes", "gaps", "points", "series", "nights", "profiles")
+    tables = ("confirmations", "change_series", "changes", "gaps", "points", "series", "nights", "profiles")
     for table in tables:
         execute(folder / "a.db", f"DROP TABLE {table}")
     execute(folder / "a.db", "DELETE FROM schema_migrations WHERE number > 2")

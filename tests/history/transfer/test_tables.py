@@ -109,4 +109,6 @@ def test_fields_have_the_kinds_that_readers_rely_on() -> None:
         "alerts.created_at",
         "alerts.updated_at",
         "alerts.not_before",
+        "bisects.began_at",
+        "bisect_events.happened_at",
     }

@@ -37,6 +37,9 @@ class Fault:
     wait: float = 0.0
     """Seconds before the answer."""
 
+    echoes: bool = False
+    """Whether the answer repeats what the client signed in with, as a careless proxy does."""
+
     method: str = ""
     """Only a request of this method; any when empty."""
 
@@ -161,7 +164,7 @@ class Handler(BaseHTTPRequestHandler):
         self.github.requests.append(f"{self.command} {self.path}")
         fault = self._fault()
         if self.headers.get("Authorization") not in (f"token {TOKEN}", f"Bearer {TOKEN}"):
-            fault = Fault(401)
+            fault = Fault(401, echoes=bool(fault and fault.echoes))
         answer = None
         if fault is None or fault.after or fault.cut:
             answer = self.github.answer(self.command, self.path, body)
@@ -170,7 +173,8 @@ class Handler(BaseHTTPRequestHandler):
     def _give(self, fault: Fault, answer: tuple[int, Any] | None) -> None:
         threading.Event().wait(fault.wait)
         if fault.status:
-            self._reply(fault.status, {"message": f"fault {fault.status}"}, fault.headers)
+            signed = f" of {self.headers.get('Authorization')}" if fault.echoes else ""
+            self._reply(fault.status, {"message": f"fault {fault.status}{signed}"}, fault.headers)
         elif answer is not None:
             self._reply(*answer, cut=fault.cut)
         else:

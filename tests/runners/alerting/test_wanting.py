@@ -9,11 +9,13 @@ import pytest
 from build.home import ROOT
 from history import alerts, changes
 from history.alerts import IssueState, Kind, Wanted
+from history.confirmations import Question
 from history.judge import judge
-from history.profiles import insert_profile
 from history.records import SessionStatus
 from history.store import Store, open_store
+from history.writing import insert_profile
 from runners.alerting.wanting import wanted_alerts
+from tests.history.commits import Commits, commit
 from tests.history.handmade import record_steps, run_record, session_start
 from tests.history.profiled import profile
 from tests.history.watched import NEW, night, record_regression
@@ -73,6 +75,46 @@ def test_the_issue_of_a_change_between_commits(tmp_path: Path, regressed: Path) 
                 )
         (issue,) = wanted(store)
     require_golden("issue-commits.md", f"# {issue.title}\n\n{issue.body}", GOLDEN)
+
+
+@pytest.fixture
+def commits(tmp_path: Path) -> Iterator[Commits]:
+    written: list[Commits] = []
+    with open_store(tmp_path / "commits.db", clock=lambda: night(written[0].count)) as store:
+        written.append(Commits(store))
+        yield written[0]
+
+
+def test_the_issue_of_a_change_that_was_confirmed_and_went_away(commits: Commits) -> None:
+    commits.more(3)
+    commits.more(1, {"insert": 0.93})
+    commits.confirm({"insert": 0.93})
+    (change,) = commits.judge().new
+    (issue,) = wanted(commits.store)
+    assert issue.fingerprint == change.fingerprint
+    assert "./tidemark build postgres@git:000000000003 postgres@git:000000000004\n" in issue.body
+    commits.more(1)
+    commits.confirm(old=3, question=Question.GONE, change=change.fingerprint)
+    commits.judge()
+    (closed,) = wanted(commits.store, known=(issue.fingerprint,))
+    assert closed.state is IssueState.CLOSED
+    text = f"# {issue.title}\n\n{issue.body}\n# closed\n\n{closed.body}"
+    require_golden("issue-confirmed.md", text, GOLDEN)
+
+
+def test_functions_come_from_the_session_that_confirmed(commits: Commits) -> None:
+    commits.more(3)
+    commits.more(1, {"insert": 0.93})
+    session = commits.confirm({"insert": 0.93})
+    commits.judge()
+    with commits.store.database.writing() as connection:
+        for place, version in enumerate((commit(3), commit(4))):
+            query = f"SELECT min(id) FROM runs WHERE session_id = {session} AND version = '{version}'"
+            run = connection.exec_driver_sql(query).scalar_one()
+            stacks = {"client backend;exec;heap_insert": 1000 + 800 * place, "client backend;exec": 500}
+            insert_profile(connection, run, replace(profile({}), stacks=stacks))
+    (issue,) = wanted(commits.store)
+    assert "CPU time per query grew most in heap\\_insert +" in issue.body
 
 
 def test_a_change_that_went_away_closes_its_issue_only_if_there_is_one(

@@ -64,6 +64,7 @@ def test_tasks_by_priority_and_box(tmp_path: Path) -> None:
         (("\"master\"", "\"$(touch x)\""), "engines.postgres.branches: '$(touch x)' is no branch"),
         (("\"master\"", "\"../x\""), "'../x' is no branch that git could have"),
         (("[engines.postgres]", "[engines.oracle]"), "engines.oracle"),
+        (("[[tasks]]", "git = \"https://me:hush@a.org/x\"\n[[tasks]]"), "engines.postgres.git: it holds"),
         (("suite = \"pgbench\"", "suite = \"../pgbench\""), "tasks.1.suite: String should match"),
         (("suite = \"pgbench\"", "suite = \"nonsense\""), "tasks.1.suite: there is no suite"),
         (("profile = \"smoke\"", "profile = \"tiny\""), "tasks.1.profile: pgbench has "),
@@ -113,3 +114,10 @@ def test_a_box_that_is_not_in_the_plan_is_refused_whatever_it_says(text: str) ->
     if text not in plan.boxes:
         with pytest.raises(PlanError):
             find_box(plan, text, "box1")
+
+
+def test_a_password_in_an_address_is_not_repeated(tmp_path: Path) -> None:
+    address = 'git = "https://me:hush@example.org/x"\n[[tasks]]'
+    with pytest.raises(PlanError) as refused:
+        load_plan(written(tmp_path, WHOLE.replace("[[tasks]]", address, 1)))
+    assert "hush" not in str(refused.value)

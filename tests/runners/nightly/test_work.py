@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from build.home import Home
+from build.version import parse_version
 from history.records import SessionStatus
 from history.store import Store, open_store
 from runners.nightly.plan import Plan
-from runners.nightly.work import Work, find_work
+from runners.nightly.work import Work, find_work, request_of
 from tests.history.handmade import record_steps, session_start
 
 PLAN = {
@@ -88,9 +89,17 @@ def test_everything_is_new_at_first(store: Store, source: Path, tmp_path: Path) 
     assert session.place.configuration == "smoke relaxed 3s"
 
 
+def test_a_task_may_take_disturbed_rounds() -> None:
+    task = {"suite": "write-heavy", "profile": "smoke"}
+    plan = Plan.model_validate(PLAN | {"tasks": [task, task | {"keep_disturbed": True}]})
+    kept = [request_of(each, (parse_version(BASE),)).keep_disturbed for each in plan.tasks]
+    assert kept == [False, True]
+
+
 def test_what_has_a_result_is_not_new(store: Store, source: Path, tmp_path: Path) -> None:
     done(store, BASE, "postgres@18.6", tip(source))
-    assert look(store, source, tmp_path) == Work((), ())
+    work = look(store, source, tmp_path)
+    assert (work.sessions, work.problems) == ((), ())
 
 
 def test_a_branch_that_moved_is_measured_beside_the_base(store: Store, source: Path, tmp_path: Path) -> None:

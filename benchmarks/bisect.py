@@ -1,0 +1,28 @@
+"""How often a search names the right commit, and in what machine time, beside plain bisect.
+
+`$TIDEMARK_BENCH_PARTS` chooses parts: `simulated` (one culprit, or none) and `beyond` (commits that do not
+compile, other noise, two steps, slopes).
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+
+from benchmarks.figures import Figure, report
+from benchmarks.simulated_bisect import beyond_figures, simulated_figures
+from build.errors import TidemarkError
+
+PARTS: Mapping[str, Callable[[], Iterable[Figure]]] = {
+    "simulated": simulated_figures,
+    "beyond": beyond_figures,
+}
+"""Figures of each part, beside their targets; without `$TIDEMARK_BENCH_PARTS` all of them."""
+
+
+def main() -> int:
+    """Print the figures beside their targets; 0 when all are met, else 1."""
+    asked = os.environ.get("TIDEMARK_BENCH_PARTS", " ".join(PARTS)).split()
+    if unknown := [each for each in asked if each not in PARTS]:
+        raise TidemarkError(
+            f"bench bisect has no part '{unknown[0]}'", hint="there are: " + ", ".join(sorted(PARTS))
+        )
+    return report([figure for each in asked for figure in PARTS[each]()])

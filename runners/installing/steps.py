@@ -1,0 +1,257 @@
+"""From what a box should have and what it has to the actions that are left; and what a person has changed."""
+
+import difflib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from runners.installing import agent
+from runners.installing.escaping import InstallError
+from runners.installing.files import ENABLED, SUDOERS, UNIT_NAMES, UNITS, File, files
+from runners.installing.machine import Machine
+from runners.installing.record import Record, load, save
+from runners.installing.site import Site
+
+FOLDER_MODE = 0o755
+"""Of the output folder: servers that root measures by hand belong to another user."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing to be done."""
+
+    told: str
+    carry_out: Callable[[Machine], None]
+    content: str = ""
+    """Of the file that is written."""
+
+
+@dataclass
+class Steps:
+    """What is left to do."""
+
+    actions: list[Action] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
+    """File that a person has changed -> how it differs from what would be written."""
+
+    notes: list[str] = field(default_factory=list)
+    """What a person should know or do."""
+
+
+def to_install(site: Site, machine: Machine, *, force: bool) -> Steps:
+    """What has to be done for a box to be set up. Nothing is changed. Raises InstallError."""
+    steps, record = Steps(), load(machine)
+    steps.actions += _account(site, machine, steps.notes)
+    steps.actions += _home(site, machine)
+    changed = False
+    for file in files(site):
+        actions = list(_file(file, machine, record, steps, force=force))
+        changed |= bool(actions) and file.path.parent == UNITS
+        steps.actions += actions
+    if site.agent is not None:
+        steps.actions += _agent(site, machine, record, steps, force=force)
+    steps.actions += _services(machine, reload=changed)
+    return steps
+
+
+def to_uninstall(machine: Machine, *, force: bool) -> Steps:
+    """What has to be done to take away what was written, and nothing else. Raises InstallError."""
+    steps, record = Steps(), load(machine)
+    if machine.is_real and machine.has_systemd and any(name.endswith(".timer") for name in record.digests):
+        # Not the services: a night under way ends in its own time, and the history keeps what it measured.
+        stops = ("systemctl", "disable", "--now", *ENABLED)
+        steps.actions.append(Action(" ".join(stops), lambda its: its.call(stops)))
+    for name in map(PurePosixPath, record.digests):
+        text = machine.read(name)
+        if text is not None and not record.wrote(name, text) and not force:
+            steps.kept[str(machine.path(name))] = "it was changed since it was written"
+        elif text is not None:
+            steps.actions.append(Action(f"remove {machine.path(name)}", _removing(name)))
+        else:
+            steps.actions.append(Action(f"forget {machine.path(name)}, which is gone", _removing(name)))
+    if record.agent_lines:
+        steps.actions.append(_agent_removal(machine, record))
+    if steps.actions and machine.is_real and machine.has_systemd:
+        reload = ("systemctl", "daemon-reload")
+        steps.actions.append(Action(" ".join(reload), lambda its: its.call(reload)))
+    return steps
+
+
+# --- user and folders
+
+
+def _account(site: Site, machine: Machine, notes: list[str]) -> Iterator[Action]:
+    if not machine.is_real:
+        notes.append(f"the user {site.user} and services are left out: this is not the machine's own root")
+        return
+    found = machine.account(site.user)
+    if found is None:
+        words = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", str(site.home)]
+        words += ["--shell", "/usr/sbin/nologin", site.user]
+        yield Action(f"make the user {site.user}: {' '.join(words)}", lambda its: its.call(words))
+    elif found.user_id == 0 or found.may_log_in:
+        raise InstallError(
+            f"the user {site.user} is there already, and may log in: it belongs to somebody",
+            where=f"home {found.home}",
+            hint="name another one with --user, or take its shell away: usermod -s /usr/sbin/nologin",
+        )
+    elif found.home != str(site.home):
+        notes.append(
+            f"the user {site.user} keeps its home {found.home}: units say HOME={site.home} themselves"
+        )
+
+
+def _home(site: Site, machine: Machine) -> Iterator[Action]:
+    path, account = machine.path(site.home), machine.account(site.user)
+    making = Action(
+        f"make the folder {path}, of {site.user}, mode {FOLDER_MODE:o}",
+        lambda its: its.make_folder(site.home, FOLDER_MODE, site.user),
+    )
+    if not path.exists():
+        yield making
+        return
+    if not path.is_dir():
+        raise InstallError("the output folder is a file", where=str(path), hint="name another with --home")
+    status = path.stat()
+    owner = status.st_uid if not machine.is_real else account and account.user_id
+    # What check --fix keeps there is root's, and stays it.
+    foreign = [
+        each for each in path.iterdir() if each.lstat().st_uid != owner and each.name != "fitness.json"
+    ]
+    if machine.is_real and foreign:
+        raise InstallError(
+            f"{len(foreign)} things in the output folder do not belong to {site.user}, who runs nights",
+            where=str(foreign[0]),
+            hint=f"if all of it is Tidemark's: chown -R {site.user}: '{path}'",
+        )
+    if status.st_uid != owner or status.st_mode & 0o7777 != FOLDER_MODE:
+        yield making
+
+
+# --- files
+
+
+def _file(file: File, machine: Machine, record: Record, steps: Steps, *, force: bool) -> Iterator[Action]:
+    shown, text = str(machine.path(file.path)), machine.read(file.path)
+    if text == file.text:
+        mode = machine.path(file.path).stat().st_mode & 0o7777
+        if mode != file.mode or not record.wrote(file.path, file.text):
+            yield Action(f"take over {shown}, mode {file.mode:o}", _writing(file), file.text)
+        return
+    if text is not None and not record.wrote(file.path, text) and not force:
+        steps.kept[shown] = _difference(shown, text, file.text)
+        return
+    verb = "write" if text is None else "replace"
+    yield Action(f"{verb} {shown}, mode {file.mode:o}", _writing(file), file.text)
+
+
+def _writing(file: File) -> Callable[[Machine], None]:
+    def write(machine: Machine) -> None:
+        if file.path == SUDOERS and machine.is_real:
+            _require_sound_sudoers(machine, file)
+        machine.write(file.path, file.text, file.mode)
+        save(machine, load(machine).with_file(file.path, file.text))
+
+    return write
+
+
+def _removing(name: PurePosixPath) -> Callable[[Machine], None]:
+    def remove(machine: Machine) -> None:
+        machine.remove(name)
+        save(machine, load(machine).without_file(name))
+
+    return remove
+
+
+def _require_sound_sudoers(machine: Machine, file: File) -> None:
+    """A mistake in any file of sudo's takes sudo away from everybody."""
+    trial = PurePosixPath("/etc/tidemark/sudoers.trial")
+    machine.write(trial, file.text, file.mode)
+    try:
+        machine.call(["visudo", "--check", "--file", str(machine.path(trial))])
+    finally:
+        machine.remove(trial)
+
+
+def _difference(shown: str, there: str, wanted: str) -> str:
+    lines = difflib.unified_diff(
+        there.splitlines(),
+        wanted.splitlines(),
+        f"{shown} (as it is)",
+        f"{shown} (as it would be)",
+        lineterm="",
+    )
+    return "\n".join(lines)
+
+
+# --- GitHub's runner
+
+
+def _agent(site: Site, machine: Machine, record: Record, steps: Steps, *, force: bool) -> Iterator[Action]:
+    assert site.agent is not None
+    agent.require_agent(machine, site.agent)
+    name, ours = agent.environment_file(site.agent), agent.wanted_lines(site)
+    text = machine.read(name) or ""
+    theirs = agent.conflicts(text, ours, record.agent_lines)
+    after = agent.merged(text, ours, record.agent_lines)
+    if theirs and not force:
+        steps.kept[str(machine.path(name))] = _difference(str(machine.path(name)), text, after)
+        return
+    if all(line in text.splitlines() for line in ours) and record.agent_lines == ours:
+        return
+
+    def write(its: Machine) -> None:
+        mode = its.path(name).stat().st_mode & 0o7777 if its.path(name).exists() else 0o644
+        its.write(name, after, mode)
+        now = load(its)
+        save(its, Record(now.digests, ours, str(name), now.installed_at))
+
+    yield Action(f"write the hooks into {machine.path(name)}", write, after)
+    owner = site.user
+    account = machine.account(owner)
+    if account is not None and machine.path(site.agent).stat().st_uid != account.user_id:
+        steps.notes.append(f"the runner has to run as {owner}: chown -R {owner}: '{site.agent}'")
+
+
+def _agent_removal(machine: Machine, record: Record) -> Action:
+    name = PurePosixPath(record.agent_file)
+
+    def remove(its: Machine) -> None:
+        left = agent.without(its.read(name) or "", record.agent_lines)
+        if left:
+            its.write(name, left, its.path(name).stat().st_mode & 0o7777)
+        else:
+            its.remove(name)  # nobody else wanted one
+        now = load(its)
+        save(its, Record(now.digests, (), "", now.installed_at))
+
+    return Action(f"take the hooks out of {machine.path(name)}", remove)
+
+
+# --- services
+
+
+def _services(machine: Machine, *, reload: bool) -> Iterator[Action]:
+    if not machine.is_real:
+        return
+    if reload:
+        words = ("systemctl", "daemon-reload")
+        yield Action(" ".join(words), lambda its: its.call(words))
+    for unit in ENABLED:
+        is_enabled = machine.says(["systemctl", "is-enabled", unit]) == "enabled"
+        if unit.endswith(".timer"):
+            if not (is_enabled and machine.says(["systemctl", "is-active", unit]) == "active"):
+                yield _call("systemctl", "enable", "--now", unit)
+        elif not is_enabled:
+            yield _call("systemctl", "enable", unit)
+            # Not waited for: a setting that this machine does not let be set is no reason to install nothing.
+            yield _call("systemctl", "start", "--no-block", unit)
+
+
+def _call(*words: str) -> Action:
+    return Action(" ".join(words), lambda its: its.call(words))
+
+
+def installed_units(machine: Machine) -> dict[str, str]:
+    """Unit -> how systemd says it is, such as `active`, `inactive` or `failed`."""
+    return {unit: machine.says(["systemctl", "is-active", unit]) or "unknown" for unit in UNIT_NAMES}

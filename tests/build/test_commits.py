@@ -1,0 +1,249 @@
+"""Commits between good and bad: in order, those that cannot matter apart, and what cannot be searched."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from build import git
+from build.commits import Described, RangeError, collapse, commit_range, immaterial, is_immaterial
+from build.git import GitError, Mirror
+from build.home import Home
+from build.version import Engine
+from tests.plain_repository import PlainRepository
+
+POSTGRES = immaterial(Engine.POSTGRES)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> PlainRepository:
+    return PlainRepository(tmp_path / "work")
+
+
+def mirror(work: PlainRepository, home: Home) -> Mirror:
+    return git.mirror(str(work.path), Engine.POSTGRES, home)
+
+
+def between(
+    work: PlainRepository, home: Home, good: str, bad: str = "main"
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Candidates, and what was collapsed with its reason."""
+    found = commit_range(mirror(work, home), Engine.POSTGRES, good, bad)
+    return [each.commit for each in found.candidates], [
+        (each.commit, each.reason) for each in found.collapsed
+    ]
+
+
+def test_commits_come_in_order_and_those_of_documentation_only_apart(
+    work: PlainRepository, home: Home
+) -> None:
+    good = work.commit("src/a.c")
+    doc = work.commit("doc/src/sgml/a.sgml")
+    two = work.commit("src/b.c", "Two\n\nwith a body | and <html> and\x1f signs")
+    words = work.commit("src/backend/po/de.po")
+    three = work.commit("src/a.c", "Three")
+    found = commit_range(mirror(work, home), Engine.POSTGRES, good, "main")
+    assert [each.commit for each in found.candidates] == [two, three]
+    assert [each.commit for each in found.collapsed] == [doc, words]
+    assert found.collapsed[0].reason == "touches only doc/src/sgml/a.sgml"
+    first = found.candidates[0]
+    assert (first.author, first.subject) == ("Ada | &b", "Two")
+    assert first.message == "Two\n\nwith a body | and <html> and\x1f signs"
+    assert first.paths == ("src/b.c",)
+    assert (found.good.commit, found.bad.commit) == (good, three)
+
+
+def test_a_commit_of_both_kinds_of_paths_matters(work: PlainRepository, home: Home) -> None:
+    good = work.commit("src/a.c")
+    (work.path / "doc").mkdir()
+    (work.path / "doc/a.sgml").write_text("a")
+    both = work.commit("src/b.c")
+    assert between(work, home, good) == ([both], [])
+
+
+def test_a_merge_stands_for_what_it_brings(work: PlainRepository, home: Home) -> None:
+    good = work.commit("src/a.c")
+    work.git("checkout", "--quiet", "-b", "side")
+    side = work.commit("src/side.c")
+    work.git("checkout", "--quiet", "main")
+    work.git("merge", "--quiet", "--no-ff", "-m", "merge it", "side")
+    merge = work.git("rev-parse", "HEAD")
+    assert between(work, home, good) == ([merge], [(side, f"came with the merge {merge[:12]}")])
+
+
+def test_a_merge_of_documentation_cannot_matter(work: PlainRepository, home: Home) -> None:
+    good = work.commit("src/a.c")
+    work.git("checkout", "--quiet", "-b", "side")
+    work.commit("doc/side")
+    work.git("checkout", "--quiet", "main")
+    code = work.commit("src/b.c")
+    work.git("merge", "--quiet", "--no-ff", "-m", "merge it", "side")
+    merge = work.git("rev-parse", "HEAD")
+    candidates, collapsed = between(work, home, good)
+    assert candidates == [code]
+    assert collapsed[0] == (merge, "a merge that touches only doc/side")
+
+
+def test_a_merge_that_keeps_nothing_cannot_matter(work: PlainRepository, home: Home) -> None:
+    good = work.commit("src/a.c")
+    work.git("checkout", "--quiet", "-b", "side")
+    work.commit("src/side.c")
+    work.git("checkout", "--quiet", "main")
+    code = work.commit("src/b.c")
+    work.git("merge", "--quiet", "-s", "ours", "-m", "keep ours", "side")
+    candidates, collapsed = between(work, home, good)
+    assert candidates == [code]
+    assert collapsed[0] == (work.git("rev-parse", "HEAD"), "a merge that changes nothing")
+
+
+def test_an_empty_commit_cannot_matter(work: PlainRepository, home: Home) -> None:
+    good = work.commit("src/a.c")
+    work.git("commit", "--quiet", "--allow-empty", "-m", "nothing")
+    empty = work.git("rev-parse", "HEAD")
+    code = work.commit("src/b.c")
+    assert between(work, home, good) == ([code], [(empty, "changes nothing")])
+
+
+def test_a_file_that_became_documentation_matters(work: PlainRepository, home: Home) -> None:
+    good = work.commit("src/a.c")
+    (work.path / "doc").mkdir()
+    work.git("mv", "src/a.c", "doc/a.c")
+    work.git("commit", "--quiet", "-m", "move")
+    assert between(work, home, good)[0] == [work.git("rev-parse", "HEAD")]
+
+
+def test_a_name_with_strange_characters_matters(work: PlainRepository, home: Home) -> None:
+    good = work.commit("src/a.c")
+    odd = work.commit('doc/a\n"b')
+    assert between(work, home, good)[0] == [odd]
+
+
+# --- what cannot be searched
+
+
+def test_a_ref_that_does_not_exist(work: PlainRepository, home: Home) -> None:
+    work.commit("src/a.c")
+    with pytest.raises(GitError, match="no tag, branch or commit 'REL_17_0'") as caught:
+        between(work, home, "17.0")
+    assert caught.value.hint == f"tags and branches: git ls-remote {work.path}"
+
+
+def test_good_and_bad_swapped(work: PlainRepository, home: Home) -> None:
+    good, bad = work.commit("src/a.c"), work.commit("src/b.c")
+    with pytest.raises(RangeError, match="swapped") as caught:
+        between(work, home, bad, good)
+    assert f"--good {good} --bad {bad}" in caught.value.hint
+
+
+def test_not_ancestors_of_each_other(work: PlainRepository, home: Home) -> None:
+    base = work.commit("src/a.c")
+    work.git("checkout", "--quiet", "-b", "REL_17_STABLE")
+    work.commit("src/b.c")
+    work.git("tag", "REL_17_0")
+    work.git("checkout", "--quiet", "main")
+    work.commit("src/c.c")
+    with pytest.raises(RangeError, match=f"different branches, which part at {base[:12]}") as caught:
+        between(work, home, "17.0")
+    assert caught.value.hint.endswith(f"--good {base[:12]} --bad main")
+
+
+def test_nothing_in_common(work: PlainRepository, home: Home) -> None:
+    work.commit("src/a.c")
+    work.git("checkout", "--quiet", "--orphan", "other")
+    work.commit("src/b.c")
+    with pytest.raises(RangeError, match="no commit in common"):
+        between(work, home, "main", "other")
+
+
+def test_good_on_a_merged_branch(work: PlainRepository, home: Home) -> None:
+    base = work.commit("src/a.c")
+    work.git("checkout", "--quiet", "-b", "side")
+    side = work.commit("src/side.c")
+    work.git("checkout", "--quiet", "main")
+    work.commit("src/b.c")
+    work.git("merge", "--quiet", "--no-ff", "-m", "merge it", "side")
+    with pytest.raises(RangeError, match="by a merge") as caught:
+        between(work, home, side)
+    assert caught.value.hint.endswith(f"--good {base[:12]}")
+
+
+def test_the_same_commit(work: PlainRepository, home: Home) -> None:
+    work.commit("src/a.c")
+    work.git("tag", "v1")
+    with pytest.raises(RangeError, match="the same commit"):
+        between(work, home, "v1", "main")
+
+
+def test_no_candidate_is_left(work: PlainRepository, home: Home) -> None:
+    good = work.commit("src/a.c")
+    work.commit("doc/a")
+    work.commit("doc/b")
+    with pytest.raises(RangeError, match="none of the 2 commits between good and bad"):
+        between(work, home, good)
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_shallow_clone(work: PlainRepository, home: Home, tmp_path: Path, bare: bool) -> None:
+    for name in "abc":
+        work.commit(f"src/{name}.c")
+    words = ["git", "clone", "--quiet", "--depth", "2", *(["--bare"] if bare else [])]
+    subprocess.run([*words, f"file://{work.path}", str(tmp_path / "shallow")], check=True)
+    source = git.mirror(str(tmp_path / "shallow"), Engine.POSTGRES, home)
+    with pytest.raises(GitError, match="shallow clone") as caught:
+        commit_range(source, Engine.POSTGRES, "main", "main")
+    assert f"git -C {tmp_path / 'shallow'} fetch --unshallow" in caught.value.hint
+
+
+# --- what matters
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ("doc/src/sgml/ref/alter.sgml", True),
+        ("src/test/regress/sql/a.sql", True),
+        ("src/backend/po/de.po", True),
+        ("src/backend/access/heap/README", True),
+        ("src/backend/access/heap/README.HOT", True),
+        ("src/tools/pgindent/pgindent", True),
+        ("src/tools/gen_keywordlist.pl", False),
+        ("src/backend/doc/a.c", False),
+        ("src/backend/port/README.c/x.c", False),
+        ("contrib/pgcrypto/pgcrypto--1.0.sql", False),
+        ("contrib/pgcrypto/sql/a.sql", True),
+        ("src/include/catalog/pg_proc.dat", False),
+        ("src/backend/snowball/stopwords/danish.stop", False),
+        ("configure", False),
+    ],
+)
+def test_paths_of_postgres(path: str, wanted: bool) -> None:
+    assert is_immaterial(path, POSTGRES) is wanted
+
+
+def test_paths_of_mysql() -> None:
+    patterns = immaterial(Engine.MYSQL)
+    assert is_immaterial("mysql-test/t/a.test", patterns)
+    assert not is_immaterial("sql/sql_parse.cc", patterns)
+    assert not is_immaterial("share/messages_to_clients.txt", patterns)
+
+
+_NAMES = st.sampled_from(["doc/a", "src/a.c", "src/test/b", "x.po", "README.md", "src/b.h", "doc/b/c"])
+_COMMITS = st.lists(st.lists(_NAMES, max_size=4), max_size=12)
+
+
+@given(_COMMITS)
+def test_every_commit_is_kept_or_collapsed_and_the_order_stays(paths: list[list[str]]) -> None:
+    commits = [
+        Described(f"{number:040x}", "a", "2026-01-01", f"c{number}", "", ("p",), tuple(each))
+        for number, each in enumerate(paths)
+    ]
+    candidates, collapsed = collapse(commits, POSTGRES)
+    kept = [each.commit for each in candidates]
+    assert sorted([*kept, *(each.commit for each in collapsed)]) == [each.commit for each in commits]
+    assert kept == sorted(kept)
+    for each in commits:
+        matters = any(not is_immaterial(path, POSTGRES) for path in each.paths)
+        assert (each.commit in kept) is matters
+    assert all(each.reason for each in collapsed)

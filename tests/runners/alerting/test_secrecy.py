@@ -1,0 +1,263 @@
+"""The token is nowhere: not in output, logs, files, the history, arguments, or what is started."""
+
+import base64
+import logging
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from build import git
+from build.build import Build
+from build.home import ROOT, Home
+from build.progress import Progress
+from build.version import Engine
+from build.work import Work
+from history.store import Store
+from runners.alerting.tokens import github_token
+from runners.cli import main
+from runners.nightly import night as night_module
+from runners.request import Request
+from runners.session import Outcome
+from suites.generators.load import lines_of
+from suites.processes import run, start
+from tests.history.watched import record_regression
+from tests.runners.alerting.github import REPOSITORY, TOKEN, Fault, GitHub, running
+
+WRONG = "ghs_another_secret_that_is_wrong"
+
+PLAN = f"""
+[boxes.here]
+label = "tidemark-here"
+hostname = "*"
+[engines.postgres]
+base = "postgres@17.11"
+releases = ["18.6"]
+[[tasks]]
+suite = "write-heavy"
+profile = "smoke"
+steps = ["insert"]
+seconds = 1.0
+rounds = 1
+perf = false
+[alerts]
+repository = "{REPOSITORY}"
+"""
+
+
+def traces(secret: str) -> list[bytes]:
+    """The forms in which it could be written down."""
+    plain = secret.encode()
+    return [plain, base64.b64encode(plain)[:-4], plain.hex().encode(), plain[len(plain) // 2 :]]
+
+
+def require_secret(secret: str, *texts: str, folder: Path) -> None:
+    """Fails when the secret is in a text, or in a file below `folder`."""
+    for trace in traces(secret):
+        for text in texts:
+            assert trace not in text.encode()
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        assert any(path.name == "history.db" for path in files)
+        assert [path for path in files if trace in path.read_bytes()] == []
+
+
+@pytest.fixture
+def github() -> Iterator[GitHub]:
+    with running() as github:
+        yield github
+
+
+@pytest.fixture(scope="module")
+def regressed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A history with something to tell."""
+    path = tmp_path_factory.mktemp("history") / "history.db"
+    record_regression(path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, github: GitHub, regressed: bytes) -> Path:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/history.db").write_bytes(regressed)
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GITHUB_API_URL", github.url)
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "home/step.md"))
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    return path
+
+
+FAULTS = {
+    "none": Fault(after=True),
+    "no answer": Fault(),
+    "401": Fault(401, echoes=True),
+    "403": Fault(403, echoes=True),
+    "404": Fault(404, echoes=True),
+    "422": Fault(422, echoes=True),
+    "429": Fault(429, {"Retry-After": "30"}, echoes=True),
+    "502 after success": Fault(502, after=True, echoes=True),
+    "reset": Fault(cut=True),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_the_tracker_answers(
+    fault: str,
+    plan: Path,
+    github: GitHub,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    github.faults = [FAULTS[fault]]
+    with caplog.at_level(logging.DEBUG):
+        assert main(["nightly", "--report", "--plan", str(plan)]) in (1, 2)
+    said = capfd.readouterr()
+    assert github.requests
+    assert "urllib3" in {record.name.partition(".")[0] for record in caplog.records}
+    require_secret(TOKEN, said.out, said.err, caplog.text, folder=tmp_path / "home")
+
+
+def test_a_wrong_token_is_not_told_either(
+    plan: Path,
+    github: GitHub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", WRONG)
+    github.faults = [Fault(401, echoes=True)]
+    assert main(["nightly", "--report", "--plan", str(plan)]) in (1, 2)
+    said = capfd.readouterr()
+    assert "the tracker answered 401: fault 401 of token (token)" in said.out
+    require_secret(WRONG, said.out, said.err, folder=tmp_path / "home")
+
+
+# --- other processes
+
+
+class Onlooker:
+    """Looks at the arguments of all processes, and at the environment of those below one, while they live."""
+
+    def __init__(self, pid: int) -> None:
+        self.arguments: set[str] = set()
+        self.environments: dict[int, tuple[str, str]] = {}
+        """Process to its program and environment."""
+        self._root, self._done = pid, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> "Onlooker":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._done.wait(0.02):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                self.arguments.add(_text(path))
+            try:
+                below = psutil.Process(self._root).children(recursive=True)
+            except psutil.Error:
+                continue
+            for child in below:
+                path = Path(f"/proc/{child.pid}")
+                told = _text(path / "environ")
+                # Between fork and exec a child still shows what its parent was started with.
+                if told and _text(path / "cmdline") != _text(Path(f"/proc/{self._root}/cmdline")):
+                    self.environments[child.pid] = (_text(path / "comm").strip(), told)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def command(plan: Path, *words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "runners", "nightly", "--plan", str(plan), *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd="/",
+    )
+
+
+def test_no_process_is_told_it_as_an_argument(plan: Path, github: GitHub, tmp_path: Path) -> None:
+    github.faults = [Fault(wait=0.5, after=True)]
+    with command(plan, "--report") as night, Onlooker(night.pid) as onlooker:
+        said, errors = night.communicate(timeout=60)
+    assert len(github.issues) == 1
+    assert any(str(plan) in each for each in onlooker.arguments)
+    require_secret(TOKEN, said, errors, *onlooker.arguments, folder=tmp_path / "home")
+
+
+def test_nothing_that_is_started_inherits_it(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """By every way in which servers, builds, sources and load generators are started."""
+    found: list[str] = []
+    monkeypatch.setenv("TIDEMARK_TOKEN", TOKEN)
+    monkeypatch.setenv("ACTIONS_RUNTIME_TOKEN", TOKEN)
+
+    def session(request: Request, home: Home, store: Store, progress: Progress) -> Outcome:
+        with (tmp_path / "server.log").open("wb") as log:
+            start(["env"], log).wait()
+        found.append((tmp_path / "server.log").read_text())
+        found.append(run(["env"], what="env"))
+        found.append("\n".join(line for _, line in lines_of(["env"], 10)))
+        log_file = tmp_path / "compile.log"
+        log_file.touch()
+        Work("x", log_file, dict(os.environ), re.compile(b"gcc")).run("env", ["env"], tmp_path)
+        found.append(log_file.read_text())
+        monkeypatch.setenv("GIT_SSH_COMMAND", f"env > {tmp_path}/ssh.log; false")
+        with pytest.raises(git.GitError):
+            git.mirror("ssh://example.org/x.git", Engine.POSTGRES, home).fetch("main")
+        found.append((tmp_path / "ssh.log").read_text())
+        assert github_token() == TOKEN
+        return Outcome(uid="x")
+
+    monkeypatch.setattr(night_module, "run_session", session)
+    assert main(["nightly", "--measure", "--plan", str(plan)]) in (0, 2)
+    said = capfd.readouterr()
+    assert "problem" not in said.out
+    assert len(found) == 5
+    assert all("PATH=" in each for each in found)
+    require_secret(TOKEN, *found, said.out, said.err, folder=tmp_path / "home")
+    assert os.environ["TIDEMARK_TOKEN"] == TOKEN
+
+
+@pytest.mark.server
+def test_no_server_of_a_real_night_inherits_it(
+    plan: Path,
+    github: GitHub,
+    home: Home,
+    monkeypatch: pytest.MonkeyPatch,
+    postgres_17: Build,
+    postgres_18: Build,
+) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(home.path))
+    with command(plan) as night, Onlooker(night.pid) as onlooker:
+        deadline = time.monotonic() + 300
+        said, errors = night.communicate(timeout=deadline - time.monotonic())
+    assert night.returncode in (0, 1), errors
+    programs = {program for program, _ in onlooker.environments.values()}
+    assert {"postgres", "sysbench"} <= programs
+    texts = [told for _, told in onlooker.environments.values()]
+    for trace in traces(TOKEN):
+        assert not any(trace in text.encode() for text in (*texts, *onlooker.arguments, said, errors))
+        own = [path for path in home.path.iterdir() if path.is_file()]
+        assert not any(trace in path.read_bytes() for path in own)

@@ -1,0 +1,260 @@
+"""A machine that is made up: what a bisect builds, runs and measures, without a compiler or a server."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from build import postgres
+from build.build import Build
+from build.home import Home
+from build.progress import Progress, Silent
+from build.source import SourceError
+from build.version import Engine, Version
+from build.work import CompileError
+from history.records import Machine, RunRecord, RunStatus, SessionStatus
+from history.store import Store
+from runners.bisect.bisecting import Asked, Bisecting, Edges
+from runners.bisect.log import Log
+from runners.bisect.question import Question
+from runners.entrants import Entrant
+from runners.request import Request
+from runners.rounds import Rounds
+from runners.session import Conduct, Outcome, Sitting
+from suites.definition import Step
+from suites.measurement import Measurement
+from suites.sizing import Machine as Sized
+from suites.sizing import sizes
+from tests.history.handmade import MACHINE, NIGHT, session_start
+
+STEP = "update-nonindex"
+NOISE = 0.01
+QPS = 10_000.0
+
+
+class KilledError(BaseException):
+    """The process is gone: nothing after it happens, no clean-up either."""
+
+
+@dataclass
+class Fuse:
+    """Kills at the so-manieth thing that happens; never when it is None."""
+
+    left: int | None = None
+    passed: int = 0
+
+    def pass_(self) -> None:
+        """Something happens."""
+        self.passed += 1
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise KilledError
+
+
+@dataclass
+class FakeServer:
+    """Nothing to destroy."""
+
+    destroyed: list[str]
+    name: str
+
+    def destroy(self) -> None:
+        """Say it."""
+        self.destroyed.append(self.name)
+
+
+@dataclass
+class Stand:
+    """The machine: how fast which commit is, and what is wrong with which."""
+
+    folder: Path
+    rates: Mapping[str, float]
+    """Version -> QPS without noise."""
+
+    store: Store
+    home: Home
+    address: str | None = None
+    fuse: Fuse = field(default_factory=Fuse)
+    uncompilable: Mapping[str, str] = field(default_factory=dict)
+    """Version -> the end of its log."""
+
+    log: Path | str = "log"
+    """Of the compiles."""
+
+    missing: Sequence[str] = ()
+    """Versions whose source cannot be had."""
+
+    not_starting: Sequence[str] = ()
+    dying: Sequence[str] = ()
+    """Versions whose server dies in the step."""
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Further metrics of every run."""
+
+    machine: Machine = MACHINE
+    progress: Silent = field(default_factory=Silent)
+    built: list[str] = field(default_factory=list)
+    loaded: list[str] = field(default_factory=list)
+    destroyed: list[str] = field(default_factory=list)
+    minutes: float = 0.0
+    """Of the clock; each round takes one."""
+
+    @property
+    def edges(self) -> Edges:
+        """As a bisect takes them."""
+        return Edges(
+            provide=self.provide,
+            run=self.run,
+            machine=lambda home: self.machine,
+            now=lambda: NIGHT,
+            monotonic=lambda: self.minutes * 60,
+        )
+
+    def bisect(self, question: Question, **asked: Any) -> Log:
+        """Carry out, or go on with, a bisect."""
+        what = Asked(question, self.address, **asked)
+        return Bisecting(what, self.home, self.store, self.progress, self.edges).run()
+
+    def provide(self, version: Version, git: str | None) -> Build:
+        """A build, one folder for all."""
+        assert git == self.address
+        self.fuse.pass_()
+        name = str(version)
+        if name in self.uncompilable:
+            said = f"compile src failed (exit status 2); the log ends with\n{self.uncompilable[name]}"
+            raise CompileError(f"{name}: {said}", where=str(self.log))
+        if name in self.missing:
+            raise SourceError(f"no source has {name}")
+        self.built.append(name)
+        prefix = self.folder / "prefix"
+        if not prefix.exists():
+            (prefix / "bin").mkdir(parents=True)
+            for program in postgres.PROGRAMS:
+                (prefix / "bin" / program).touch()
+            (prefix / "build.json").touch()
+        manifest = {
+            "source": {"kind": "git", "digest": f"git:{name}", "location": "x"},
+            "compiler": {"version": "gcc 13.2.0"},
+        }
+        return Build(version, "18.99", f"key of {name}", prefix, manifest)
+
+    def run(
+        self,
+        request: Request,
+        home: Home,
+        store: Store,
+        progress: Progress,
+        given: Mapping[Version, Build],
+        conduct: Conduct | None = None,
+    ) -> Outcome:
+        """A session: as the real one, it is finished unless it is interrupted; killed, it is neither."""
+        uid = f"s{total_sessions(store)}"
+        options = {"versions": list(map(str, request.versions)), "bisect": request.bisect}
+        start = replace(session_start(uid, 1), machine=self.machine, profile="smoke", options=options)
+        session = store.start_session(start)
+        self.fuse.pass_()
+        rounds = FakeRounds(self, session)
+        room = sizes(request.suite, request.profile, Sized(2, 8 << 30))
+        status = SessionStatus.FAILED
+        try:
+            assert conduct is not None
+            conduct(Sitting(uid, cast("Rounds", rounds), list(given.values()), room, self.folder))
+            status = SessionStatus.FINISHED
+        except KilledError:
+            raise
+        except BaseException as error:
+            status = (
+                SessionStatus.INTERRUPTED if isinstance(error, KeyboardInterrupt) else SessionStatus.FAILED
+            )
+            store.finish_session(session, status)
+            raise
+        store.finish_session(session, status)
+        return Outcome(uid)
+
+
+@dataclass
+class FakeRounds:
+    """Measures by a table, with noise that depends on how many rounds there are already."""
+
+    stand: Stand
+    session: int
+
+    def enter(self, build: Build, folder: Path) -> Entrant:
+        """Load a build."""
+        self.stand.fuse.pass_()
+        name = str(build.version)
+        self.stand.loaded.append(name)
+        entrant = Entrant(build, cast("Any", FakeServer(self.stand.destroyed, name)))
+        if name in self.stand.not_starting:
+            entrant.broken = "the server does not answer"
+        return entrant
+
+    def carry_out(self, number: int, step: Step, entrants: Sequence[Entrant]) -> None:
+        """One round, written at once."""
+        self.stand.fuse.pass_()
+        self.stand.minutes += 1
+        records = []
+        for place, entrant in enumerate(entrants):
+            if entrant.name in self.stand.dying:
+                entrant.out[step.name] = "signal 11"
+                continue
+            records.append(self._record(number, step, entrant, place))
+        self.stand.store.record_runs(self.session, records)
+        self.stand.fuse.pass_()
+
+    def _record(self, number: int, step: Step, entrant: Entrant, place: int) -> RunRecord:
+        noise = random.Random(f"{total_rounds(self.stand.store)} {entrant.name}").gauss(0.0, NOISE)
+        qps = self.stand.rates[entrant.name] * (1 + noise)
+        values = {"qps": qps, "server_cpu_us_per_op": 1e6 / qps, **self.stand.metrics}
+        return RunRecord(
+            build=entrant.build,
+            configuration=None,
+            step=step.name,
+            step_position=3,
+            repetition=number,
+            position=10 * number + place,
+            status=RunStatus.FINISHED,
+            failure=None,
+            started_at=NIGHT,
+            ended_at=NIGHT,
+            measurement=Measurement(values, ()),
+        )
+
+
+def total_rounds(store: Store) -> int:
+    """Rounds in a history."""
+    with store.database.reading() as connection:
+        rows = connection.exec_driver_sql(
+            "SELECT COUNT(*) FROM (SELECT DISTINCT session_id, repetition FROM runs)"
+        )
+        return int(rows.scalar_one())
+
+
+def total_sessions(store: Store) -> int:
+    """Sessions in a history, whatever became of them."""
+    with store.database.reading() as connection:
+        return int(connection.exec_driver_sql("SELECT COUNT(*) FROM sessions").scalar_one())
+
+
+def a_question(good: str, bad: str, **changes: Any) -> Question:
+    """Of a step of write-heavy, by throughput that got worse."""
+    question = Question(
+        engine=Engine.POSTGRES,
+        good=good,
+        bad=bad,
+        suite="write-heavy",
+        profile="smoke",
+        step=STEP,
+        metric="qps",
+        direction="worse",
+        confidence=0.95,
+        git="/somewhere/postgres.git",
+    )
+    return replace(question, **changes)
+
+
+def version_of(commit: str) -> str:
+    """As a bisect calls a commit."""
+    return f"postgres@git:{commit[:12]}"

@@ -1,0 +1,141 @@
+"""`./tidemark bisect` from the command line: what it asks, prints, and with which exit code it ends."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from build.version import Engine
+from history.store import open_store
+from runners.bisect.question import QuestionError, metric_named
+from runners.bisect.spans import git_of
+from runners.cli import main, parser
+from runners.commands import bisect
+from tests.runners.bisect.conftest import Line
+from tests.runners.bisect.stand import Stand
+
+Made = Callable[..., Stand]
+
+
+@pytest.fixture
+def command(stand: Made, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs the command on a made-up machine."""
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    made: list[Stand] = []
+
+    def called(*steps: tuple[int, float], words: tuple[str, ...] = ()) -> int:
+        machine = made[0] if made else stand(*steps)
+        made.append(machine)
+        monkeypatch.setattr(bisect, "edges_of", lambda home, shown: machine.edges)
+        ends = ("--good", line.good, "--bad", line.code[-1], "--step", "update-nonindex")
+        history = ("--history", str(tmp_path / "history.db"))
+        return main(["bisect", *ends, "--git", str(line.repository.path), *history, *words])
+
+    return called
+
+
+def test_a_culprit_is_an_answer(command: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command((11, 0.7)) == 0
+    out = capsys.readouterr().out
+    assert "(Change 11) changes qps of update-nonindex by -" in out
+    assert "./tidemark bisect report " in out
+    assert " --format markdown --history " in out
+
+
+def test_no_difference_is_an_answer(command: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command() == 0
+    assert "good and bad do not differ" in capsys.readouterr().out
+
+
+def test_a_budget_that_is_used_up_is_none(
+    command: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command((11, 0.7), words=("--budget", "2")) == 1
+    assert "there is no verdict yet" in capsys.readouterr().out
+
+
+def test_the_other_direction_is_trouble_and_offered(
+    command: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command((11, 1.4)) == 2
+    assert "--direction better" in capsys.readouterr().out
+
+
+def test_what_fails_is_said_to_go_on(command: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command((11, 0.7), words=("--metric", "wal_bytes_per_op")) == 2
+    err = capsys.readouterr().err
+    assert "no wal_bytes_per_op above zero" in err
+    assert "the same command goes on from here" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "--good, --bad, --step is missing"),
+        (("--good", "a", "--bad", "b"), "--step is missing"),
+        (("--good", "a..b", "--bad", "b", "--step", "insert"), "neither a release nor a git ref"),
+        (("--good", "a", "--bad", "b", "--step", "insert", "--metric", "speed"), "no metric 'speed'"),
+        (
+            ("--good", "a", "--bad", "b", "--step", "x", "--metric", "seconds"),
+            "neither more nor less is worse",
+        ),
+    ],
+    ids=str,
+)
+def test_a_question_that_is_none(
+    words: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bisect", *words, "--history", str(tmp_path / "history.db")]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("percent", ["50", "100", "0.95", "x", "nan"])
+def test_a_confidence_that_is_none(percent: str) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["bisect", "--confidence", percent])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("qps", "qps"),
+        ("cpu-per-op", "server_cpu_us_per_op"),
+        ("latency-p99-ms", "latency_p99_ms"),
+        ("wal_bytes_per_op", "wal_bytes_per_op"),
+    ],
+)
+def test_metrics_by_name(text: str, name: str) -> None:
+    assert metric_named(text).name == name
+
+
+def test_an_unknown_metric_names_the_others() -> None:
+    with pytest.raises(QuestionError) as caught:
+        metric_named("speed")
+    assert "cpu-per-op" in caught.value.hint
+
+
+def test_releases_without_git_are_a_list_and_with_it_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TIDEMARK_GIT_POSTGRES", raising=False)
+    git = git_of
+    assert git(Engine.POSTGRES, "15.17", "18.6", None) is None
+    assert git(Engine.POSTGRES, "15.17", "18.6", "/srv/pg") == "/srv/pg"
+    assert git(Engine.POSTGRES, "REL_17_0", "18.6", None) == "https://git.postgresql.org/git/postgresql.git"
+    monkeypatch.setenv("TIDEMARK_GIT_POSTGRES", "/env/pg")
+    assert git(Engine.POSTGRES, "15.17", "18.6", None) == "/env/pg"
+
+
+def test_a_password_stays_out_of_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["bisect", "--good", "a", "--bad", "b", "--step", "insert", "--git", "https://me:pw@host/pg.git"]
+    asked = bisect.asked_of(parser().parse_args(words))
+    assert asked.address == "https://me:pw@host/pg.git"
+    assert asked.question.git == "https://host/pg.git"
+
+
+def test_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    open_store(tmp_path / "history.db").close()
+    history = ("--history", str(tmp_path / "history.db"))
+    assert main(["bisect", "status", *history]) == 0
+    assert "no bisect has begun" in capsys.readouterr().out
+    assert main(["bisect", "report", *history]) == 2
+    assert main(["bisect", "replay", "nobody", *history]) == 2
+    assert main(["bisect", "report", "--history", str(tmp_path / "none.db")]) == 2

@@ -1,0 +1,82 @@
+"""A bisect on real builds and servers: one commit of a history of Postgres burns CPU in every update.
+
+The commits are the same in every run, so that their builds come from the build cache from the second run on.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from build.home import ROOT, Home, locate
+from build.store import all_builds
+from tests.planted_history import BRANCH, PlantedHistory, make_history
+
+pytestmark = [pytest.mark.server, pytest.mark.compile]
+
+BAD = "5a74478aacb3ae10053659c9bb9f0f0583bcf833"
+"""Were it another one, CI would compile all of it anew every time."""
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> PlantedHistory:
+    return make_history(tmp_path_factory.mktemp("planted") / "postgres", locate())
+
+
+def tidemark(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "runners", "bisect", *words]
+    environment = {**os.environ, "TIDEMARK_HOME": str(home.path), "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
+
+
+@pytest.mark.timeout(3600)
+def test_the_planted_commit_is_found(home: Home, planted: PlantedHistory, tmp_path: Path) -> None:
+    assert planted.bad == BAD
+    where = ("--git", str(planted.repository), "--step", "update-nonindex", "--seconds", "1")
+    asked = (*where, "--good", planted.good, "--bad", BRANCH, "--keep-disturbed")
+
+    found = tidemark(home, *asked)
+    assert found.returncode == 0, found.stderr
+    assert planted.culprit in found.stdout
+    assert "Weigh a tuple's successor before an update" in found.stdout
+    log = tmp_path / "log.json"
+    log.write_text(tidemark(home, "report", "--format", "json").stdout, encoding="utf-8")
+    kept = json.loads(log.read_text(encoding="utf-8"))
+    assert kept["verdict"]["kind"] == "culprit"
+    assert [each["commit"] for each in kept["blamed"]] == [planted.culprit]
+    assert [each["commit"] for each in kept["span"]["points"]] == [planted.good, *planted.candidates]
+    assert {each["commit"] for each in kept["span"]["collapsed"]} >= set(planted.collapsed)
+    low, high = kept["verdict"]["interval"]
+    assert low < high < 0.9
+
+    versions = {each["commit"] for each in kept["span"]["points"]}
+    built = [build for build in all_builds(home) if build.manifest["source"].get("commit") in versions]
+    assert planted.broken not in {build.manifest["source"]["commit"] for build in built}
+    broken = planted.candidates.index(planted.broken) + 1
+    for event in kept["events"]:
+        if event["kind"] == "excluded":
+            assert event["detail"]["position"] == broken
+            assert "does not compile" in event["detail"]["reason"]
+
+    # The same again measures nothing; the log alone leads to the same verdict.
+    again = tidemark(home, *asked)
+    assert "it has a verdict" in again.stderr
+    assert again.stdout == found.stdout
+    replayed = tidemark(home, "replay", str(log))
+    assert replayed.returncode == 0
+    assert "verdict: culprit" in replayed.stdout
+
+
+def test_what_the_environment_lacks_is_said(home: Home, planted: PlantedHistory) -> None:
+    where = ("--git", str(planted.repository), "--good", planted.good, "--bad", BRANCH)
+    swapped = tidemark(
+        home, "--git", str(planted.repository), "--good", BRANCH, "--bad", planted.good, "--step", "insert"
+    )
+    assert swapped.returncode == 2
+    assert f"--good {planted.good} --bad {BRANCH}" in swapped.stderr
+    no_step = tidemark(home, *where, "--step", "update-everything")
+    assert no_step.returncode == 2
+    assert "update-everything" in no_step.stderr

@@ -1,0 +1,111 @@
+"""The change that a bisect looks for, and what its issue says of the result."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from history import alerts, bisects, changes
+from history.alerts import IssueState
+from history.bisects import EventKind
+from history.changes import Change
+from history.judge import judge
+from history.store import Store, open_store
+from runners.alerting.wanting import wanted_alerts
+from runners.bisect.log import Log, observations, read_log
+from runners.bisect.question import Point, Question, QuestionError, Span
+from runners.bisect.telling import change_of, tell_change
+from tests.history.handmade import MACHINE, NIGHT
+from tests.history.watched import record_regression
+from tests.runners.bisect.conftest import Line
+from tests.runners.bisect.stand import Stand, a_question
+
+
+@pytest.fixture(scope="module")
+def regressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A history in which the judge found a regression."""
+    path = tmp_path_factory.mktemp("history") / "history.db"
+    record_regression(path)
+    with open_store(path) as store:
+        judge(store.database)
+    return path
+
+
+@pytest.fixture
+def store(regressed: Path, tmp_path: Path) -> Store:
+    path = tmp_path / "regressed.db"
+    path.write_bytes(regressed.read_bytes())
+    return open_store(path)
+
+
+def the_change(store: Store) -> Change:
+    with store.database.reading() as connection:
+        (change,) = changes.load(connection)
+    return change
+
+
+def of_change(change: Change) -> tuple[Question, Span]:
+    """A question and points that fit a change."""
+    member = change.members[0]
+    ends = (change.last_before.version, change.first_after.version)
+    question = replace(a_question("x", "y"), suite=change.suite, step=member.key.step)
+    return question, Span(tuple(map(Point, ends)))
+
+
+def test_the_open_change_of_the_range_is_found(store: Store) -> None:
+    change = the_change(store)
+    question, span = of_change(change)
+    assert change_of(store, None, question, span) == change.fingerprint
+    assert change_of(store, None, replace(question, step="another"), span) is None
+    assert change_of(store, None, replace(question, suite="pgbench"), span) is None
+    other = Span((Point("postgres@1.0"), span.points[1]))
+    assert change_of(store, None, question, other) is None
+
+
+def test_a_change_can_be_named(store: Store) -> None:
+    change = the_change(store)
+    question = a_question("x", "y")
+    assert change_of(store, change.fingerprint, question, Span(())) == change.fingerprint
+    with pytest.raises(QuestionError, match="there is no change c0ffee"):
+        change_of(store, "c0ffee", question, Span(()))
+
+
+def answered(store: Store, change: Change, found: Log) -> Log:
+    """The same bisect, begun for a change, with its verdict."""
+    with store.database.writing() as connection:
+        old = found.bisect
+        new = bisects.begin(connection, "b1", MACHINE, old.question, old.span, change.fingerprint, NIGHT)
+        assert old.verdict is not None
+        kept = {**old.verdict, "observations": observations(found.all_rounds())}
+        bisects.append(connection, new, EventKind.VERDICT, kept, NIGHT)
+        return read_log(store, bisects.load(connection, "b1"))
+
+
+def test_the_issue_gets_the_result_once(store: Store, stand: Callable[..., Stand], line: Line) -> None:
+    change = the_change(store)
+    log = answered(store, change, stand((11, 0.7)).bisect(a_question(line.good, line.code[-1])))
+    assert not tell_change(store, log, 0.02), "nobody has heard of the change yet"
+    with store.database.writing() as connection:
+        wanted = wanted_alerts(connection, 0.02, {})
+        alerts.want(connection, [replace(wanted[0], body="as it was before")], NIGHT)
+        (alert,) = alerts.load(connection)
+        alerts.sent(connection, alert, 7)
+    assert tell_change(store, log, 0.02)
+    with store.database.writing() as connection:
+        (alert,) = alerts.load(connection)
+        assert alert.wanted.state is IssueState.OPEN
+        assert "**Bisected** (b1): " in alert.wanted.body
+        assert line.code[10] in alert.wanted.body
+        assert "Change 11" in alert.wanted.body
+        alerts.sent(connection, alert, 7)
+    assert not tell_change(store, log, 0.02), "the tracker has it"
+    # The next night wants the same.
+    with store.database.reading() as connection:
+        (again,) = wanted_alerts(connection, 0.02, {change.fingerprint: IssueState.OPEN})
+        assert again.body == alert.wanted.body
+
+
+def test_without_a_verdict_nothing_is_told(store: Store, stand: Callable[..., Stand], line: Line) -> None:
+    log = stand((11, 0.7)).bisect(a_question(line.good, line.code[-1]), budget_seconds=120.0)
+    assert not tell_change(store, log, 0.02)

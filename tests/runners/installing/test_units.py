@@ -1,0 +1,138 @@
+"""What unit files, hooks and sudo are told, also of awkward folders."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from build.home import ROOT
+from runners.installing.escaping import word
+from runners.installing.files import files, runtime_seconds
+from runners.nightly.plan import load_plan
+from tests.runners.installing.boxes import a_site
+
+# --- what the units say
+
+
+def keys(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
+
+
+def test_a_night_is_limited_and_stops_in_order(tmp_path: Path) -> None:
+    found = {file.path.name: keys(file.text) for file in files(a_site(tmp_path))}
+    night, report = found["tidemark-nightly.service"], found["tidemark-report.service"]
+    assert night["Type"] == "exec"  # RuntimeMaxSec= means nothing to a oneshot
+    assert int(night["RuntimeMaxSec"]) == runtime_seconds(100) > 100 * 60
+    assert (night["KillMode"], night["OOMPolicy"]) == ("mixed", "continue")
+    assert int(night["TimeoutStopSec"]) >= 60
+    assert (night["User"], report["User"]) == ("tidemark", "tidemark")
+    assert night["OnSuccess"] == night["OnFailure"] == "tidemark-report.service"
+
+
+def test_what_is_measured_has_no_token_and_no_filter(tmp_path: Path) -> None:
+    """systemd.exec(5): these settings make a filter of system calls, which servers would inherit."""
+    filters = {
+        "SystemCallFilter",
+        "SystemCallArchitectures",
+        "RestrictAddressFamilies",
+        "RestrictNamespaces",
+        "RestrictRealtime",
+        "RestrictSUIDSGID",
+        "LockPersonality",
+        "MemoryDenyWriteExecute",
+        "PrivateDevices",
+        "ProtectClock",
+        "ProtectHostname",
+        "ProtectKernelLogs",
+        "ProtectKernelModules",
+        "ProtectKernelTunables",
+        "ProtectProc",
+        "LoadCredential",
+    }
+    found = {file.path.name: keys(file.text).keys() for file in files(a_site(tmp_path))}
+    assert not found["tidemark-nightly.service"] & filters
+    for unit in ("tidemark-report.service", "tidemark-watch.service"):
+        assert {"LoadCredential", "SystemCallFilter", "ProtectSystem"} <= found[unit]
+
+
+def test_the_limit_of_the_unit_is_that_of_the_workflow() -> None:
+    text = (ROOT / ".github/workflows/nightly.yml").read_text()
+    limit = max(map(int, re.findall(r"timeout-minutes: (\d+)", text))) * 60
+    boxes = load_plan(ROOT / "runners/nightly.toml").boxes.values()
+    assert [runtime_seconds(box.budget_minutes) for box in boxes] == [limit]
+
+
+AWKWARD = ["plain", "with blanks", "100%/%h", "a$HOME", 'quo"te', "back\\slash", "it's", "semi;colon"]
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_systemd_reads_units_of_awkward_folders(name: str, tmp_path: Path) -> None:
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("systemd-analyze is not installed")
+    folder = tmp_path / name
+    folder.mkdir(parents=True)
+    checkout = folder if not set(name) & set("\"'\\") else tmp_path
+    (checkout / "tidemark").write_text("#!/bin/sh\n")
+    (checkout / "tidemark").chmod(0o755)
+    units = tmp_path / "units"
+    units.mkdir()
+    for file in files(replace(a_site(folder), checkout=checkout)):
+        (units / file.path.name).write_text(file.text)
+    done = subprocess.run(
+        [program, "verify", "--man=no", *map(str, units.iterdir())],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    # A program that is not there, because its path was read otherwise, is among what it complains of.
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+PRINTABLE = st.characters(min_codepoint=32, max_codepoint=0x2FF, categories=("L", "N", "P", "S", "Zs"))
+
+
+@given(st.text(PRINTABLE))
+def test_a_word_is_read_back(text: str) -> None:
+    assert unescaped(word(text, told=True)) == text
+    assert "\n" not in word(text)
+
+
+def unescaped(text: str) -> str:
+    """What systemd makes of a word: first quotes and backslashes, then specifiers and dollars."""
+    if text.startswith('"'):
+        assert text.endswith('"')
+        text = re.sub(r"\\(.)", r"\1", text[1:-1])
+    else:
+        assert not re.search(r"[\s\"'\\;]", text)
+        assert text
+    return text.replace("$$", "$").replace("%%", "%")
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_a_hook_runs_the_launcher_of_an_awkward_folder(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    folder.mkdir(parents=True)
+    (folder / "tidemark").write_text('#!/bin/sh\necho "$TIDEMARK_HOME $*"\n')
+    (folder / "tidemark").chmod(0o755)
+    found = {file.path.name: file.text for file in files(a_site(folder, agent=folder))}
+    script = tmp_path / "hook.sh"
+    script.write_text(found["job-started.sh"])
+    done = subprocess.run(["sh", str(script)], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{folder}/home runner hook started\n"
+
+
+def test_sudo_takes_what_it_is_given(tmp_path: Path) -> None:
+    program = shutil.which("visudo", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        pytest.skip("visudo is not installed")
+    (text,) = (file.text for file in files(a_site(tmp_path, agent=tmp_path)) if file.path.name == "tidemark")
+    (tmp_path / "sudoers").write_text(text)
+    subprocess.run([program, "--check", "--file", str(tmp_path / "sudoers")], check=True)

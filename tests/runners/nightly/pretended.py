@@ -1,0 +1,158 @@
+"""Commits in a repository whose speeds on a machine are known: sessions are real, servers are not."""
+
+import os
+import random
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.build import Build
+from build.errors import TidemarkError
+from build.home import Home
+from build.progress import Silent
+from build.version import Version
+from history.store import open_store
+from runners import session as session_module
+from runners.nightly.night import Night, measure
+from runners.nightly.plan import Plan
+from runners.rounds import Rounds
+from suites.measurement import Measurement
+from suites.sizing import Machine, sizes
+from tests.history.handmade import MACHINE, NIGHT
+from tests.runners.journal import FakeServer, Journal
+
+BASE = "postgres@17.11"
+STEPS = ("update-index", "delete", "insert")
+BRANCH = "postgres@master"
+
+
+class Lab:
+    """Commits with speeds by step, the nights that measure them, and what was measured, in order."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home, self.source = Home(folder / "home"), folder / "source"
+        self.home.path.mkdir()
+        self.source.mkdir()
+        self._git("init", "-q", "-b", "master")
+        self.speeds: dict[str, Mapping[str, float]] = {}
+        """By version, and by step; 1 unless said."""
+        self.day = 0
+        self.measured: list[tuple[tuple[str, ...], str, int]] = []
+        """Versions, step and round."""
+        self.unbuildable: set[str] = set()
+        self.before_round: Callable[[int], None] = lambda count: None
+        self.minutes_a_round = 0.0
+        self.minutes = 0.0
+        self.progress = Silent()
+        self._pretend(monkeypatch)
+
+    def commit(self, speeds: Mapping[str, float] | None = None) -> str:
+        """The branch moves; the name of its new version."""
+        self._git("commit", "-q", "--allow-empty", "-m", f"day {self.day}")
+        name = f"postgres@git:{self._git('rev-parse', 'HEAD')[:12]}"
+        self.speeds[name] = speeds or {}
+        return name
+
+    def plan(self, **changes: Any) -> Plan:
+        task = {
+            "suite": "write-heavy",
+            "profile": "smoke",
+            "steps": list(STEPS),
+            "rounds": 4,
+            "perf": False,
+        }
+        tracked = {"base": BASE, "branches": ["master"], "git": str(self.source)}
+        box = {"label": "x", "hostname": "*", "budget_minutes": 100.0, **changes.pop("box", {})}
+        whole = {"boxes": {"db1": box}, "engines": {"postgres": tracked}, "tasks": [task], "backups": 0}
+        return Plan.model_validate(whole | changes)
+
+    def night(self, **changes: Any) -> Night:
+        """Carry out a night of the next day."""
+        self.day += 1
+        return self.again(**changes)
+
+    def again(self, **changes: Any) -> Night:
+        """The same night once more."""
+        with open_store(self.home.history, clock=self._clock) as store:
+            return measure(
+                self.plan(**changes),
+                "db1",
+                MACHINE.hostname,
+                self.home,
+                store,
+                self.progress,
+                clock=lambda: self.minutes * 60,
+            )
+
+    def killed(self, after: int) -> None:
+        """Begin the night in a process that dies as by kill -9, before its round number `after`."""
+        child = os.fork()
+        if child == 0:
+            try:
+                self.before_round = lambda count: os._exit(9) if count == after else None
+                self.again()
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 9
+
+    def _clock(self) -> datetime:
+        return NIGHT + timedelta(days=self.day, seconds=len(self.measured))
+
+    def _git(self, *words: str) -> str:
+        identity = ["-c", "user.name=T", "-c", "user.email=t@example.org"]
+        command = ["git", "-C", str(self.source), *identity, *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    def _pretend(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def check(request: Any, home: Home) -> Any:
+            return sizes(request.suite, request.profile, Machine(2, 24 * 1024**3))
+
+        def provide(version: Version, home: Home, progress: object, **_: object) -> Build:
+            if str(version) in self.unbuildable:
+                raise TidemarkError("the commit is gone")
+            ref = version.ref.removeprefix("git:")
+            source = {"kind": "git", "digest": f"git:{ref.ljust(40, '0')}:aa", "location": "here"}
+            manifest = {"source": source, "compiler": {"version": "gcc"}}
+            return Build(version, "18.0", f"key of {version}", Path("/nowhere"), manifest)
+
+        @contextmanager
+        def data_folder(home: Home, name: str) -> Any:
+            yield home.path
+
+        class Generator:
+            def version(self) -> str:
+                return "none"
+
+        monkeypatch.setattr(session_module, "_check", check)
+        monkeypatch.setattr(session_module, "provide", provide)
+        monkeypatch.setattr(session_module, "data_folder", data_folder)
+        monkeypatch.setattr(session_module, "require_engine", lambda *_: None)
+        monkeypatch.setattr(session_module, "describe", lambda _: MACHINE)
+        monkeypatch.setattr(session_module, "_generator", lambda *_: Generator())
+        monkeypatch.setattr(
+            session_module, "_serving", lambda *_: lambda build, folder: FakeServer(build, Journal())
+        )
+        monkeypatch.setattr(session_module, "_resumable_since", lambda: self._clock() - timedelta(days=1))
+        monkeypatch.setattr(Rounds, "_load", lambda rounds, entrant: None)
+        monkeypatch.setattr(Rounds, "_measure", self._measure)
+
+    def _measure(
+        self, number: int, step: Any, active: Sequence[Any]
+    ) -> tuple[list[Measurement], tuple[str, ...]]:
+        self.before_round(len(self.measured))
+        names = tuple(each.name for each in active)
+        draws = random.Random(f"{names[0] == BASE} {step.name} {number} {self.day}")
+        self.measured.append((names, step.name, number))
+        self.minutes += self.minutes_a_round
+        tonight = 1000 * draws.lognormvariate(0, 0.1)
+        found = []
+        for each in active:
+            speed = self.speeds.get(each.name, {}).get(step.name, 1.0) * draws.lognormvariate(0, 0.005)
+            found.append(Measurement({"qps": tonight * speed, "server_cpu_us_per_op": 100 / speed}, ()))
+        return found, ()

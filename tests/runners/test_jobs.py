@@ -1,0 +1,119 @@
+"""Around a job of GitHub's runner: strays, what root does, and a machine that is not fit for the job."""
+
+import fcntl
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from build.home import Home
+from runners import jobs
+from runners.fitness.place import Place
+from runners.sweep import OWNER
+from tests.runners.fake_kernel import FakeKernel
+
+SENSOR = "/sys/class/hwmon/hwmon0/temp1_input"
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+
+class Around:
+    """A job on a machine of files."""
+
+    def __init__(self, place: Place, kernel: FakeKernel) -> None:
+        self.home, self.place, self.kernel = Home(place.home), place, kernel
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.slept = 0.0
+        self.on_sleep: Callable[[], None] = lambda: None
+        self.refusal: str | None = None
+
+    def started(self) -> int:
+        def fresh() -> Place:
+            # What was sampled is kept in a Place.
+            return Place(self.place.home, self.kernel, self.place.which, sample_seconds=0.001)
+
+        return jobs.started(self.home, fresh, self.said.append, self.as_root, self.sleep, lambda: self.slept)
+
+    def completed(self) -> int:
+        return jobs.completed(self.home, self.said.append, self.as_root)
+
+    def as_root(self, command: Sequence[str]) -> str | None:
+        self.asked.append(" ".join(command))
+        return self.refusal
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+        self.on_sleep()
+
+
+@pytest.fixture
+def around(place: Place, kernel: FakeKernel) -> Around:
+    return Around(place, kernel)
+
+
+def test_a_job_begins_on_a_fit_machine(around: Around) -> None:
+    assert around.started() == 0
+    assert around.asked == ["/usr/bin/systemctl start tidemark-tune.service"]
+    assert around.completed() == 0
+    assert around.asked[1:] == ["/usr/bin/systemctl start tidemark-restore.service"]
+    assert (around.said, around.slept) == ([], 0.0)
+
+
+def test_what_a_dead_session_left_is_swept(around: Around) -> None:
+    for name, owner in (("sdead", "1 0.00"), ("sgone", "nonsense")):
+        (around.home.data / name).mkdir(parents=True)
+        (around.home.data / name / OWNER).write_text(owner)
+    assert around.started() == 0
+    assert list(around.home.data.iterdir()) == []
+    assert sorted(around.said) == [
+        "swept what a dead session left: sdead",
+        "swept what a dead session left: sgone",
+    ]
+
+
+def test_heat_is_waited_for(around: Around) -> None:
+    around.kernel.put(SENSOR, "90000")
+    around.on_sleep = lambda: around.kernel.put(SENSOR, "40000")
+    assert around.started() == 0
+    assert around.slept == jobs.PAUSE_SECONDS
+    assert around.said == ["waits for temperature to pass: 90 °C at hwmon/hwmon0/temp1_input (limit 75 °C)"]
+
+
+def test_heat_that_stays_fails_the_job(around: Around) -> None:
+    around.kernel.put(SENSOR, "90000")
+    assert around.started() == 1
+    assert jobs.PATIENCE_SECONDS < around.slept <= jobs.PATIENCE_SECONDS + jobs.PAUSE_SECONDS
+    assert around.said[-1].startswith("temperature: 90 °C")
+
+
+def test_a_full_disk_is_not_waited_for(around: Around, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        total, free = 10**12, 10**6
+
+    monkeypatch.setattr("runners.fitness.storage.shutil.disk_usage", lambda path: Full)
+    assert around.started() == 1
+    assert around.slept == 0.0
+    assert around.said[0].startswith("free disk: 0.0 GB of 1000.0 GB free")
+
+
+def test_while_something_measures_nothing_is_touched(around: Around, lock_of_its_own: Path) -> None:
+    (around.home.data / "sdead").mkdir(parents=True)
+    around.kernel.put(SENSOR, "90000")
+    with lock_of_its_own.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert around.started() == 0
+        assert around.completed() == 0
+    assert around.asked == []
+    assert (around.home.data / "sdead").exists()
+    assert all("another measurement is running" in each for each in around.said)
+
+
+def test_without_root_a_job_begins_all_the_same(around: Around) -> None:
+    around.refusal = "sudo: a password is required"
+    assert around.started() == 0
+    assert around.completed() == 0
+    assert around.said == [
+        f"{unit} could not be carried out: sudo: a password is required; see journalctl -u {unit}"
+        for unit in ("tidemark-tune.service", "tidemark-restore.service")
+    ]

@@ -1,0 +1,201 @@
+"""The workflows as they are, run in act: real Postgres builds, and a tracker that checks every request."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from build.home import Home, locate
+from build.make import provide
+from build.progress import Silent
+from build.version import parse_version
+from tests.acting import Acted, Checkout
+from tests.planted_history import PlantedHistory, _git, make_history
+from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
+
+LABEL = "tidemark-here"
+RUNNERS = ("self-hosted", LABEL)
+
+PLAN = f"""
+[boxes.here]
+label = "{LABEL}"
+hostname = "*"
+[engines.postgres]
+base = "BASE"
+FOLLOWED
+[[tasks]]
+suite = "write-heavy"
+profile = "smoke"
+steps = ["update-index"]
+seconds = 1.0
+rounds = 3
+perf = false
+keep_disturbed = true
+[alerts]
+repository = "{REPOSITORY}"
+"""
+
+NIGHT = {"plan": "success", "measure": "success", "report": "success"}
+"""The jobs of a night in which all went well and no regression is new."""
+
+
+def plan(base: str, followed: str) -> str:
+    return PLAN.replace("BASE", base).replace("FOLLOWED", followed)
+
+
+@pytest.fixture
+def github() -> Iterator[GitHub]:
+    with running() as github:
+        yield github
+        assert github.violations == []
+
+
+def night(checkout: Checkout, github: GitHub) -> Acted:
+    acted = checkout.run("schedule", "nightly.yml", environment={"GITHUB_API_URL": github.url}, token=TOKEN)
+    assert TOKEN not in acted.log
+    return acted
+
+
+def test_a_night_and_another_that_finds_nothing_new(
+    home: Home, github: GitHub, tmp_path: Path, postgres_17: Build, postgres_18: Build
+) -> None:
+    checkout = Checkout(tmp_path, home, plan("postgres@17.11", 'releases = ["18.6"]'), RUNNERS)
+    first = night(checkout, github)
+    assert (first.code, first.jobs) == (0, NIGHT), first.log
+    assert "Box here: 1 session." in first.summaries["measure"]
+    assert "postgres@18.6 against postgres@17.11" in first.summaries["measure"]
+    assert "0 new changes" in first.summaries["report"]
+    assert first.outputs["boxes"] == f'[{{"name": "here", "label": "{LABEL}"}}]'
+    second = night(checkout, github)
+    assert (second.code, second.jobs) == (0, NIGHT), second.log
+    assert "Box here: nothing is new." in second.summaries["measure"]
+    assert github.issues == {}
+
+
+def test_without_a_runner_of_its_label_a_box_is_left_out(home: Home, github: GitHub, tmp_path: Path) -> None:
+    """act is content with a job that it could not run: the other tests have to look at each."""
+    checkout = Checkout(tmp_path, home, plan("postgres@17.11", 'releases = ["18.6"]'), ())
+    acted = night(checkout, github)
+    assert (acted.code, acted.jobs) == (0, {"plan": "success"})
+
+
+# --- a slow-down, from the night it appears to the night it is gone
+
+BRANCH = "story"
+
+
+@pytest.fixture
+def own_home(server_folders: Callable[[], AbstractContextManager[Path]]) -> Iterator[Home]:
+    """As `home`, but git mirrors are its own: those of repositories of tests would stay for ever."""
+    shared = locate()
+    with server_folders() as folder:
+        for real in (shared.builds, shared.ccache, shared.tools):
+            real.mkdir(parents=True, exist_ok=True)
+            (folder / real.name).symlink_to(real)
+        (folder / "sources").mkdir()
+        for real in filter(Path.is_file, shared.sources.iterdir()):
+            (folder / "sources" / real.name).symlink_to(real)
+        yield Home(folder)
+
+
+class Story:
+    """A branch of the planted history, which nights follow."""
+
+    def __init__(self, history: PlantedHistory, home: Home) -> None:
+        self._history, self._home = history, home
+        culprit = history.candidates.index(history.culprit)
+        later, last = history.candidates[culprit + 1 : culprit + 3]
+        _git(history.repository, 40, "checkout", "--quiet", "-B", BRANCH, last)
+        _git(history.repository, 40, "revert", "--no-edit", history.culprit)
+        reverted = _git(history.repository, 40, "rev-parse", "HEAD")
+        self.commits = {
+            "clean": history.candidates[culprit - 3],
+            "slow": later,
+            "slow still": last,
+            "reverted": reverted,
+        }
+        for commit in self.commits.values():
+            version = parse_version(f"postgres@git:{commit[:12]}")
+            provide(version, home, Silent(), git_source=str(history.repository))
+
+    def reach(self, state: str) -> None:
+        """Move the branch on."""
+        _git(self._history.repository, 41, "checkout", "--quiet", "-B", BRANCH, self.commits[state])
+
+
+def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
+    own_home: Home, github: GitHub, tmp_path: Path, postgres_18: Build
+) -> None:
+    history = make_history(tmp_path / "postgres", own_home)
+    story = Story(history, own_home)
+    followed = f'branches = ["{BRANCH}"]\ngit = "{history.repository}"'
+    checkout = Checkout(tmp_path / "act", own_home, plan("postgres@18.6", followed), RUNNERS)
+
+    story.reach("clean")
+    acted = night(checkout, github)
+    assert (acted.code, acted.jobs) == (0, NIGHT), acted.log
+    assert github.issues == {}
+
+    story.reach("slow")
+    acted = night(checkout, github)
+    # A new regression is exit code 1, so that the night is seen in the list of runs.
+    assert (acted.code, acted.jobs) == (1, {**NIGHT, "report": "failure"}), acted.log
+    (issue,) = github.issues.values()
+    assert issue["state"] == "open"
+    assert issue["title"].startswith(f"postgres {BRANCH}: update-index ")
+    span = (story.commits["clean"], story.commits["slow"])
+    assert "...".join(commit[:12] for commit in span) in issue["body"]
+    first_body = issue["body"]
+
+    story.reach("slow still")
+    acted = night(checkout, github)
+    assert (acted.code, acted.jobs) == (0, NIGHT), acted.log
+    (issue,) = github.issues.values()
+    assert issue["state"] == "open"
+    assert issue["body"] != first_body
+    assert github.comments == []
+    _bisect(checkout, github, history, span)
+
+    story.reach("reverted")
+    acted = night(checkout, github)
+    assert (acted.code, acted.jobs) == (0, NIGHT), acted.log
+    (issue,) = github.issues.values()
+    assert issue["state"] == "closed"
+    ((number, comment),) = github.comments
+    written = [own_home.history, *own_home.backups.iterdir(), *own_home.summaries.iterdir()]
+    assert [path for path in written if TOKEN.encode() in path.read_bytes()] == []
+    assert (number, comment.startswith("Closed: ")) == (1, True)
+
+
+def _bisect(checkout: Checkout, github: GitHub, history: PlantedHistory, span: tuple[str, str]) -> None:
+    """The issue's own range leads to the commit, in the summary of the job and in the issue."""
+    asked = {
+        "engine": "postgres",
+        "good": span[0],
+        "bad": span[1],
+        "suite": "write-heavy",
+        "step": "update-index",
+        "box": "here",
+        "profile": "smoke",
+        "metric": "qps",
+        "direction": "worse",
+    }
+    acted = checkout.run(
+        "workflow_dispatch",
+        "bisect.yml",
+        inputs=asked,
+        environment={"GITHUB_API_URL": github.url},
+        token=TOKEN,
+    )
+    assert TOKEN not in acted.log
+    assert (acted.code, acted.jobs) == (0, dict.fromkeys(("check", "search", "report"), "success")), acted.log
+    assert acted.outputs["label"] == LABEL
+    culprit = f"{history.culprit} Weigh a tuple's successor before an update"
+    assert culprit in acted.summaries["search"]
+    (issue,) = github.issues.values()
+    assert "**Bisected**" in issue["body"]
+    assert culprit in issue["body"]

@@ -1,0 +1,33 @@
+"""Programs that only tests need: compiled once, and their lack is said and is no failure."""
+
+from pathlib import Path
+
+import pytest
+
+from build.home import Home
+from tests import programs
+from tests.programs import ACT, ProgramError, provide
+
+
+def test_what_is_there_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path)
+    ACT.folder(home).mkdir(parents=True)
+    (ACT.folder(home) / "act").touch()
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert provide(ACT, home) == home.tools / f"act-{ACT.version}" / "act"
+
+
+def test_without_go_or_network_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    go = tmp_path / "go"
+    go.write_text("#!/bin/sh\necho no such host >&2; exit 1\n")
+    go.chmod(0o755)
+    monkeypatch.setattr(programs, "GO_FOLDER", tmp_path)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    programs.main()
+    assert capsys.readouterr().err.count("no such host") == 2
+    go.unlink()
+    with pytest.raises(ProgramError, match="act needs Go"):
+        provide(ACT, Home(tmp_path))
