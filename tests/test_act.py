@@ -113,7 +113,7 @@ class Story:
         _git(history.repository, 40, "revert", "--no-edit", history.culprit)
         reverted = _git(history.repository, 40, "rev-parse", "HEAD")
         self.commits = {
-            "clean": history.candidates[culprit - 3],
+            "clean": history.before_culprit,
             "slow": later,
             "slow still": last,
             "reverted": reverted,
