@@ -22,7 +22,9 @@ from tests.build.stand import Pins, Repository, Stand, Web
 RELEASE = parse_version("postgres@18.99")
 TARBALL = "postgresql-18.99.tar.bz2"
 
+# In the background of a shell SIGINT is ignored; the program undoes that for itself.
 CHILD = """
+import signal
 import sys
 from pathlib import Path
 from build import host, releases
@@ -30,6 +32,7 @@ from build.home import Home
 from build.make import provide
 from build.progress import Silent
 from build.version import parse_version
+signal.signal(signal.SIGINT, signal.default_int_handler)
 releases.VERSIONS = Path(sys.argv[1])
 host.has_library = lambda name: False
 progress = Silent()

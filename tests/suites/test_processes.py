@@ -359,8 +359,9 @@ def test_the_folder_in_the_way_is_named(server_folder: Path) -> None:
 
 def test_a_server_does_not_outlive_a_killed_tidemark() -> None:
     program = (
-        "import subprocess, sys, time\n"
+        "import signal, subprocess, sys, time\n"
         "from suites.processes import as_server_user, start\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in the background of a shell
         "child = start(as_server_user(['sh', '-c', 'echo here; exec sleep 60']), subprocess.PIPE)\n"
         "child.stdout.readline()\n"
         "print(child.pid, flush=True)\n"
