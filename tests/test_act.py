@@ -143,7 +143,7 @@ def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
     story.reach("slow")
     acted = night(checkout, github)
     # A new regression is exit code 1, so that the night is seen in the list of runs.
-    assert (acted.code, acted.jobs) == (1, {**NIGHT, "report": "failure"}), acted.log
+    assert (acted.code, acted.jobs) == (1, {**NIGHT, "report": "failure"}), acted.summaries
     (issue,) = github.issues.values()
     assert issue["state"] == "open"
     assert issue["title"].startswith(f"postgres {BRANCH}: update-index ")
@@ -164,7 +164,7 @@ def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
     acted = night(checkout, github)
     assert (acted.code, acted.jobs) == (0, NIGHT), acted.log
     (issue,) = github.issues.values()
-    assert issue["state"] == "closed"
+    assert issue["state"] == "closed", acted.summaries
     ((number, comment),) = github.comments
     written = [own_home.history, *own_home.backups.iterdir(), *own_home.summaries.iterdir()]
     assert [path for path in written if TOKEN.encode() in path.read_bytes()] == []
