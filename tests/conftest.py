@@ -82,12 +82,17 @@ def lock_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytes
     return path
 
 
+@pytest.fixture(scope="session")
+def shared_home() -> Home:
+    """The Home whose builds tests share, whatever a test says to its own programs."""
+    return locate()
+
+
 @pytest.fixture
-def home() -> Iterator[Home]:
+def home(shared_home: Home) -> Iterator[Home]:
     """A Home of its own, of the kind of `server_folder`, that shares builds, sources and compiled tools."""
-    shared = locate()
     with _server_folder() as folder:
-        for real in (shared.builds, shared.sources, shared.ccache, shared.tools):
+        for real in (shared_home.builds, shared_home.sources, shared_home.ccache, shared_home.tools):
             real.mkdir(parents=True, exist_ok=True)
             (folder / real.name).symlink_to(real)
         yield Home(folder)
