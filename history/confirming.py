@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +28,9 @@ from history.times import from_text
 
 HALF = 0.5
 """Of a change: it is gone when more than this part of it surely is."""
+
+LEADING = "qps"
+"""The metric that a session's rounds go on for."""
 
 LEVEL_NIGHTS = 70
 """Nights of a level at most, as the watch has it."""
@@ -56,15 +60,18 @@ def derive(connection: Connection, session_id: int, options: Mapping[str, Any], 
     known = _members(connection, confirms)
     paired = pair_steps(runs, *versions)
     intervals = _intervals(connection, session_id, paired)
-    rows = []
-    for row, (series_id, step, metric) in enumerate(panel.series):
+    measured = {}
+    for series_id, step, metric in panel.series:
         pairs = next((each for each in paired if each.step == step), None)
         interval = None if pairs is None else intervals.of(pairs, metric)
+        if interval is not None:
+            measured[series_id] = interval
+    findings = _findings(confirms, measured, known)
+    rows = []
+    for row, (series_id, _, _) in enumerate(panel.series):
         level = level_of(panel, row, starts.get(series_id, ()), until)
-        if interval is None or level is None:
-            continue
-        finding = _finding(confirms, interval, known.get(series_id))
-        if finding is not None:
+        if series_id in findings and level is not None:
+            interval = measured[series_id]
             rows.append(
                 {
                     "session_id": session_id,
@@ -72,7 +79,7 @@ def derive(connection: Connection, session_id: int, options: Mapping[str, Any], 
                     "question": confirms.question,
                     "before_id": before["session_id"],
                     "after_id": after["session_id"],
-                    "finding": finding,
+                    "finding": findings[series_id],
                     "level_before": math.exp(level),
                     "ratio": interval.estimate,
                     "ratio_low": interval.low,
@@ -147,10 +154,27 @@ def _intervals(connection: Connection, session_id: int, paired: Sequence[StepPai
     return Intervals(paired, METRIC_CONFIDENCE, looks_of(session), calibrated)
 
 
-def _finding(confirms: Confirms, interval: Interval, member: Member | None) -> Change | None:
+def _findings(
+    confirms: Confirms, measured: Mapping[int, Interval], known: Mapping[int, Member]
+) -> Mapping[int, Change]:
+    """What the intervals say, by series; of a change that may be gone, of its members only."""
     if confirms.question is Question.NEW:
-        return change_of(interval, confirms.threshold)
-    if member is None:
-        return None
-    gone = is_gone(interval, math.log(member.level_after / member.level_before))
-    return Change.SAME if gone else Change.UNKNOWN
+        return {each: change_of(interval, confirms.threshold) for each, interval in measured.items()}
+    members = {each: member for each, member in known.items() if each in measured}
+    gone = {each for each, member in members.items() if is_gone(measured[each], _log_size(member))}
+    leading = {each for each, member in members.items() if member.key.metric == LEADING}
+    if leading and leading <= gone:
+        # Rounds end when the leading metric is settled, which leaves noisier costs open. These follow it,
+        # unless what is known of them says otherwise.
+        gone |= {
+            each for each, member in members.items() if is_gone(_point(measured[each]), _log_size(member))
+        }
+    return {each: Change.SAME if each in gone else Change.UNKNOWN for each in members}
+
+
+def _log_size(member: Member) -> float:
+    return math.log(member.level_after / member.level_before)
+
+
+def _point(interval: Interval) -> Interval:
+    return replace(interval, low=interval.estimate, high=interval.estimate)
