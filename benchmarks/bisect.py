@@ -1,19 +1,21 @@
 """How often a search names the right commit, and in what machine time, beside plain bisect.
 
-`$TIDEMARK_BENCH_PARTS` chooses parts: `simulated` (one culprit, or none) and `beyond` (commits that do not
-compile, other noise, two steps, slopes).
+`$TIDEMARK_BENCH_PARTS` chooses parts: `simulated` (one culprit, or none), `beyond` (commits that do not
+compile, other noise, two steps, slopes) and `planted` (a git history of Postgres, on real builds).
 """
 
 import os
 from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks.figures import Figure, report
+from benchmarks.planted_bisect import planted_figures
 from benchmarks.simulated_bisect import beyond_figures, simulated_figures
 from build.errors import TidemarkError
 
 PARTS: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "simulated": simulated_figures,
     "beyond": beyond_figures,
+    "planted": planted_figures,
 }
 """Figures of each part, beside their targets; without `$TIDEMARK_BENCH_PARTS` all of them."""
 

@@ -1,0 +1,60 @@
+"""A bisect of a git history of Postgres, on real builds: is the planted commit named, and what does it take?"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import Figure
+from build.errors import TidemarkError
+from build.home import ROOT, Home, locate
+from tests.planted_history import BRANCH, PlantedHistory, make_history
+
+
+def planted_figures() -> Iterator[Figure]:
+    """Figures of one bisect, in a history of its own. Raises TidemarkError when it ends without an answer."""
+    home = locate()
+    with tempfile.TemporaryDirectory(prefix="tidemark-planted-", dir="/tmp") as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        planted = make_history(path / "postgres", home)
+        began = time.monotonic()
+        told = _bisect(home, planted, path / "history.db")
+        minutes = (time.monotonic() - began) / 60
+    named = [each["commit"] for each in told["blamed"]]
+    verdict, measured = told["verdict"], len(told["measured"])
+    yield Figure(
+        "planted: the commit that is named is the planted one",
+        float(named == [planted.culprit]),
+        "",
+        at_least=1,
+        note=f"{verdict['size'] - 1:+.1%}, confidence {verdict['confidence']:.1%}",
+    )
+    yield Figure(
+        "planted: machine time",
+        minutes,
+        "minutes",
+        note=f"{len(planted.candidates)} candidates, {measured} of them measured, {verdict['rounds']} rounds",
+    )
+
+
+def _bisect(home: Home, planted: PlantedHistory, history: Path) -> dict[str, Any]:
+    where = ("--git", str(planted.repository), "--history", str(history))
+    asked = ("--good", planted.good, "--bad", BRANCH, "--step", "update-nonindex", "--seconds", "1")
+    done = _tidemark(home, *where, *asked)
+    if done.returncode != 0:
+        raise TidemarkError("the planted bisect found no answer", where=done.stderr[-2000:])
+    told = _tidemark(home, "report", "--history", str(history), "--format", "json")
+    found: dict[str, Any] = json.loads(told.stdout)
+    return found
+
+
+def _tidemark(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "runners", "bisect", *words]
+    environment = {**os.environ, "TIDEMARK_HOME": str(home.path), "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
