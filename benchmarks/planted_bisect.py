@@ -1,4 +1,4 @@
-"""A bisect of a git history of Postgres, on real builds: is the planted commit named, and what does it take?"""
+"""A bisect of a git history of Postgres, on real builds: is the planted commit named, and at what cost?"""
 
 import json
 import os
