@@ -243,9 +243,9 @@ def test_nothing_that_is_started_inherits_it(
 
 @pytest.mark.server
 def test_no_server_of_a_real_night_inherits_it(
+    home: Home,  # before the plan, which names another: it shares the builds of the real one
     plan: Path,
     github: GitHub,
-    home: Home,
     monkeypatch: pytest.MonkeyPatch,
     postgres_17: Build,
     postgres_18: Build,
