@@ -88,7 +88,7 @@ def test_as_much_is_sampled_as_the_meter_sees(postgres: Server, profiling: Profi
         assert profile is not None, measured.warnings
         sampled = profile.samples * profile.microseconds_per_sample
         shares.append(sampled / measured.values["server_cpu_us_per_op"])
-        if 0.8 < shares[-1] < 1.2:
+        if 0.7 < shares[-1] < 1.3:
             return
     pytest.fail(f"sampled in parts of what the meter saw: {shares}")
 
