@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import Figure
+from benchmarks.planted_history import BRANCH, PlantedHistory, make_history
 from build.errors import TidemarkError
 from build.home import ROOT, Home, locate
-from tests.planted_history import BRANCH, PlantedHistory, make_history
 
 
 def planted_figures() -> Iterator[Figure]:

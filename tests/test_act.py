@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.planted_history import PlantedHistory, _git, make_history
 from build.build import Build
 from build.home import Home, locate
 from build.make import provide
 from build.progress import Silent
 from build.version import parse_version
 from tests.acting import Acted, Checkout
-from tests.planted_history import PlantedHistory, _git, make_history
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]

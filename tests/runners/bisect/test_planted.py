@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.planted_history import BRANCH, PlantedHistory, make_history
 from build.home import ROOT, Home, locate
 from build.store import all_builds
-from tests.planted_history import BRANCH, PlantedHistory, make_history
 
 pytestmark = [pytest.mark.server, pytest.mark.compile]
 
