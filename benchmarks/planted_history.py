@@ -254,9 +254,9 @@ def make_history(folder: Path, home: Home) -> PlantedHistory:
     folder.mkdir(parents=True, exist_ok=True)
     words = ["tar", "--extract", "--no-same-owner", "--strip-components=1", "--file", str(tarball)]
     subprocess.run(words, cwd=folder, check=True)
-    _git(folder, 0, "init", "--quiet", f"--initial-branch={BRANCH}")
+    git_at(folder, 0, "init", "--quiet", f"--initial-branch={BRANCH}")
     # Of the release's own .gitignore files none may decide what is committed.
-    _git(folder, 0, "add", "--all", "--force")
+    git_at(folder, 0, "add", "--all", "--force")
     first = _commit(folder, 0, "Postgres 18.6, as it was released")
     made = [first]
     planned: list[tuple[PlannedCommit, str]] = []
@@ -288,14 +288,14 @@ def _described(
 
 def _make(folder: Path, number: int, planned: PlannedCommit, before: PlannedCommit | None) -> str:
     if planned.on_side:
-        _git(folder, number, "checkout", "--quiet", "-b", "side")
+        git_at(folder, number, "checkout", "--quiet", "-b", "side")
     elif before is not None and before.on_side:
-        _git(folder, number, "checkout", "--quiet", BRANCH)
-        _git(folder, number, "merge", "--quiet", "--no-ff", "-m", planned.message, "side")
-        return _git(folder, number, "rev-parse", "HEAD")
+        git_at(folder, number, "checkout", "--quiet", BRANCH)
+        git_at(folder, number, "merge", "--quiet", "--no-ff", "-m", planned.message, "side")
+        return git_at(folder, number, "rev-parse", "HEAD")
     for edit in planned.edits:
         _apply(folder, edit)
-    _git(folder, number, "add", *(edit.path for edit in planned.edits))
+    git_at(folder, number, "add", *(edit.path for edit in planned.edits))
     return _commit(folder, number, planned.message)
 
 
@@ -308,11 +308,12 @@ def _apply(folder: Path, edit: Edit) -> None:
 
 
 def _commit(folder: Path, number: int, message: str) -> str:
-    _git(folder, number, "commit", "--quiet", "--no-verify", "-m", message)
-    return _git(folder, number, "rev-parse", "HEAD")
+    git_at(folder, number, "commit", "--quiet", "--no-verify", "-m", message)
+    return git_at(folder, number, "rev-parse", "HEAD")
 
 
-def _git(folder: Path, day: int, *words: str) -> str:
+def git_at(folder: Path, day: int, *words: str) -> str:
+    """What git prints in a repository, with the author and the date of that day of the history."""
     date = (FIRST_DAY + timedelta(days=day)).isoformat()
     nothing = os.devnull  # settings of the machine's own could change what is committed
     identity = {

@@ -25,12 +25,10 @@ from history.sequential import Noise
 from history.series import base_branch
 from history.statistics import Interval
 from history.times import from_text
+from suites.measurement import LEADING
 
 HALF = 0.5
 """Of a change: it is gone when more than this part of it surely is."""
-
-LEADING = "qps"
-"""The metric that a session's rounds go on for."""
 
 LEVEL_NIGHTS = 70
 """Nights of a level at most, as the watch has it."""

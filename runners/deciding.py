@@ -6,9 +6,9 @@ from math import log
 
 from history.judging import Verdict, judge
 from history.sequential import Design, Noise, pooled_noise, sequential_interval
-from suites.measurement import METRICS
+from suites.measurement import LEADING, METRICS
 
-METRIC = "qps"
+METRIC = LEADING
 """What decides whether a step needs more rounds."""
 
 

@@ -109,3 +109,6 @@ _ROWS = [
 
 METRICS: Mapping[str, Metric] = {name: Metric(name, unit, better, text) for name, unit, better, text in _ROWS}
 """Every metric that a step can record, by name. A step records those that its engine and generator have."""
+
+LEADING = "qps"
+"""The metric that a session's rounds go on for."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.planted_history import PlantedHistory, _git, make_history
+from benchmarks.planted_history import PlantedHistory, git_at, make_history
 from build.build import Build
 from build.home import Home, locate
 from build.make import provide
@@ -109,9 +109,9 @@ class Story:
         self._history, self._home = history, home
         culprit = history.candidates.index(history.culprit)
         later, last = history.candidates[culprit + 1 : culprit + 3]
-        _git(history.repository, 40, "checkout", "--quiet", "-B", BRANCH, last)
-        _git(history.repository, 40, "revert", "--no-edit", history.culprit)
-        reverted = _git(history.repository, 40, "rev-parse", "HEAD")
+        git_at(history.repository, 40, "checkout", "--quiet", "-B", BRANCH, last)
+        git_at(history.repository, 40, "revert", "--no-edit", history.culprit)
+        reverted = git_at(history.repository, 40, "rev-parse", "HEAD")
         self.commits = {
             "clean": history.before_culprit,
             "slow": later,
@@ -124,7 +124,7 @@ class Story:
 
     def reach(self, state: str) -> None:
         """Move the branch on."""
-        _git(self._history.repository, 41, "checkout", "--quiet", "-B", BRANCH, self.commits[state])
+        git_at(self._history.repository, 41, "checkout", "--quiet", "-B", BRANCH, self.commits[state])
 
 
 def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(

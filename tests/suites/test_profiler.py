@@ -69,6 +69,9 @@ def test_a_step_of_postgres_is_profiled(postgres: Server, profiling: Profiling, 
         "autovacuum launcher", "autovacuum worker", "logical replication launcher", "other",
     }  # fmt: skip
     assert any("heap_update" in stack for stack in profile.stacks)
+    if during:  # more exactly below: wrong units, cores or windows are caught here
+        sampled = profile.samples * profile.microseconds_per_sample
+        assert 1 / 3 < sampled / measured.values["server_cpu_us_per_op"] < 3
     assert profile.quality.unknown < 0.05
     assert not [each for each in psutil.Process().children(recursive=True) if each.name() == "perf"]
 
