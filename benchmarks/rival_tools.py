@@ -83,7 +83,8 @@ def answers(python: Path, jobs: Sequence[Job]) -> list[Reports]:
 def _ask(python: Path, jobs: Sequence[Job]) -> list[Reports]:
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
-        [str(python), str(PROGRAM)],
+        # -P: beside the program lies a module `bisect`, which is not the one that the rivals import.
+        [str(python), "-P", str(PROGRAM)],
         input=json.dumps([asdict(job) for job in jobs]),
         env=os.environ | one_thread,
         capture_output=True,

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
+from history.database import plain_rows
 from history.records import Place
 from history.schema import points, series
 from history.series import Night, nights_of
@@ -70,7 +71,7 @@ def _row(
         points.c.series_id == series_id, points.c.session_id >= first
     )
     row = np.full(len(column), np.nan)
-    for session_id, value in connection.execute(query).all():
+    for session_id, value in plain_rows(connection, query):
         place = column.get(session_id)
         if place is not None:
             row[place] = value

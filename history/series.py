@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, select
 
+from history.database import plain_rows
 from history.records import ALL_STEPS, Place
 from history.schema import gaps, nights, points, series
 from history.times import from_text, to_text
@@ -90,7 +91,7 @@ def nights_of(
     query = query.order_by(nights.c.started_at.desc(), nights.c.session_id.desc())
     if last is not None:
         query = query.limit(last)
-    found = connection.execute(query).all()
+    found = plain_rows(connection, query)
     return tuple(Night(row[0], from_text(row[1]), row[2], row[3]) for row in reversed(found))
 
 
@@ -106,6 +107,9 @@ def read(
         for each in its_nights
         if each.session_id not in values or (base is not None and each.session_id not in bases)
     ]
+    if not lacking:  # as nearly always
+        ids = [each.session_id for each in its_nights]
+        return tuple(map(Point, its_nights, map(values.get, ids), map(bases.get, ids)))
     reasons = _reasons(connection, key, base, lacking)
     return tuple(
         Point(
@@ -137,7 +141,7 @@ def _points(connection: Connection, key: SeriesKey, branch: str) -> dict[int, fl
         series.c.metric == key.metric,
     )
     query = select(points.c.session_id, points.c.value).where(points.c.series_id == found.scalar_subquery())
-    return {row[0]: row[1] for row in connection.execute(query).all()}
+    return dict(plain_rows(connection, query))
 
 
 Reasons = Mapping[tuple[int, str], str]

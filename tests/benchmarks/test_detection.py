@@ -145,6 +145,18 @@ def test_answers_come_in_the_order_of_the_jobs(tmp_path: Path, monkeypatch: pyte
         answers(Path(sys.executable), jobs)
 
 
+def test_the_rivals_import_nothing_that_lies_beside_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as our `bisect`, in place of the standard library's."""
+    program = tmp_path / "program.py"
+    program.write_text("import beside\n", encoding="utf-8")
+    (tmp_path / "beside.py").write_text("raise SystemExit('ours')", encoding="utf-8")
+    monkeypatch.setattr(rival_tools, "PROGRAM", program)
+    with pytest.raises(RivalsError, match="No module named 'beside'"):
+        answers(Path(sys.executable), [Job("potts", 1.0, [])])
+
+
 def test_every_rival_has_a_parameter_for_every_kind(rivals: ModuleType) -> None:
     for rival in rival_figures.RIVALS:
         assert rival.tool in rivals.TOOLS
