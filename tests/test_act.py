@@ -127,6 +127,7 @@ class Story:
         git_at(self._history.repository, 41, "checkout", "--quiet", "-B", BRANCH, self.commits[state])
 
 
+@pytest.mark.alone
 def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
     own_home: Home, github: GitHub, tmp_path: Path, postgres_18: Build
 ) -> None:

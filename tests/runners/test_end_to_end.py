@@ -75,6 +75,7 @@ def _check_run(connection: sqlite3.Connection, version: str, step: str) -> None:
     assert values["wal_bytes_per_op"] > 20
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(this_machine().cores > 4, reason="several threads are not bound to one core")
 def test_what_one_core_did_adds_up(home: Home, postgres_18: Build) -> None:
     """The processes' exact CPU time against the kernel's ticks, and both against the clock.
@@ -143,7 +144,7 @@ def test_pgbench_on_two_releases(home: Home, postgres_17: Build, postgres_18: Bu
 @pytest.mark.timeout(300)
 def test_both_engines_in_one_session(home: Home, postgres_18: Build, mysql_9: Build) -> None:
     steps = ("--step", "update-index", "--step", "insert", "--seconds", "1", "--repetitions", "1")
-    ran = tidemark(home, "run", *steps, NEW, "mysql@9.7.2")
+    ran = tidemark(home, "run", *steps, "--keep-disturbed", NEW, "mysql@9.7.2")
     assert ran.returncode == 0, ran.stderr
     compared = tidemark(home, "compare", NEW, "mysql@9.7.2")
     assert "configuration and durability (relaxed) are part of the comparison" in " ".join(

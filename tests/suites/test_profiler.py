@@ -73,6 +73,7 @@ def test_a_step_of_postgres_is_profiled(postgres: Server, profiling: Profiling, 
     assert not [each for each in psutil.Process().children(recursive=True) if each.name() == "perf"]
 
 
+@pytest.mark.alone
 def test_as_much_is_sampled_as_the_meter_sees(
     server_folder: Path, postgres_18: Build, profiling: Profiling
 ) -> None:

@@ -24,7 +24,7 @@ from tests.history.transfer.generated import Contents, contents, record
 from tests.history.transfer.test_merging import NIGHT_2, added, into
 
 SESSIONS = 8
-KILLS = 20
+KILLS = 10
 
 Child = subprocess.Popen[str]
 

@@ -46,6 +46,7 @@ profile = "smoke"
 steps = ["insert"]
 seconds = 1.0
 rounds = 1
+keep_disturbed = true
 perf = false
 [alerts]
 repository = "{REPOSITORY}"

@@ -15,7 +15,7 @@ from benchmarks.planted_history import BRANCH, PlantedHistory, make_history
 from build.home import ROOT, Home, locate
 from build.store import all_builds
 
-pytestmark = [pytest.mark.server, pytest.mark.compile]
+pytestmark = [pytest.mark.server, pytest.mark.compile, pytest.mark.alone]
 
 BAD = "5a74478aacb3ae10053659c9bb9f0f0583bcf833"
 """Were it another one, CI would compile all of it anew every time."""

@@ -31,6 +31,7 @@ steps = ["update-index", "insert"]
 seconds = 1.0
 rounds = 2
 perf = false
+keep_disturbed = true
 [alerts]
 most_new_issues = 1
 """
