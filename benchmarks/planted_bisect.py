@@ -15,28 +15,36 @@ from benchmarks.planted_history import BRANCH, PlantedHistory, make_history
 from build.errors import TidemarkError
 from build.home import ROOT, Home, locate
 
+LARGER = 240
+"""Further commits of the larger history."""
 
-def planted_figures() -> Iterator[Figure]:
+
+def larger_figures() -> Iterator[Figure]:
+    """As `planted_figures`, among many more commits, none of which is in the build cache at first."""
+    return planted_figures(LARGER, "larger")
+
+
+def planted_figures(fillers: int = 0, name: str = "planted") -> Iterator[Figure]:
     """Figures of one bisect, in a history of its own. Raises TidemarkError when it ends without an answer."""
     home = locate()
     with tempfile.TemporaryDirectory(prefix="tidemark-planted-", dir="/tmp") as folder:
         path = Path(folder)
         path.chmod(0o755)
-        planted = make_history(path / "postgres", home)
+        planted = make_history(path / "postgres", home, fillers)
         began = time.monotonic()
         told = _bisect(home, planted, path / "history.db")
         minutes = (time.monotonic() - began) / 60
     named = [each["commit"] for each in told["blamed"]]
     verdict, measured = told["verdict"], len(told["measured"])
     yield Figure(
-        "planted: the commit that is named is the planted one",
+        f"{name}: the commit that is named is the planted one",
         float(named == [planted.culprit]),
         "",
         at_least=1,
         note=f"{verdict['size'] - 1:+.1%}, confidence {verdict['confidence']:.1%}",
     )
     yield Figure(
-        "planted: machine time",
+        f"{name}: machine time",
         minutes,
         "minutes",
         note=f"{len(planted.candidates)} candidates, {measured} of them measured, {verdict['rounds']} rounds",

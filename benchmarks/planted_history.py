@@ -243,11 +243,18 @@ PLAN = (
 )
 
 
-def make_history(folder: Path, home: Home) -> PlantedHistory:
+_ENTITLED = " * IDENTIFICATION\n"
+
+_APART = 20
+"""Every so many-th file of the server gets comments: some of each of its parts."""
+
+
+def make_history(folder: Path, home: Home, fillers: int = 0) -> PlantedHistory:
     """Write the history into the empty `folder`; takes about a quarter of a minute.
 
-    The tarball comes from the source cache of `home`, or is fetched. Raises TidemarkError when it cannot be
-    had, ValueError when an edit does not fit.
+    `fillers` are further harmless commits, two in three of them before the culprit. The tarball comes from the
+    source cache of `home`, or is fetched. Raises TidemarkError when it cannot be had, ValueError when an edit
+    does not fit.
     """
     tarball = obtain(RELEASE, home, Silent()).tarball
     assert tarball is not None
@@ -260,12 +267,35 @@ def make_history(folder: Path, home: Home) -> PlantedHistory:
     first = _commit(folder, 0, "Postgres 18.6, as it was released")
     made = [first]
     planned: list[tuple[PlannedCommit, str]] = []
-    for number, each in enumerate(PLAN, start=1):
-        commit = _make(folder, number, each, PLAN[number - 2] if number > 1 else None)
+    plan = _filled(folder, fillers)
+    for number, each in enumerate(plan, start=1):
+        commit = _make(folder, number, each, plan[number - 2] if number > 1 else None)
         if not each.on_side:
             made.append(commit)
             planned.append((each, commit))
     return _described(folder, made, planned)
+
+
+def _filled(folder: Path, fillers: int) -> Sequence[PlannedCommit]:
+    """The plan, and around it so many comments in so many files of the server."""
+    files = [
+        path.relative_to(folder).as_posix()
+        for path in sorted((folder / "src/backend").rglob("*.c"))
+        if path.read_text(encoding="utf-8").count(_ENTITLED) == 1
+    ][::_APART]
+    more = [
+        PlannedCommit(
+            f"Comment on {path}, {number}",
+            (Edit(path, _said(number // len(files)), _said(number // len(files) + 1)),),
+        )
+        for number, path in ((number, files[number % len(files)]) for number in range(fillers))
+    ]
+    before = fillers * 2 // 3
+    return [*more[:before], *PLAN, *more[before:]]
+
+
+def _said(times: int) -> str:
+    return _ENTITLED if times == 0 else f" * IDENTIFICATION, said {times} times\n"
 
 
 def _described(
