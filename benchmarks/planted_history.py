@@ -252,9 +252,9 @@ _APART = 20
 def make_history(folder: Path, home: Home, fillers: int = 0) -> PlantedHistory:
     """Write the history into the empty `folder`; takes about a quarter of a minute.
 
-    `fillers` are further harmless commits, two in three of them before the culprit. The tarball comes from the
-    source cache of `home`, or is fetched. Raises TidemarkError when it cannot be had, ValueError when an edit
-    does not fit.
+    `fillers` are further harmless commits, two in three of them before the culprit. The tarball comes from
+    the source cache of `home`, or is fetched. Raises TidemarkError when it cannot be had, ValueError when an
+    edit does not fit.
     """
     tarball = obtain(RELEASE, home, Silent()).tarball
     assert tarball is not None
