@@ -96,14 +96,32 @@ def look(
     panel = _held_against_others(panel, len(last))
     returned = tuple(_returned(panel, known))
     settled = {step for each in returned for step in each.steps}
+    asked = _asked(known, panel.nights[-1])
     groups = groups_of(session_of(Asked(connection), panel.nights[-1].session_id))
     line = Line(panel, known, groups)
     bar = FALSE_SUSPECTS_A_NIGHT / max(1, counted_series(connection, place.box))
     noise = RoundNoise(connection, panel)
     found = [
-        each for each in _suspects(line, noise, bar, -math.log1p(-least) * HALF) if each.step not in settled
+        each
+        for each in _suspects(line, noise, bar, -math.log1p(-least) * HALF)
+        if each.step not in settled and (each.step, each.before) not in asked
     ]
     return Tonight(panel.nights[-1], tuple(sorted(found, key=lambda each: each.probability)), returned, last)
+
+
+def _asked(known: Sequence[Change], tonight: Night) -> set[tuple[str, Night]]:
+    """Steps, and the night before a change of theirs that earlier nights confirmed and that is open.
+
+    A cost that those rounds left undecided, which end with throughput, looks changed since that night every
+    night. Its step is told of already, and the watch raises the cost when it stays.
+    """
+    return {
+        (each.key.step, each.last_before)
+        for change in known
+        if change.status is ChangeStatus.OPEN
+        for each in change.members
+        if each.confirmed is not None and each.first_after.started_at < tonight.started_at
+    }
 
 
 def _nights_of_last(panel: Panel) -> tuple[Night, ...]:

@@ -31,7 +31,7 @@ FOLLOWED
 suite = "write-heavy"
 profile = "smoke"
 steps = ["update-index"]
-seconds = 1.0
+seconds = 0.5
 rounds = 3
 perf = false
 keep_disturbed = true

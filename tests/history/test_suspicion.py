@@ -110,6 +110,25 @@ def test_after_a_change_the_new_level_counts(commits: Commits) -> None:
     assert suspected(commits) == {"insert"}
 
 
+def test_what_a_confirmed_change_left_undecided_is_not_asked_again(commits: Commits) -> None:
+    """A cost that moved with its step, and whose interval was too wide in the rounds of that night."""
+    commits.more(3)
+    commits.more(1, {"insert": 0.9})
+    commits.confirm({"insert": 0.9})
+    with commits.store.database.writing() as connection:
+        connection.exec_driver_sql(
+            "DELETE FROM confirmations WHERE series_id IN (SELECT id FROM series WHERE metric <> 'qps')"
+        )
+    (change,) = commits.judge().new
+    assert {each.key.metric for each in change.members} == {"qps"}
+    commits.more(1, {"insert": 0.9})
+    assert suspected(commits) == set()
+    commits.more(1, {"insert": 0.9, "delete": 0.9})
+    assert suspected(commits) == {"delete"}
+    commits.more(1, {"insert": 0.8})
+    assert suspected(commits) == {"insert"}
+
+
 def test_steps_of_a_group_are_looked_at_together(commits: Commits) -> None:
     its = panel(np.random.default_rng(8).standard_normal((8, 31)) * 0.005)
     its.ratios[[0, 2, 4], -1] = 0.99  # throughput of three steps, two standard deviations
