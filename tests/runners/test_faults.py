@@ -141,8 +141,10 @@ def test_ctrl_c_at_any_moment(home: Home, postgres_18: Build, seed: int) -> None
     assert code == 130, said
     assert "interrupted" in said
     assert "Traceback" not in said
-    assert rows(home, "SELECT DISTINCT status FROM sessions") in ([("interrupted",)], [])
-    assert set(statuses(home).values()) <= {"finished"}
+    # On a busy machine the first moments lie before the history has tables.
+    if rows(home, "SELECT name FROM sqlite_master WHERE type = 'table'"):
+        assert rows(home, "SELECT DISTINCT status FROM sessions") in ([("interrupted",)], [])
+        assert set(statuses(home).values()) <= {"finished"}
     nothing_left(home)
 
 

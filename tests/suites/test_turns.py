@@ -298,7 +298,7 @@ def test_a_delete_spends_its_limit_evenly_over_its_slices(pair: Pair) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_delete_that_goes_on_never_meets_a_row_that_is_gone(pair: Pair, threads: int) -> None:
     """Blocks of mode long: each begins where the ones before may have ended."""
-    sizes, part = room(threads=threads), 1000
+    sizes, part = room(threads=threads), 300
     for block in range(4):
         before = [count(server) for server in pair.servers]
         share = Share(Schedule(0.5, (0, 1, 1, 0)), block + 1, part, block * part)
