@@ -35,7 +35,7 @@ def tidemark(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.timeout(3600)
 def test_the_planted_commit_is_found(home: Home, planted: PlantedHistory, tmp_path: Path) -> None:
     assert planted.bad == BAD
-    where = ("--git", str(planted.repository), "--step", "update-nonindex", "--seconds", "0.5")
+    where = ("--git", str(planted.repository), "--step", "update-nonindex", "--seconds", "1")
     asked = (*where, "--good", planted.good, "--bad", BRANCH, "--keep-disturbed")
 
     found = tidemark(home, *asked)
