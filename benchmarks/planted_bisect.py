@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,9 @@ from typing import Any
 from benchmarks.figures import Figure
 from benchmarks.planted_history import BRANCH, PlantedHistory, make_history
 from build.errors import TidemarkError
+from build.git import mirror
 from build.home import ROOT, Home, locate
+from build.version import Engine
 
 LARGER = 240
 """Further commits of the larger history."""
@@ -32,7 +35,10 @@ def planted_figures(fillers: int = 0, name: str = "planted") -> Iterator[Figure]
         path.chmod(0o755)
         planted = make_history(path / "postgres", home, fillers)
         began = time.monotonic()
-        told = _bisect(home, planted, path / "history.db")
+        try:
+            told = _bisect(home, planted, path / "history.db")
+        finally:  # nobody else will ever ask for this repository
+            shutil.rmtree(mirror(str(planted.repository), Engine.POSTGRES, home).path, ignore_errors=True)
         minutes = (time.monotonic() - began) / 60
     named = [each["commit"] for each in told["blamed"]]
     verdict, measured = told["verdict"], len(told["measured"])

@@ -277,7 +277,9 @@ def make_history(folder: Path, home: Home, fillers: int = 0) -> PlantedHistory:
 
 
 def _filled(folder: Path, fillers: int) -> Sequence[PlannedCommit]:
-    """The plan, and around it so many comments in so many files of the server."""
+    """The plan, and around it so many comments in files of the server."""
+    if not fillers:
+        return PLAN
     files = [
         path.relative_to(folder).as_posix()
         for path in sorted((folder / "src/backend").rglob("*.c"))

@@ -102,24 +102,12 @@ def read(
     its_nights = nights_of(connection, key.place, key.branch, since)
     values = _points(connection, key, key.branch)
     bases = _points(connection, key, base) if base is not None else {}
-    lacking = [
-        each.session_id
-        for each in its_nights
-        if each.session_id not in values or (base is not None and each.session_id not in bases)
-    ]
-    if not lacking:  # as nearly always
-        ids = [each.session_id for each in its_nights]
-        return tuple(map(Point, its_nights, map(values.get, ids), map(bases.get, ids)))
+    ids = [each.session_id for each in its_nights]
+    lacking = [each for each in ids if each not in values or (base is not None and each not in bases)]
     reasons = _reasons(connection, key, base, lacking)
-    return tuple(
-        Point(
-            each,
-            values.get(each.session_id),
-            bases.get(each.session_id),
-            _gap(each.session_id, key.branch, base, values, bases, reasons),
-        )
-        for each in its_nights
-    )
+    missing = {each: _gap(each, key.branch, base, values, bases, reasons) for each in lacking}
+    why = [missing.get(each, "") for each in ids]
+    return tuple(map(Point, its_nights, map(values.get, ids), map(bases.get, ids), why))
 
 
 def at_place(place: Place) -> ColumnElement[bool]:

@@ -90,11 +90,18 @@ def shared_home() -> Home:
 
 @pytest.fixture
 def home(shared_home: Home) -> Iterator[Home]:
-    """A Home of its own, of the kind of `server_folder`, that shares builds, sources and compiled tools."""
+    """A Home of its own, of the kind of `server_folder`, that shares builds, tarballs and compiled tools.
+
+    Git mirrors are its own: those of repositories that tests make would stay for ever.
+    """
     with _server_folder() as folder:
-        for real in (shared_home.builds, shared_home.sources, shared_home.ccache, shared_home.tools):
+        for real in (shared_home.builds, shared_home.ccache, shared_home.tools):
             real.mkdir(parents=True, exist_ok=True)
             (folder / real.name).symlink_to(real)
+        (folder / shared_home.sources.name).mkdir()
+        shared_home.sources.mkdir(parents=True, exist_ok=True)
+        for tarball in filter(Path.is_file, shared_home.sources.iterdir()):
+            (folder / tarball.parent.name / tarball.name).symlink_to(tarball)
         yield Home(folder)
 
 

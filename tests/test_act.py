@@ -1,14 +1,13 @@
 """The workflows as they are, run in act: real Postgres builds, and a tracker that checks every request."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from benchmarks.planted_history import PlantedHistory, git_at, make_history
 from build.build import Build
-from build.home import Home, locate
+from build.home import Home
 from build.make import provide
 from build.progress import Silent
 from build.version import parse_version
@@ -88,20 +87,6 @@ def test_without_a_runner_of_its_label_a_box_is_left_out(home: Home, github: Git
 BRANCH = "story"
 
 
-@pytest.fixture
-def own_home(server_folders: Callable[[], AbstractContextManager[Path]]) -> Iterator[Home]:
-    """As `home`, but git mirrors are its own: those of repositories of tests would stay for ever."""
-    shared = locate()
-    with server_folders() as folder:
-        for real in (shared.builds, shared.ccache, shared.tools):
-            real.mkdir(parents=True, exist_ok=True)
-            (folder / real.name).symlink_to(real)
-        (folder / "sources").mkdir()
-        for real in filter(Path.is_file, shared.sources.iterdir()):
-            (folder / "sources" / real.name).symlink_to(real)
-        yield Home(folder)
-
-
 class Story:
     """A branch of the planted history, which nights follow."""
 
@@ -129,12 +114,12 @@ class Story:
 
 @pytest.mark.alone
 def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
-    own_home: Home, github: GitHub, tmp_path: Path, postgres_18: Build
+    home: Home, github: GitHub, tmp_path: Path, postgres_18: Build
 ) -> None:
-    history = make_history(tmp_path / "postgres", own_home)
-    story = Story(history, own_home)
+    history = make_history(tmp_path / "postgres", home)
+    story = Story(history, home)
     followed = f'branches = ["{BRANCH}"]\ngit = "{history.repository}"'
-    checkout = Checkout(tmp_path / "act", own_home, plan("postgres@18.6", followed), RUNNERS)
+    checkout = Checkout(tmp_path / "act", home, plan("postgres@18.6", followed), RUNNERS)
 
     story.reach("clean")
     acted = night(checkout, github)
@@ -167,7 +152,7 @@ def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
     (issue,) = github.issues.values()
     assert issue["state"] == "closed", acted.summaries
     ((number, comment),) = github.comments
-    written = [own_home.history, *own_home.backups.iterdir(), *own_home.summaries.iterdir()]
+    written = [home.history, *home.backups.iterdir(), *home.summaries.iterdir()]
     assert [path for path in written if TOKEN.encode() in path.read_bytes()] == []
     assert (number, comment.startswith("Closed: ")) == (1, True)
 

@@ -1,6 +1,7 @@
 """What looks changed tonight: rare when nothing is, and held against the right night."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -123,6 +124,12 @@ def test_what_a_confirmed_change_left_undecided_is_not_asked_again(commits: Comm
     assert {each.key.metric for each in change.members} == {"qps"}
     commits.more(1, {"insert": 0.9})
     assert suspected(commits) == set()
+    # One that only nights speak for has had no rounds that could have settled the cost.
+    raised = replace(change, members=tuple(replace(each, confirmed=None) for each in change.members))
+    with commits.store.database.reading() as connection:
+        found = look(connection, PLACE, BRANCH, [raised], 0.02)
+    assert found is not None
+    assert {each.metric for each in found.suspects} == {"server_cpu_us_per_op"}
     commits.more(1, {"insert": 0.9, "delete": 0.9})
     assert suspected(commits) == {"delete"}
     commits.more(1, {"insert": 0.8})
