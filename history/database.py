@@ -14,6 +14,12 @@ from history.errors import HistoryError, RecordError, refusal
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 
+_WRITING, _TELLING = 0x7469_6465, 0x7469_6466
+"""Keys of Postgres' advisory locks: any constants."""
+
+_KEEPALIVE = {"tcp_keepalives_idle": 60, "tcp_keepalives_interval": 10, "tcp_keepalives_count": 6}
+"""A server frees what a box held that lost its network: after two minutes, not after Linux' two hours."""
+
 
 class Database:
     """One SQLite file or Postgres database. Every access is a transaction."""
@@ -36,7 +42,11 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that is durable once the context ends, and leaves nothing when it raises."""
+        """A transaction that is durable once the context ends, and leaves nothing when it raises.
+
+        One at a time, in either store: it may decide by what it read. Raises HistoryError when another one
+        does not end in BUSY_TIMEOUT_MS.
+        """
         with explained(self.where), self._writer.begin() as connection:
             yield connection
 
@@ -45,6 +55,24 @@ class Database:
         """As `reading`, for questions in plain SQL."""
         with self.reading() as connection:
             yield Asked(connection)
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """For who tells others what the history says: one at a time of all hosts that share the history.
+
+        Others wait. Processes that share a file are of one host and have locks of their own (build/lock.py).
+        """
+        if self.dialect != "postgresql":
+            yield
+            return
+        with explained(self.where), self._reader.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection.exec_driver_sql("SET lock_timeout = 0")
+            connection.exec_driver_sql(f"SELECT pg_advisory_lock({_TELLING})")
+            try:
+                yield
+            finally:
+                connection.invalidate()  # the lock ends with the connection, even with one that is broken
 
     def close(self) -> None:
         """Close every connection."""
@@ -78,7 +106,10 @@ def connect(target: Path | str) -> Database:
     """The database at a path (SQLite) or an SQLAlchemy URL. Makes the path's folder, writes nothing else."""
     url = _url(target)
     if url.get_backend_name() != "sqlite":
-        return Database(create_engine(url), url.render_as_string(hide_password=True))
+        engine = create_engine(url)
+        event.listen(engine, "connect", _configure_postgres)
+        _write_in_turn(engine)
+        return Database(engine, url.render_as_string(hide_password=True))
     if url.database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url)
@@ -168,3 +199,23 @@ def _begin_explicitly(engine: Engine) -> None:
     def begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get("tidemark_writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _configure_postgres(connection: Any, _record: object) -> None:
+    with connection.cursor() as cursor:
+        for name, value in {"lock_timeout": BUSY_TIMEOUT_MS, **_KEEPALIVE}.items():
+            cursor.execute(f"SET {name} = {value}")
+    connection.commit()
+
+
+def _write_in_turn(engine: Engine) -> None:
+    """Let a writer wait for the one before it, as SQLite's do.
+
+    Without it two could end the same session, or find the same change, each not seeing the other's: the
+    server goes on with the last words of a client that was killed, while the next one begins.
+    """
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        if connection.get_execution_options().get("tidemark_writes", False):
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITING})")

@@ -36,7 +36,6 @@ PLACEHOLDERS = {
 """What the migrations' `$names` stand for in each dialect."""
 
 _FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
-_LOCK_NUMBER = 0x7469_6465  # any constant: the key of Postgres' advisory lock on migrating
 
 
 @dataclass(frozen=True)
@@ -124,8 +123,6 @@ def migrate(database: Database, folder: Path = MIGRATIONS) -> None:
 
 def _apply(database: Database, migration: Migration) -> None:
     with database.writing() as connection:
-        if database.dialect == "postgresql":
-            connection.execute(select(func.pg_advisory_xact_lock(_LOCK_NUMBER)))
         if _applied(connection) >= migration.number:
             return  # another process was faster
         for statement in migration.statements:

@@ -71,7 +71,8 @@ def report(plan: Plan, home: Home, store: Store) -> Morning:
 def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> Delivered | None:
     """Bring the tracker up to date with the outbox; None without a repository in the plan, or a token.
 
-    What could not be delivered is said in `problems`. Two at once could both miss an issue and open it.
+    What could not be delivered is said in `problems`. Two at once could both miss an issue and open it: two
+    of one host, whose history is a file, or two of several that share one.
     """
     if plan.alerts.repository is None:
         return None
@@ -82,7 +83,7 @@ def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> Delive
     from runners.alerting.tracker import Tracker  # takes a moment that other nights need not wait
 
     tracker = Tracker(plan.alerts.repository, token, os.environ.get("GITHUB_API_URL", API))
-    with held(home.path / DELIVERING):
+    with held(home.path / DELIVERING), store.database.telling():
         delivery = Delivery(store.database, tracker, plan.alerts.labels, plan.alerts.most_new_issues)
         delivered = delivery.run()
     problems += [f"alert {name}: {why}" for name, why in delivered.failed.items()]

@@ -5,6 +5,7 @@ import random
 import select
 import signal
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ def killed_writer(target: Target, uid: str, after: float, *, begun: bool) -> lis
     if child == 0:
         try:
             write(target, uid, written)
+        except BaseException:  # it is a child: nothing above it may go on as the test
+            os.write(written, b"failed: " + traceback.format_exc().encode())
         finally:
             os._exit(1)
     os.close(written)
@@ -52,9 +55,9 @@ def killed_writer(target: Target, uid: str, after: float, *, begun: bool) -> lis
     time.sleep(after)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status), "the writer ended by itself: nothing was killed"
     with os.fdopen(read, "rb") as pipe:
         said = pipe.read()
+    assert os.WIFSIGNALED(status), f"the writer ended by itself: nothing was killed\n{said.decode()}"
     return [said[place : place + 8] for place in range(0, len(said), 8)]
 
 
