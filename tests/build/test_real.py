@@ -67,6 +67,9 @@ def test_libraries_are_found_inside_the_prefix_wherever_it_lies(postgres: Build,
 
 
 def test_the_second_time_answers_at_once(postgres: Build) -> None:
-    started = time.monotonic()
-    assert provide(VERSION, locate(), Silent()).prefix == postgres.prefix
-    assert time.monotonic() - started < 0.3
+    took = []
+    for _ in range(5):  # the quickest: other tests work beside it
+        started = time.monotonic()
+        assert provide(VERSION, locate(), Silent()).prefix == postgres.prefix
+        took.append(time.monotonic() - started)
+    assert min(took) < 0.3

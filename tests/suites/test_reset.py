@@ -39,7 +39,7 @@ def make_debt(server: PostgresServer) -> None:
     ask(server, TABLE)
     ask(server, "CREATE UNIQUE INDEX ON debt (id)")
     ask(server, "UPDATE debt SET n = n + 1")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while not dead_tuples(server) and time.monotonic() < deadline:
         time.sleep(0.05)
 
