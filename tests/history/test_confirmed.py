@@ -1,6 +1,6 @@
 """What was confirmed in its night: a change at once, the same one for the watch, closed and opened again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,22 +23,15 @@ from history.transfer.stored import Selection, StoredRows
 from tests.history.commits import BRANCH, Commits, commit
 from tests.history.conftest import Target, rows
 from tests.history.handmade import MACHINE
-from tests.history.watched import night
+from tests.history.watched import dated, every_change, night
 
 SLOW = {"insert": 0.93}
 
 
 @pytest.fixture
 def commits(target: Target) -> Iterator[Commits]:
-    written: list[Commits] = []
-    with open_store(target, clock=lambda: night(written[0].count)) as store:
-        written.append(Commits(store))
-        yield written[0]
-
-
-def every(commits: Commits) -> Sequence[Change]:
-    with commits.store.database.reading() as connection:
-        return changes.load(connection)
+    with dated(target, Commits) as commits:
+        yield commits
 
 
 def regressed(commits: Commits, quiet: int = 3) -> Change:
@@ -158,7 +151,7 @@ def test_gone_the_same_night_and_back_again(commits: Commits) -> None:
     commits.more(1)
     commits.confirm(old=3, question=Question.GONE, change=change.fingerprint)
     assert [each.fingerprint for each in commits.judge().closed] == [change.fingerprint]
-    assert len(every(commits)) == 1
+    assert len(every_change(commits.store)) == 1
 
 
 @pytest.mark.parametrize(("left", "gone"), [(1.0, True), (0.98, True), (0.955, False), (0.93, False)])
@@ -203,7 +196,7 @@ def test_acknowledged_stays_silent(commits: Commits) -> None:
     commits.confirm(SLOW)
     report = commits.judge()
     assert (report.new, report.reopened, report.closed, report.open) == ((), (), (), ())
-    assert [each.status for each in every(commits)] == [ChangeStatus.ACKNOWLEDGED]
+    assert [each.status for each in every_change(commits.store)] == [ChangeStatus.ACKNOWLEDGED]
 
 
 def test_two_commits_side_by_side_are_not_explained_by_a_new_kernel(commits: Commits) -> None:

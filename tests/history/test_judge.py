@@ -1,30 +1,22 @@
 """The nightly judge: found, told once, closed when gone, reopened when back, silent when acknowledged."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from history import changes
-from history.changes import Change, ChangeStatus
+from history.changes import ChangeStatus
 from history.shifts import Direction
-from history.store import open_store
 from tests.history.conftest import Target
 from tests.history.handmade import MACHINE
-from tests.history.watched import NEW, QUIET, Nights, night
+from tests.history.watched import NEW, QUIET, Nights, dated, every_change, night
 
 
 @pytest.fixture
 def nights(target: Target) -> Iterator[Nights]:
-    written: list[Nights] = []
-    with open_store(target, clock=lambda: night(written[0].count)) as store:
-        written.append(Nights(store))
-        yield written[0]
-
-
-def every(nights: Nights) -> Sequence[Change]:
-    with nights.store.database.reading() as connection:
-        return changes.load(connection)
+    with dated(target, Nights) as nights:
+        yield nights
 
 
 def test_noise_is_no_change(nights: Nights) -> None:
@@ -95,7 +87,7 @@ def test_what_goes_away_is_closed_and_what_comes_back_is_opened_again(nights: Ni
     back = nights.judge()
     assert [each.fingerprint for each in back.reopened] == [opened.fingerprint]
     assert not back.new
-    assert len(every(nights)) == 1
+    assert len(every_change(nights.store)) == 1
 
 
 def test_what_was_acknowledged_is_never_told_again(nights: Nights) -> None:
@@ -108,7 +100,7 @@ def test_what_was_acknowledged_is_never_told_again(nights: Nights) -> None:
         nights.more(14, factor)
         report = nights.judge()
         assert (report.new, report.open, report.reopened, report.closed) == ((), (), (), ())
-    (kept,) = every(nights)
+    (kept,) = every_change(nights.store)
     assert (kept.status, kept.reason) == (ChangeStatus.ACKNOWLEDGED, "checksums are wanted")
 
 
@@ -118,7 +110,7 @@ def test_a_shift_with_the_machine_is_explained_and_not_told(nights: Nights) -> N
     nights.more(6, 0.9)
     report = nights.judge()
     assert (report.new, report.open) == ((), ())
-    (change,) = every(nights)
+    (change,) = every_change(nights.store)
     assert (change.status, change.reason) == (
         ChangeStatus.EXPLAINED,
         "the machine changed: kernel 6.8.0-55 -> 6.9",

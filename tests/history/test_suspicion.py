@@ -16,12 +16,11 @@ from history.panel import Panel
 from history.records import Place
 from history.sequential import Design
 from history.series import Night
-from history.store import open_store
 from history.surprise import Line, RoundNoise, Row, probabilities
 from history.suspicion import FALSE_SUSPECTS_A_NIGHT, Tonight, look
 from tests.history.commits import BRANCH, Commits, commit
 from tests.history.handmade import NIGHT
-from tests.history.watched import night
+from tests.history.watched import dated
 
 PLACE = Place("db1", "write-heavy", "short relaxed")
 SLOW = {"insert": 0.93}
@@ -31,10 +30,8 @@ SERIES = 40
 
 @pytest.fixture
 def commits(tmp_path: Path) -> Iterator[Commits]:
-    written: list[Commits] = []
-    with open_store(tmp_path / "history.db", clock=lambda: night(written[0].count)) as store:
-        written.append(Commits(store))
-        yield written[0]
+    with dated(tmp_path / "history.db", Commits) as commits:
+        yield commits
 
 
 def tonight(commits: Commits) -> Tonight | None:

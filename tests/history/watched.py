@@ -1,13 +1,19 @@
 """Nights with noise, and a contender whose speed changes, for tests of the judge."""
 
 import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Protocol, TypeVar
 
+from history import changes
+from history.changes import Change
 from history.judge import Report, judge
 from history.records import Machine
 from history.store import Store, open_store
+from tests.history.conftest import Target
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
 
 BASE, NEW = "postgres@17.11", "postgres@REL_18_STABLE"
@@ -50,11 +56,33 @@ def night(number: int) -> datetime:
     return NIGHT + timedelta(days=number)
 
 
-def record_regression(path: Path) -> None:
+class Writer(Protocol):
+    """Writes nights, and counts them."""
+
+    count: int
+
+
+W = TypeVar("W", bound=Writer)
+
+
+@contextmanager
+def dated(target: Target, writer: Callable[[Store], W]) -> Iterator[W]:
+    """A writer into a history that holds nothing yet, and in which it is always the last of its nights."""
+    written: list[W] = []
+    with open_store(target, clock=lambda: night(written[0].count)) as store:
+        written.append(writer(store))
+        yield written[0]
+
+
+def every_change(store: Store) -> Sequence[Change]:
+    with store.database.reading() as connection:
+        return changes.load(connection)
+
+
+def record_regression(path: Path, *, judged: bool = False) -> None:
     """A history in which one step of two regresses by 7 % and stays so for eight nights."""
-    written: list[Nights] = []
-    with open_store(path, clock=lambda: night(written[0].count)) as store:
-        nights = Nights(store)
-        written.append(nights)
+    with dated(path, Nights) as nights:
         nights.more(QUIET)
         nights.more(8, 0.93)
+        if judged:
+            nights.judge()

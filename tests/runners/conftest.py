@@ -1,4 +1,4 @@
-"""A good machine of files, and the place that checks look at on it."""
+"""A good machine of files, the place that checks look at on it, and a history with a regression."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,6 +8,7 @@ import pytest
 
 from runners.fitness import storage
 from runners.fitness.place import Place
+from tests.history.watched import record_regression
 from tests.runners.fake_kernel import FakeKernel, a_good_machine
 
 NOW = datetime(2026, 3, 2, 1, 0)
@@ -34,6 +35,14 @@ def place(kernel: FakeKernel, tmp_path: Path) -> Place:
         is_root=False,
         sample_seconds=0.01,
     )
+
+
+@pytest.fixture(scope="session")
+def regressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A history in which the judge has found a regression of 7 %: not to be written to."""
+    path = tmp_path_factory.mktemp("history") / "history.db"
+    record_regression(path, judged=True)
+    return path
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from build.home import ROOT
 from history import alerts, changes
 from history.alerts import IssueState, Kind, Wanted
 from history.confirmations import Question
-from history.judge import judge
 from history.records import SessionStatus
 from history.store import Store, open_store
 from history.writing import insert_profile
@@ -18,21 +17,11 @@ from runners.alerting.wanting import wanted_alerts
 from tests.history.commits import Commits, commit
 from tests.history.handmade import record_steps, run_record, session_start
 from tests.history.profiled import profile
-from tests.history.watched import NEW, night, record_regression
+from tests.history.watched import NEW, dated, night
 from tests.suites.golden import require_golden
 
 GOLDEN = ROOT / "tests/golden/runners"
 BASE = "postgres@17.11"
-
-
-@pytest.fixture(scope="module")
-def regressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A regression of 7 % that the judge has found."""
-    path = tmp_path_factory.mktemp("history") / "history.db"
-    record_regression(path)
-    with open_store(path) as store:
-        judge(store.database)
-    return path
 
 
 @pytest.fixture
@@ -79,10 +68,8 @@ def test_the_issue_of_a_change_between_commits(tmp_path: Path, regressed: Path) 
 
 @pytest.fixture
 def commits(tmp_path: Path) -> Iterator[Commits]:
-    written: list[Commits] = []
-    with open_store(tmp_path / "commits.db", clock=lambda: night(written[0].count)) as store:
-        written.append(Commits(store))
-        yield written[0]
+    with dated(tmp_path / "commits.db", Commits) as commits:
+        yield commits
 
 
 def test_the_issue_of_a_change_that_was_confirmed_and_went_away(commits: Commits) -> None:

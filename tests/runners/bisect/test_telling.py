@@ -10,26 +10,14 @@ from history import alerts, bisects, changes
 from history.alerts import IssueState
 from history.bisects import EventKind
 from history.changes import Change
-from history.judge import judge
 from history.store import Store, open_store
 from runners.alerting.wanting import wanted_alerts
 from runners.bisect.log import Log, observations, read_log
 from runners.bisect.question import Point, Question, QuestionError, Span
 from runners.bisect.telling import change_of, tell_change
 from tests.history.handmade import MACHINE, NIGHT
-from tests.history.watched import record_regression
 from tests.runners.bisect.conftest import Line
 from tests.runners.bisect.stand import Stand, a_question
-
-
-@pytest.fixture(scope="module")
-def regressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A history in which the judge found a regression."""
-    path = tmp_path_factory.mktemp("history") / "history.db"
-    record_regression(path)
-    with open_store(path) as store:
-        judge(store.database)
-    return path
 
 
 @pytest.fixture
