@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
 
 from build.build import Build
 from build.errors import TidemarkError
@@ -24,6 +25,10 @@ from build.progress import Silent
 from build.transfer import import_
 from build.version import parse_version
 from suites.processes import run
+
+# An example takes as long as the machine lets it: what is slow is measured by benchmarks, alone.
+settings.register_profile("beside others", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("beside others")
 
 POSTGRES_18 = "postgres@18.6"
 POSTGRES_17 = "postgres@17.11"

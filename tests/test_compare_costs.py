@@ -228,7 +228,7 @@ amounts = st.floats(1e-6, 999_999)
 ratios = st.floats(0.01, 9.99)
 
 
-@settings(deadline=None, max_examples=40)  # drawing tables takes its time
+@settings(max_examples=40)  # drawing tables takes its time
 @given(st.lists(st.tuples(amounts, ratios, st.sampled_from(Change)), min_size=11, max_size=11), st.data())
 def test_the_tables_fit_a_hundred_columns(
     numbers: list[tuple[float, float, Change]], data: st.DataObject

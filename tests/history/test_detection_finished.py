@@ -19,7 +19,7 @@ def noise(seed: int, series: int, nights: int) -> np.ndarray:
     return SIGMA * np.random.default_rng(seed).standard_normal((series, nights))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
     steps=st.lists(st.tuples(st.integers(0, 149), st.floats(-8, 8)), max_size=4),
@@ -36,7 +36,7 @@ def test_many_series_are_as_each_alone(seed: int, steps: list[tuple[int, float]]
         assert [each.size for each in one] == pytest.approx([each.size for each in among])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), gaps=st.floats(0, 0.4))
 def test_a_change_is_described_consistently(seed: int, gaps: float) -> None:
     rng = np.random.default_rng(seed)
@@ -126,7 +126,7 @@ def test_blocks_come_back_in_order() -> None:
     assert [row for row, changes in enumerate(find_changes_many(matrix)) if changes] == [1, BLOCK]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), penalty=st.floats(0.1, 30))
 def test_the_partition_is_the_best_of_all(seed: int, penalty: float) -> None:
     rng = np.random.default_rng(seed)

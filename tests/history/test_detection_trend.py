@@ -25,7 +25,7 @@ def look(trend: Trend, deviation: float, times: int = TREND_LAG + 1) -> np.ndarr
     return trend.errors
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), nights=st.integers(5, 200), slope=st.floats(-1, 1))
 def test_the_line_is_that_of_least_squares(seed: int, nights: int, slope: float) -> None:
     rng = np.random.default_rng(seed)

@@ -24,7 +24,7 @@ def watched(values: np.ndarray) -> tuple[ChangePoint, ...]:
     return tuple(change for value in values if (change := watch.take(float(value))) is not None)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 2**32 - 1),
     steps=st.lists(st.tuples(st.integers(0, 149), st.floats(-8, 8)), max_size=4),
@@ -60,7 +60,7 @@ def test_blocks_of_series_come_back_in_order() -> None:
     assert found == watch_many(matrix[:BLOCK]) + watch_many(matrix[BLOCK:])
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1), at=st.integers(60, 110), size=st.floats(2, 8))
 def test_a_change_is_described_consistently(seed: int, at: int, size: float) -> None:
     values = noise(seed, 1, 150)[0]
@@ -73,7 +73,7 @@ def test_a_change_is_described_consistently(seed: int, at: int, size: float) -> 
         assert 0.98 <= change.confidence < 1
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1), factor=st.sampled_from([0.25, 8.0]))
 def test_units_and_direction_do_not_matter(seed: int, factor: float) -> None:
     values = noise(seed, 1, 150)[0]
@@ -88,7 +88,7 @@ def test_units_and_direction_do_not_matter(seed: int, factor: float) -> None:
         )  # fmt: skip
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 1000), at=st.integers(50, 115), size=st.floats(-1e6, 1e6))
 def test_one_outlier_raises_nothing(seed: int, at: int, size: float) -> None:
     values = noise(seed, 1, 120)[0]

@@ -45,7 +45,6 @@ logs = st.lists(st.floats(-0.2, 0.2), min_size=3, max_size=20)
 # --- a number of rounds that was fixed beforehand
 
 
-@settings(deadline=None)
 @given(logs)
 def test_a_step_alone_has_the_plain_interval(rounds: list[float]) -> None:
     step = step_of("alone", rounds)
@@ -81,7 +80,7 @@ def test_every_step_of_the_session_shares_the_error_of_all_looks() -> None:
     assert Intervals([ONE], 0.95, (3, 5)).design("qps", 7).cap == 7, "more rounds than planned"
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=20), min_size=1, max_size=4))
 def test_compare_judges_as_the_session_did_that_decided(rounds: list[list[float]]) -> None:
     """Else a step that was decided might be open afterwards, or one that stayed open be called clean."""
@@ -143,7 +142,6 @@ def test_what_cannot_be_known() -> None:
     assert fixed.smallest_visible(ONE, METRICS["transactions"], 0.02, quiet) is None
 
 
-@settings(deadline=None)
 @given(st.floats(1e-4, 0.3), st.floats(1, 60), st.floats(0.001, 0.2))
 def test_more_noise_shows_less_and_never_less_than_the_threshold(
     sd: float, df: float, threshold: float

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri, stdtrit
 
@@ -29,7 +29,6 @@ def width(interval: Interval) -> float:
     return math.log(interval.high) - math.log(interval.low)
 
 
-@settings(deadline=None)
 @given(logs, priors)
 def test_estimate_lies_inside(rounds: list[float], prior: Noise | None) -> None:
     interval = interval_of(rounds, prior)
@@ -58,7 +57,6 @@ def test_order_of_rounds_is_irrelevant(rounds: list[float], prior: Noise | None,
     assert width(one) == pytest.approx(width(other), rel=1e-6, abs=1e-9)
 
 
-@settings(deadline=None)  # a design that was not asked for before costs its boundary
 @given(logs, priors, st.integers(1, 30), st.integers(1, 30))
 def test_more_steps_are_wider(rounds: list[float], prior: Noise | None, one: int, more: int) -> None:
     narrow = interval_of(rounds, prior, Design(steps=one))

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from history import alerts, bisects
 from history.records import SessionStatus, StepNoise
@@ -22,7 +22,7 @@ from history.transfer.stream import TransferError
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
 from tests.history.transfer.generated import STEPS, VERSIONS, Contents, Made, contents, record, two_boxes
 
-few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=12)
 
 NIGHT_1 = Made(
     1, SessionStatus.FINISHED, ((STEPS[0], VERSIONS[0], (1.0, 2.0)), (STEPS[0], VERSIONS[1], (3.0, 4.0)))

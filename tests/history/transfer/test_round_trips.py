@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from history.store import open_store
 from history.transfer.merging import Merged, merge
@@ -32,7 +32,7 @@ WAYS: dict[str, tuple[str, Write, Read]] = {
     "compressed": ("out.ndjson.gz", write_ndjson, NdjsonFile),
     "parquet": ("out", write_parquet, ParquetFolder),
 }
-few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=5)
 
 
 def export(history: Path, way: str, selection: Selection | None = None) -> Path:

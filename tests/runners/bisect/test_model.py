@@ -26,7 +26,7 @@ def searched(rounds: list[Observation], rules: Rules | None = None, length: int 
 
 
 @given(ROUNDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_probabilities_sum_to_one(rounds: list[Observation]) -> None:
     search = searched(rounds)
     assert search.posterior.shape == (LENGTH + 1,)
@@ -37,7 +37,7 @@ def test_probabilities_sum_to_one(rounds: list[Observation]) -> None:
 
 
 @given(ROUNDS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_a_replay_says_the_same_to_the_last_bit(rounds: list[Observation]) -> None:
     asked = searched([])
     for each in rounds:
@@ -49,7 +49,7 @@ def test_a_replay_says_the_same_to_the_last_bit(rounds: list[Observation]) -> No
 
 
 @given(ROUNDS, st.randoms(use_true_random=False))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_order_of_rounds_says_nothing(rounds: list[Observation], random: Random) -> None:
     mixed = list(rounds)
     random.shuffle(mixed)
@@ -57,7 +57,7 @@ def test_the_order_of_rounds_says_nothing(rounds: list[Observation], random: Ran
 
 
 @given(ROUNDS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_more_of_a_cost_is_as_bad_as_less_of_a_throughput(rounds: list[Observation]) -> None:
     mirrored = Search(LENGTH, Rules(higher_is_better=False))
     mirrored.observe_all([Observation(LENGTH, value) for value in (0.1, 0.09, 0.11)])
