@@ -107,6 +107,13 @@ def slope(rng: np.random.Generator, length: int, size: float) -> Range:
     return Range(np.concatenate([[0.0], np.cumsum(parts) / parts.sum()]) * math.log1p(-size))
 
 
+def drifting(rng: np.random.Generator, commits: Range, deviation: float) -> Range:
+    """Every commit is a little faster or slower than the one before: bad is off by a deviation of so much."""
+    parts = rng.normal(0, deviation / math.sqrt(commits.length), commits.length)
+    offsets = np.concatenate([[0.0], np.cumsum(parts)])
+    return Range(commits.levels + offsets, commits.culprits, commits.broken)
+
+
 def wobbling(rng: np.random.Generator, commits: Range, deviation: float) -> Range:
     """Every commit lies off by its layout, good as well; ratios are to good as it is."""
     offsets = rng.normal(0, deviation, len(commits.levels))

@@ -15,6 +15,7 @@ from benchmarks.bisect_ranges import (
     Noise,
     Outcome,
     Range,
+    drifting,
     heavy,
     mean,
     no_step,
@@ -50,6 +51,7 @@ BUILD_MINUTES = (1.0, ASSUMED_BUILD, 5.0)
 """With a warm ccache; assumed; Postgres on two cores without a cache."""
 
 WOBBLE = 0.005
+DRIFT = 0.02
 BROKEN = 0.1
 
 LEAST_RIGHT = 97.0
@@ -199,6 +201,11 @@ def _either(commits: Range, outcome: Outcome) -> bool:
     return verdict.kind == "two-steps" or named
 
 
+def _larger(commits: Range, outcome: Outcome) -> bool:
+    larger = max(commits.culprits, key=lambda at: abs(commits.levels[at] - commits.levels[at - 1]))
+    return (outcome.verdict.kind, outcome.verdict.high) == ("culprit", larger)
+
+
 def _of_sizes(rng: np.random.Generator) -> float:
     return float(rng.choice(SIZES))
 
@@ -228,6 +235,24 @@ CASES = (
     Case("two steps of 10 and 5 %: said", lambda rng: two_steps(rng, 256, (0.1, 0.05)), _kind("two-steps")),
     Case(
         "two steps of 10 and 5 %: said, or one named", lambda rng: two_steps(rng, 256, (0.1, 0.05)), _either
+    ),
+    Case(
+        "steps of 2.5 and 20 %: the larger named",
+        lambda rng: two_steps(rng, 256, (0.025, 0.2)),
+        _larger,
+        at_least=95,
+    ),
+    Case(
+        "steps of 20 and 2.5 %: the larger named",
+        lambda rng: two_steps(rng, 256, (0.2, 0.025)),
+        _larger,
+        at_least=95,
+    ),
+    Case(
+        "20 % amid a drift of 2 %",
+        lambda rng: drifting(rng, one_step(rng, 256, 0.2), DRIFT),
+        _named,
+        at_least=95,
     ),
     Case("slope of 20 %: said", lambda rng: slope(rng, 256, 0.2), _kind("slope"), at_least=90),
     Case("slope of 10 %: said", lambda rng: slope(rng, 256, 0.1), _kind("slope")),

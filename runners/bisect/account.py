@@ -157,8 +157,17 @@ def export(account: Account) -> dict[str, Any]:
 
 def verdict_of(kept: Mapping[str, Any]) -> Verdict:
     """A verdict as `asdict` wrote it, which JSON has in lists."""
-    steps = tuple(Step(**each | {"interval": tuple(each["interval"])}) for each in kept["steps"])
-    return Verdict(**{**kept, "interval": tuple(kept["interval"]), "steps": steps})
+    rest = kept.get("rest")  # those of the first Tidemarks know of none
+    read = {
+        "interval": tuple(kept["interval"]),
+        "steps": tuple(map(_step_of, kept["steps"])),
+        "rest": None if rest is None else _step_of(rest),
+    }
+    return Verdict(**{**kept, **read})
+
+
+def _step_of(kept: Mapping[str, Any]) -> Step:
+    return Step(**{**kept, "interval": tuple(kept["interval"])})
 
 
 def _differential(store: Store, log: Log) -> "Differential | None":

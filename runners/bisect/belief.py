@@ -1,9 +1,10 @@
 """What the rounds say about where and how metrics changed: probabilities of every hypothesis.
 
 Hypotheses: no change at all; one step, which commit k brings; two steps with a level of their own between;
-a slope from good to bad. Levels, noise and the wobble of each position are integrated out on the grids of
-levels.py. Commits between two neighbouring measured positions all explain the rounds alike, so that what is
-computed are cells: cell c lies between the measured positions c and c + 1, good being the first.
+a slope from good to bad. Two steps of which one is much smaller count as one, where the larger lies. Levels,
+noise and the wobble of each position are integrated out on the grids of levels.py. Commits between two
+neighbouring measured positions all explain the rounds alike, so that what is computed are cells: cell c lies
+between the measured positions c and c + 1, good being the first.
 """
 
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ SHAPES = (0.6, 1.0, 1.6)
 
 SLOPE_SPREAD = 0.05
 """How far commits on a slope lie off its line, as a share of the whole change."""
+
+LESSER = 0.25
+"""A step of at most this share of the other one, in logarithms, holds up no answer: in a long range there is
+hardly ever none, and to find it takes many times the rounds."""
 
 NEVER = -1e30
 
@@ -71,10 +76,14 @@ class Belief:
     """(c + 1,) ascending, good and bad included."""
 
     single: Array
-    """(c,): that there is one step, in that cell."""
+    """(c,): that there is one step, in that cell, or a much smaller one besides."""
+
+    lesser: Array
+    """(c, c): that the step is in the cell of the row, and a much smaller one in that of the column."""
 
     pairs: Array
-    """(c, c): that there are two, the first in the cell of the row, the second in that of the column."""
+    """(c, c): that there are two, none much smaller than the other, the first in the cell of the row, the
+    second in that of the column."""
 
     between: Array
     """(c, c): the level between these two steps, estimated."""
@@ -96,7 +105,7 @@ class Belief:
 
     @property
     def two_steps(self) -> float:
-        """That there are two."""
+        """That there are two, neither much smaller than the other."""
         return float(self.pairs.sum())
 
 
@@ -133,19 +142,22 @@ class Evidence:
         slope = np.log(PRIOR_CHANGE * PRIOR_SLOPE) + slope + prior
         pairs, between = self._pairs(last)
         pairs = pairs + prior + np.log(PRIOR_CHANGE * PRIOR_TWO_STEPS)
-        second = int(np.argmax(pairs)) // len(prior) % len(single)
+        second, scale = np.unravel_index(int(np.argmax(pairs)), pairs.shape)[1:]
         whole = total(np.concatenate([single.ravel(), pairs.ravel(), none, slope]))
         scales = total(single, axis=0)
+        two = np.exp(total(pairs, axis=2) - whole)
+        lesser = self._lesser(two, between, int(scale))
         return Belief(
             self.length,
             self.measured,
-            np.exp(total(single, axis=1) - whole),
-            np.exp(total(pairs, axis=2) - whole),
+            np.exp(total(single, axis=1) - whole) + lesser.sum(axis=1),
+            lesser,
+            np.where(np.triu(lesser + lesser.T, 1) > 0, 0.0, two),
             between,
             float(np.exp(total(none) - whole)),
             float(np.exp(total(slope) - whole)),
             last,
-            self._level_after(second, int(np.argmax(pairs)) % len(prior)),
+            self._level_after(int(second), int(scale)),
             end,
             float(np.exp(np.exp(scales - total(scales)) @ np.log(self.levels.scales))),
         )
@@ -160,6 +172,15 @@ class Evidence:
         logs = self.logs[cell:, scale].sum(axis=0) + self.priors.after
         weights = np.exp(logs - logs.max())
         return float(weights @ self.grid.values / weights.sum())
+
+    def _lesser(self, two: Array, between: Array, scale: int) -> Array:
+        """(c, c) probabilities of two steps of which the one in the column's cell is much smaller."""
+        ends = np.array([self._level_after(cell, scale) for cell in range(len(two))])
+        first, second = np.abs(between), np.abs(ends[None, :] - between)
+        apart = np.triu(two, 1)
+        behind = np.where(second <= LESSER * first, apart, 0.0)
+        ahead = np.where((first <= LESSER * second) & (behind == 0), apart, 0.0)
+        return np.asarray(behind + ahead.T)
 
     def _slope(self, size: float) -> tuple[Array, float]:
         """(scales,) log-evidence of a slope, averaged over its shapes; and the mean level at its end."""

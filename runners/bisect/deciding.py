@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Set
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,30 +110,46 @@ def quantiles(values: Array, weights: Array, confidence: float) -> tuple[float, 
 
 def _single(belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float) -> Verdict:
     step = _step(belief, levels, rules, cell, mass, range(cell), range(cell, len(belief.single)))
+    rest = None
+    lesser = belief.lesser[cell]
+    if 2 * lesser.sum() > belief.single[cell]:
+        other = int(np.argmax(lesser))
+        steps = _steps(belief, levels, rules, min(cell, other), max(cell, other))
+        main, small = steps if cell < other else steps[::-1]
+        step, rest = replace(main, confidence=mass), _about(belief, rules, small, lesser)
     kind: Kind = "culprit" if step.high == step.low + 1 else "range"
     _, _, seen = _difference(levels, belief.length, rules)
-    return Verdict(kind, step.low, step.high, mass, step.size, step.interval, seen, levels.total, (step,))
+    return Verdict(
+        kind, step.low, step.high, mass, step.size, step.interval, seen, levels.total, (step,), rest
+    )
 
 
 def _two_steps(belief: Belief, levels: Levels, rules: Rules) -> Verdict:
     """Both steps, each with the fewest neighbouring cells that hold the confidence asked for."""
     first, second = np.unravel_index(int(np.argmax(belief.pairs)), belief.pairs.shape)
-    cells = len(belief.single)
-    bounds = (0, int(first), int(second), cells)
-    steps = []
-    for which, cell in enumerate((int(first), int(second))):
-        masses = belief.pairs.sum(axis=1 - which)
-        low, high = likeliest_cells(masses, rules.confidence * float(masses.sum()))
-        step = _step(
-            belief, levels, rules, cell, float(masses[low:high].sum()),
-            range(bounds[which], bounds[which + 1]), range(bounds[which + 1], bounds[which + 2]),
-        )  # fmt: skip
-        ends = belief.measured[low], belief.measured[high]
-        steps.append(Step(*ends, step.confidence, step.size, step.interval))
+    both = _steps(belief, levels, rules, int(first), int(second))
+    steps = [_about(belief, rules, step, belief.pairs.sum(axis=1 - which)) for which, step in enumerate(both)]
     size, interval, seen = _difference(levels, belief.length, rules)
     return Verdict(
         "two-steps", 0, belief.length, belief.two_steps, size, interval, seen, levels.total, tuple(steps)
     )
+
+
+def _steps(belief: Belief, levels: Levels, rules: Rules, first: int, second: int) -> tuple[Step, Step]:
+    """Both of two steps that lie in these cells."""
+    before, between = range(first), range(first, second)
+    after = range(second, len(belief.single))
+    return (
+        _step(belief, levels, rules, first, 1.0, before, between),
+        _step(belief, levels, rules, second, 1.0, between, after),
+    )
+
+
+def _about(belief: Belief, rules: Rules, step: Step, masses: Array) -> Step:
+    """The same step, said to lie in the fewest neighbouring cells that hold the confidence asked for."""
+    low, high = likeliest_cells(masses, rules.confidence * float(masses.sum()))
+    ends = belief.measured[low], belief.measured[high]
+    return replace(step, low=ends[0], high=ends[1], confidence=float(masses[low:high].sum()))
 
 
 def _step(

@@ -6,7 +6,7 @@ from history.rendering.escaping import JOINER, escaped
 from history.rendering.functions import shortened
 from runners.bisect.account import Account, Measured
 from runners.bisect.question import Point
-from runners.bisect.wording import headline, reproduce, within
+from runners.bisect.wording import beside, headline, reproduce, within
 
 MOST_ROWS = 12
 """Of the posterior."""
@@ -34,7 +34,7 @@ def text(account: Account) -> str:
     lines = [_head(account), headline(account), ""]
     for each in account.blamed():
         lines += [*_about(each), *_quoted("\n".join(each.message.splitlines()[1:])), ""]
-    lines += [within(account), ""] if within(account) else []
+    lines += [line for each in (within(account), beside(account)) if each for line in (each, "")]
     for title, table in _tables(account):
         lines += [f"{title}:", *_aligned(table), ""]
     for title, items in _lists(account):
@@ -48,7 +48,7 @@ def markdown(account: Account) -> str:
     lines = [f"### {escaped(headline(account))}", "", escaped(_head(account)), ""]
     for each in account.blamed():
         lines += [*(f"- {escaped(line)}" for line in _about(each)), "", *_quoted(each.message), ""]
-    lines += [escaped(within(account)), ""] if within(account) else []
+    lines += [line for each in (within(account), beside(account)) if each for line in (escaped(each), "")]
     for title, (heads, rows) in _tables(account):
         lines += [
             f"**{title}**",
@@ -72,6 +72,7 @@ def result(account: Account) -> str:
     lines = [f"**Bisected** ({escaped(account.log.bisect.uid)}): {escaped(headline(account))}.", ""]
     for each in account.blamed():
         lines += [*(f"- {escaped(line)}" for line in _about(each)), ""]
+    lines += [escaped(beside(account)), ""] if beside(account) else []
     return _printable("\n".join(lines))
 
 

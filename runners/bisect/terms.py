@@ -142,3 +142,6 @@ class Verdict:
 
     steps: tuple[Step, ...] = field(default=())
     """Of `culprit` and `range` one, of `two-steps` two, in order."""
+
+    rest: Step | None = None
+    """Of `culprit` and `range`: a much smaller step elsewhere, if there seems to be one, and about where."""

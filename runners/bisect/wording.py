@@ -58,6 +58,19 @@ def within(account: Account) -> str:
     return f"It is a merge of {len(side)} commits; to search these: --good {part} --bad {last}"
 
 
+def beside(account: Account) -> str:
+    """What is known of a much smaller change elsewhere, and how to look for it. Empty without one."""
+    rest = account.verdict.rest if account.verdict else None
+    if rest is None:
+        return ""
+    low, high = account.point(rest.low).short, account.point(rest.high).short
+    return (
+        f"Besides, something between {low} and {high} changes {_what(account)} by "
+        f"{changed(rest.size, rest.interval)}: too little beside it to be searched for at once. For that: "
+        f"--good {_word(low)} --bad {_word(high)}"
+    )
+
+
 def _culprit(account: Account, verdict: Verdict) -> str:
     point = account.point(verdict.high)
     name = f"{point.short} ({point.subject})" if point.subject else point.short

@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,13 @@ import pytest
 
 from build.home import ROOT
 from history.differential import differential
-from runners.bisect.account import Account, export
+from runners.bisect.account import Account, export, verdict_of
 from runners.bisect.log import Log
 from runners.bisect.question import Point
 from runners.bisect.replaying import LogError, read_file, replay
 from runners.bisect.reporting import markdown, result, text
 from runners.bisect.terms import Step, Verdict
-from runners.bisect.wording import headline, within
+from runners.bisect.wording import beside, headline, within
 from runners.cli import main
 from tests.history.profiled import profile
 from tests.runners.bisect.conftest import Line
@@ -139,6 +139,28 @@ def test_every_verdict_is_told_in_every_way(log: Log, given: Verdict, wanted: st
     places = {"two-steps": 2, "culprit": 1, "range": 3}.get(given.kind, 0)
     assert len(account.blamed()) == places
     assert told.count("./tidemark run") == 1
+
+
+def test_what_changes_much_less_elsewhere_is_told_with_how_to_find_it(log: Log) -> None:
+    account = Account(log)
+    assert beside(account) == ""
+    small = Step(5, 9, 0.96, 1.03, (1.02, 1.04))
+    account.__dict__["verdict"] = verdict("culprit", 10, 11, rest=small)
+    low, high = (account.point(place).short for place in (5, 9))
+    assert f"between {low} and {high} changes qps of update-nonindex by +3.0% (+2.0% to +4.0%)" in beside(
+        account
+    )
+    assert f"--good {low} --bad {high}" in text(account)
+    for told in (text(account), markdown(account), result(account)):
+        assert "too little beside it to be searched for" in told
+
+
+def test_a_verdict_is_read_as_it_was_written() -> None:
+    given = verdict("culprit", 10, 11, steps=STEPS[:1], rest=STEPS[1])
+    kept = json.loads(json.dumps(asdict(given)))
+    assert verdict_of(kept) == given
+    del kept["rest"]  # as the first Tidemarks wrote it
+    assert verdict_of(kept) == replace(given, rest=None)
 
 
 def test_profiles_are_part_of_the_report(log: Log) -> None:

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.bisect_ranges import (
     Outcome,
     Range,
+    drifting,
     heavy,
     no_step,
     normal,
@@ -117,6 +118,55 @@ def test_a_loss_that_is_won_back_in_part_is_two_steps() -> None:
     verdict = ended(stepped(64, (20, -0.2), (44, 0.1)), 4).verdict
     assert verdict.kind == "two-steps"
     assert [each.high for each in verdict.steps] == [20, 44]
+
+
+@pytest.mark.parametrize(
+    ("small", "large"), [((20, -0.03), (44, -0.25)), ((44, -0.03), (20, -0.25)), ((44, 0.04), (20, -0.25))]
+)
+def test_a_much_smaller_step_elsewhere_is_said_and_holds_nothing_up(
+    small: tuple[int, float], large: tuple[int, float]
+) -> None:
+    outcome = ended(stepped(64, *sorted((small, large))), 3)
+    verdict = outcome.verdict
+    assert (verdict.kind, verdict.high) == ("culprit", large[0])
+    assert verdict.interval[0] < 1 + large[1] < verdict.interval[1]
+    assert [each.confidence for each in verdict.steps] == [verdict.confidence]
+    assert outcome.rounds <= 25
+
+
+def test_of_a_much_smaller_step_it_is_said_where_and_how_large_it_is() -> None:
+    """Rounds enough to tell 3 % from nothing; two places are left for it."""
+    levels = {8: 0.0, 12: 0.0, 20: -0.03, 29: -0.03, 30: -0.28, 48: -0.28, 64: -0.28}
+    found = told(64, levels, dict.fromkeys(levels, 12), 0.01).next()
+    assert isinstance(found, Verdict)
+    assert (found.kind, found.high) == ("culprit", 30)
+    assert found.rest is not None
+    assert (found.rest.low, found.rest.high) == (12, 20)
+    assert found.rest.interval[0] < math.exp(-0.03) < found.rest.interval[1] < 1
+    assert found.size == pytest.approx(math.exp(-0.25), abs=0.01)  # and not all of what bad lost
+    behind = {8: 0.0, 29: 0.0, 30: -0.25, 40: -0.25, 48: -0.29, 64: -0.29}
+    found = told(64, behind, dict.fromkeys(behind, 12), 0.01).next()
+    assert isinstance(found, Verdict)
+    assert (found.kind, found.high) == ("culprit", 30)
+    assert found.rest is not None
+    assert (found.rest.low, found.rest.high) == (40, 48)
+    assert found.size == pytest.approx(math.exp(-0.25), abs=0.01)
+
+
+def test_one_step_alone_has_no_rest() -> None:
+    levels = {8: 0.0, 29: 0.0, 30: -0.25, 48: -0.25, 64: -0.25}
+    found = told(64, levels, dict.fromkeys(levels, 12), 0.01).next()
+    assert isinstance(found, Verdict)
+    assert (found.kind, found.rest) == ("culprit", None)
+
+
+def test_small_changes_all_along_hide_no_large_one() -> None:
+    for seed in (3, 7):
+        rng = np.random.default_rng((12, seed))
+        commits = drifting(rng, one_step(rng, 256, 0.2), 0.02)
+        outcome = search(commits, normal(rng, 0.035))
+        assert commits.right(outcome.verdict)
+        assert outcome.rounds <= 15
 
 
 def test_a_slope_is_no_commit_s() -> None:
