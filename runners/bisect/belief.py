@@ -152,7 +152,7 @@ class Evidence:
             self.measured,
             np.exp(total(single, axis=1) - whole) + lesser.sum(axis=1),
             lesser,
-            np.where(np.triu(lesser + lesser.T, 1) > 0, 0.0, two),
+            two - np.triu(lesser + lesser.T, 1),
             between,
             float(np.exp(total(none) - whole)),
             float(np.exp(total(slope) - whole)),

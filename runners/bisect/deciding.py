@@ -99,6 +99,12 @@ def likeliest_cells(masses: Array, wanted: float) -> tuple[int, int]:
     return 0, len(masses)
 
 
+def heavier_side(masses: Array, cell: int) -> Array:
+    """The masses of the cells before a cell, or of those after it, whichever are more; the rest is zero."""
+    before = np.arange(len(masses)) < cell
+    return np.where(before == (masses[:cell].sum() >= masses[cell:].sum()), masses, 0.0)
+
+
 def quantiles(values: Array, weights: Array, confidence: float) -> tuple[float, float, float]:
     """Median, and the ends of the central interval, of a distribution on ascending values."""
     sums: Array = np.cumsum(weights) - weights / 2
@@ -109,14 +115,15 @@ def quantiles(values: Array, weights: Array, confidence: float) -> tuple[float, 
 
 
 def _single(belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float) -> Verdict:
-    step = _step(belief, levels, rules, cell, mass, range(cell), range(cell, len(belief.single)))
-    rest = None
-    lesser = belief.lesser[cell]
+    lesser, rest = belief.lesser[cell], None
     if 2 * lesser.sum() > belief.single[cell]:
-        other = int(np.argmax(lesser))
+        masses = heavier_side(lesser, cell)
+        other = int(np.argmax(masses))
         steps = _steps(belief, levels, rules, min(cell, other), max(cell, other))
         main, small = steps if cell < other else steps[::-1]
-        step, rest = replace(main, confidence=mass), _about(belief, rules, small, lesser)
+        step, rest = replace(main, confidence=mass), _about(belief, rules, small, masses)
+    else:
+        step = _step(belief, levels, rules, cell, mass, range(cell), range(cell, len(belief.single)))
     kind: Kind = "culprit" if step.high == step.low + 1 else "range"
     _, _, seen = _difference(levels, belief.length, rules)
     return Verdict(

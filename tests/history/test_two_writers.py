@@ -133,3 +133,16 @@ def test_hosts_that_share_a_history_tell_of_it_one_after_the_other(store: Store,
         later.result(30)
     with store.database.telling():
         pass
+
+
+def test_who_tells_may_lose_the_server_and_ends_as_told(store: Store, target: Target) -> None:
+    """Its lock ends with the connection, and nothing else does."""
+    with store.database.telling():
+        if store.database.dialect == "postgresql":
+            ended = (
+                "SELECT pg_terminate_backend(pid) FROM pg_locks"
+                " WHERE locktype = 'advisory' AND granted AND pid <> pg_backend_pid()"
+            )
+            assert rows(store, ended) == [(True,)]
+    with open_store(target) as other, other.database.telling():
+        pass

@@ -19,6 +19,7 @@ from benchmarks.bisect_ranges import (
     two_steps,
     wobbling,
 )
+from runners.bisect.deciding import heavier_side
 from runners.bisect.model import Observation, Rules, Search, Verdict
 
 
@@ -151,6 +152,12 @@ def test_of_a_much_smaller_step_it_is_said_where_and_how_large_it_is() -> None:
     assert found.rest is not None
     assert (found.rest.low, found.rest.high) == (40, 48)
     assert found.size == pytest.approx(math.exp(-0.25), abs=0.01)
+
+
+def test_the_range_of_a_smaller_step_does_not_hold_the_larger_one() -> None:
+    masses = np.array([0.1, 0.3, 0.0, 0.2, 0.1])
+    assert heavier_side(masses, 2).tolist() == [0.1, 0.3, 0.0, 0.0, 0.0]
+    assert heavier_side(masses[::-1], 2).tolist() == [0.0, 0.0, 0.0, 0.3, 0.1]
 
 
 def test_one_step_alone_has_no_rest() -> None:
