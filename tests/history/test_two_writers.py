@@ -115,8 +115,14 @@ def test_a_writer_that_waited_long_is_told_of_the_other(
     assert rows(store, "SELECT uid FROM sessions") == []
 
 
-def test_hosts_that_share_a_history_tell_of_it_one_after_the_other(store: Store, target: Target) -> None:
-    """Only a server has several hosts; those of a file are one, with a lock of its own."""
+def test_hosts_that_share_a_history_tell_of_it_one_after_the_other(
+    store: Store, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a server has several hosts; those of a file are one, with a lock of its own.
+
+    A tracker may be slow: who waits for another to tell it waits longer than for one who records.
+    """
+    monkeypatch.setattr("history.database.BUSY_TIMEOUT_MS", round(1000 * WAITS / 3))
 
     def tell() -> None:
         with open_store(target) as other, other.database.telling():
