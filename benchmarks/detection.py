@@ -28,7 +28,7 @@ from benchmarks.figures import Figure, report
 from benchmarks.rival_figures import RIVALS, Found, Series, finished_series, rivals_found
 from benchmarks.rival_tools import provide_rivals, rows_of
 from build.home import locate
-from history.detection import ChangePoint, Watch, find_changes_many, watch_many
+from history.stats.change_points import ChangePoint, Watch, find_changes_many, watch_many
 
 PARTS = "own rivals speed"
 

@@ -18,7 +18,7 @@ from build.home import locate
 from build.make import provide
 from build.progress import Progress
 from build.version import parse_version
-from history.statistics import Interval, ratio_interval
+from history.stats.estimators import Interval, ratio_interval
 from runners.alone import measuring_alone
 from runners.console import Bars, Lines
 from runners.sweep import data_folder

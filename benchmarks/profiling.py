@@ -15,7 +15,7 @@ from build.inferno import provide_inferno
 from build.make import provide
 from build.progress import Progress
 from history.differential import differential
-from history.statistics import ratio_interval
+from history.stats.estimators import ratio_interval
 from history.store import open_store
 from runners.alone import measuring_alone
 from runners.console import Lines

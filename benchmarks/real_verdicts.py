@@ -22,7 +22,7 @@ from build.progress import Progress
 from build.version import Version, parse_version
 from history.comparison import CONFIDENCE, CompareOptions, ContenderComparison, compare
 from history.judging import Verdict
-from history.statistics import Interval, ratio_interval, simultaneous_confidence
+from history.stats.estimators import Interval, ratio_interval, simultaneous_confidence
 from history.store import open_store
 from runners.alone import measuring_alone
 from runners.entrants import Entrant

@@ -30,7 +30,7 @@ from benchmarks.vectorised import (
     judged,
     run_suites,
 )
-from history.sequential import Design
+from history.stats.repeated_intervals import Design
 
 RECORDING = Path(__file__).parent / "noise.json"
 

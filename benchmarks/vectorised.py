@@ -1,4 +1,4 @@
-"""Many suites at once through the sequential procedure: a fast twin of history/sequential.py and noise.py.
+"""Many suites at once through the sequential procedure: a fast twin of repeated_intervals and noise_model.
 
 For simulations only. It has to give what the product gives, round for round;
 tests/benchmarks/test_vectorised.py holds the two against each other. Arrays are (suites, steps) or
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from history import noise, sequential
-from history.sequential import Design
+from history.stats import noise_model, repeated_intervals
+from history.stats.repeated_intervals import Design
 
 Array = NDArray[Any]
 
@@ -36,7 +36,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Priors:
-    """history.noise.Noise per (suite, step); sd and df are NaN where there is none."""
+    """history.stats.noise_model.Noise per (suite, step); sd and df are NaN where there is none."""
 
     sd: Array
     df: Array
@@ -89,7 +89,7 @@ def intervals(logs: Array, counts: Array, look: int, design: Design, prior: Prio
     d = number - 1
     expected = np.where(has, prior.sd, 1.0) ** 2
     prior_df = np.where(has, prior.df, 1.0)
-    differs = special.fdtrc(d, prior_df, np.maximum(own / expected, 1)) < sequential.DISAGREEMENT
+    differs = special.fdtrc(d, prior_df, np.maximum(own / expected, 1)) < repeated_intervals.DISAGREEMENT
     plain = ~has | ((own > expected) & differs)
     spread = np.where(plain, own, (prior_df * expected + d * own) / (prior_df + d))
     spread *= np.where(has, _inflation(prior.correlation, number), 1)
@@ -109,7 +109,7 @@ def judged(mean: Array, margin: Array, threshold: float) -> Array:
 
 
 def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) -> Priors:
-    """Each step's prior, as history.noise.pooled_noise gives it."""
+    """Each step's prior, as history.stats.noise_model.pooled_noise gives it."""
     suites, steps, _ = logs.shape
     unit = np.ones((suites, steps)) if calibration is None else calibration.sd
     correlation = _correlation(logs, _cleaned(logs, counts))[:, None]
@@ -117,8 +117,8 @@ def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) ->
         if calibration is None:
             nothing = np.full((suites, 1), np.nan)
             return Priors(nothing, nothing, correlation)
-        df = np.full((suites, 1), min(calibration.df, noise.UNCHECKED_DF))
-        return Priors(unit * noise.UNCHECKED_INFLATION, df, correlation)
+        df = np.full((suites, 1), min(calibration.df, noise_model.UNCHECKED_DF))
+        return Priors(unit * noise_model.UNCHECKED_INFLATION, df, correlation)
     scaled = logs / unit[:, :, None]
     _, value, number = _moments(scaled, _cleaned(scaled, counts))
     location, uncertainty = np.empty((suites, steps)), np.empty((suites, steps))
@@ -126,8 +126,8 @@ def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) ->
         rest = [each for each in range(steps) if each != step]
         location[:, step], uncertainty[:, step] = _log_moments(value[:, rest], number[:, rest] - 1)
     if calibration is not None:
-        uncertainty = uncertainty + noise.trigamma(calibration.df / 2)
-    df = np.minimum(2 * _inverse_trigamma(uncertainty), noise.MOST_PRIOR_DF)
+        uncertainty = uncertainty + noise_model.trigamma(calibration.df / 2)
+    df = np.minimum(2 * _inverse_trigamma(uncertainty), noise_model.MOST_PRIOR_DF)
     sd = unit * np.exp((location + special.digamma(df / 2) - np.log(df / 2)) / 2)
     return Priors(sd, df, correlation)
 
@@ -138,7 +138,7 @@ def _cleaned(logs: Array, counts: Array) -> Array:
 
 
 def _correlation(logs: Array, kept: Array) -> Array:
-    """(suites,): history.noise.pooled_correlation."""
+    """(suites,): history.stats.noise_model.pooled_correlation."""
     mean, value, n = _moments(logs, kept)
     away = np.where(kept, logs - mean[:, :, None], 0)
     together = np.take_along_axis(away, np.argsort(~kept, axis=2, kind="stable"), axis=2)
@@ -148,11 +148,11 @@ def _correlation(logs: Array, kept: Array) -> Array:
     gain = 1 - (4 * n - 6) / (n * (n - 1)) + 2 * (n - 2) / n**2
     weight = np.where(tells, (n - 1) * gain, 0).sum(axis=1)
     estimate = excess / np.where(weight > 0, weight, 1)
-    return np.asarray(np.clip(np.where(weight > 0, estimate, 0), 0, noise.MOST_CORRELATION))
+    return np.asarray(np.clip(np.where(weight > 0, estimate, 0), 0, noise_model.MOST_CORRELATION))
 
 
 def _inflation(correlation: Array, number: Array) -> Array:
-    """(suites, steps): history.noise.Noise.inflation."""
+    """(suites, steps): history.stats.noise_model.Noise.inflation."""
     k = np.arange(1, number.max())
     terms = np.maximum(1 - k / number[:, :, None], 0) * correlation[:, :, None] ** k
     excess = 2 * terms.sum(axis=2)
@@ -203,7 +203,7 @@ def _robust_deviations(logs: Array, counts: Array) -> Array:
 
 
 def _deviation_of(distances: Array, counts: Array) -> Array:
-    small = np.array(noise._MAD_FACTORS)
+    small = np.array(noise_model._MAD_FACTORS)
     factor = np.where(counts < len(small), small[np.minimum(counts, len(small) - 1)], counts / (counts - 0.8))
     return 1.4826 * factor * _median(distances, counts)
 
@@ -211,10 +211,12 @@ def _deviation_of(distances: Array, counts: Array) -> Array:
 def _without_stalls(logs: Array, counts: Array, deviation: Array) -> Array:
     """Mask of the rounds that were run and are kept."""
     distances = _distances(logs, counts)
-    cut = noise.STALL_DEVIATIONS * np.maximum(deviation, _deviation_of(distances, counts))
+    cut = noise_model.STALL_DEVIATIONS * np.maximum(deviation, _deviation_of(distances, counts))
     there = _first(logs, counts)
     kept = there & (distances <= cut[:, :, None])
-    allowed = np.minimum(np.maximum(1, (counts * noise.STALL_SHARE).astype(int)), counts - noise.LEAST_KEPT)
+    allowed = np.minimum(
+        np.maximum(1, (counts * noise_model.STALL_SHARE).astype(int)), counts - noise_model.LEAST_KEPT
+    )
     many = counts - kept.sum(axis=2) > allowed
     return np.where(many[:, :, None], there, kept)
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, insert
 from history.pairing import pair_steps
 from history.records import Run, StepNoise
 from history.schema import calibrations
-from history.statistics import MINIMUM_REPETITIONS, variance
+from history.stats.estimators import MINIMUM_REPETITIONS, variance
 from suites.measurement import METRICS
 
 ROUNDING = 1e-12

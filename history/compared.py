@@ -13,8 +13,8 @@ from history.intervals import Intervals
 from history.judging import Gap, Judgement, Ratio, Verdict, judge_step, ratio
 from history.pairing import Failure, StepPairs
 from history.records import CalibratedNoise, DroppedRound, Session, SessionStatus
-from history.sequential import FAMILY_CONFIDENCE, Noise
-from history.statistics import geometric_mean
+from history.stats.estimators import geometric_mean
+from history.stats.repeated_intervals import FAMILY_CONFIDENCE, Noise
 from suites.measurement import METRICS, Metric
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from history.pairing import StepPairs, pair_steps
 from history.reader import Reader
 from history.records import Session
 from history.selection import Limits, Name, named
-from history.sequential import Noise
+from history.stats.repeated_intervals import Noise
 from history.trends import trends
 from suites.measurement import METRICS
 

@@ -21,9 +21,9 @@ from history.panel import Panel, read_panel
 from history.reading import latest_noise, session_of
 from history.records import Place, Run
 from history.schema import confirmations, nights, sessions
-from history.sequential import Noise
 from history.series import base_branch
-from history.statistics import Interval
+from history.stats.estimators import Interval
+from history.stats.repeated_intervals import Noise
 from history.times import from_text
 from suites.measurement import LEADING
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from history.statistics import variance
+from history.stats.estimators import variance
 from suites.profiling.stacks import StepProfile, merged
 
 Rounds = Mapping[int, StepProfile]

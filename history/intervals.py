@@ -5,8 +5,14 @@ from dataclasses import dataclass, field
 
 from history.pairing import StepPairs
 from history.records import Session
-from history.sequential import Design, Noise, pooled_noise, sequential_interval, smallest_visible
-from history.statistics import MINIMUM_REPETITIONS, Interval
+from history.stats.estimators import MINIMUM_REPETITIONS, Interval
+from history.stats.repeated_intervals import (
+    Design,
+    Noise,
+    pooled_noise,
+    sequential_interval,
+    smallest_visible,
+)
 from suites.measurement import Better, Metric
 
 Calibrated = Callable[[str], Mapping[str, Noise]]

@@ -14,13 +14,13 @@ from history import changes, confirmations
 from history.changes import Change, ChangeStatus, Member
 from history.confirmations import Confirmation
 from history.database import Database
-from history.detection import FALSE_SHARE, ChangePoint, Known, watch_many
 from history.markers import markers
 from history.nights import JUDGED_METRICS
 from history.panel import Panel, read_panel
 from history.series import base_branch, branches_at, places
 from history.settled import settled, without_known
 from history.shifts import Course, Return, Shift, courses, direction_of, together
+from history.stats.change_points import FALSE_SHARE, ChangePoint, Known, watch_many
 from history.times import now
 
 WINDOW = 400

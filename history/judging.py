@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from history.intervals import Intervals
 from history.pairing import StepPairs
-from history.statistics import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
+from history.stats.estimators import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
 from suites.measurement import Better, Metric
 
 

@@ -14,7 +14,7 @@ from history.explaining import COSTS
 from history.reading import dropped_of, runs_of
 from history.records import ALL_STEPS, Run, RunStatus, SessionStatus
 from history.schema import builds, confirmations, gaps, machines, nights, points, runs, series, sessions
-from history.statistics import geometric_mean, mean
+from history.stats.estimators import geometric_mean, mean
 
 SERIES_METRICS = (
     "qps",

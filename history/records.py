@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from history.noise import Noise
+from history.stats.noise_model import Noise
 
 if TYPE_CHECKING:
     from build.build import Build

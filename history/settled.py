@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from history.confirmations import Confirmation, latest_by_nights
-from history.detection import Known
 from history.panel import Panel
 from history.shifts import Return, Shift
+from history.stats.change_points import Known
 
 WHOLE_NIGHTS = 60
 """Nights at the beginning of what is looked back on in which the watch may not find again what it found: of

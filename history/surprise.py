@@ -20,17 +20,17 @@ from build.version import parse_version
 from history.changes import Change
 from history.confirming import level_starts
 from history.database import Asked
-from history.detection import Known, surprise_many
-from history.distributions import student_tail
 from history.nights import JUDGED_METRICS
-from history.noise import Noise, pooled_noise, without_stalls
 from history.pairing import pair_steps
 from history.panel import Panel
 from history.reading import runs_of
 from history.schema import nights
-from history.sequential import moderated
 from history.series import Night
-from history.statistics import mean, variance
+from history.stats.change_points import Known, surprise_many
+from history.stats.distributions import student_tail
+from history.stats.estimators import mean, variance
+from history.stats.noise_model import Noise, pooled_noise, without_stalls
+from history.stats.repeated_intervals import moderated
 
 Array = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from math import log
 
 from history.judging import Verdict, judge
-from history.sequential import Design, Noise, pooled_noise, sequential_interval
+from history.stats.repeated_intervals import Design, Noise, pooled_noise, sequential_interval
 from suites.measurement import LEADING, METRICS
 
 METRIC = LEADING

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from build.version import Engine, Version
 from history.confirmations import Confirms
-from history.statistics import MINIMUM_REPETITIONS
+from history.stats.estimators import MINIMUM_REPETITIONS
 from suites.definition import Mode, Profile, Step, Suite
 from suites.durability import Durability
 

@@ -20,8 +20,8 @@ from history.comparison import CONFIDENCE, THRESHOLD
 from history.confirmations import METRIC_CONFIDENCE
 from history.nights import CONFIRMS
 from history.records import CalibratedNoise, Machine, SessionStart, SessionStatus
-from history.sequential import Design
-from history.statistics import MINIMUM_REPETITIONS
+from history.stats.estimators import MINIMUM_REPETITIONS
+from history.stats.repeated_intervals import Design
 from history.store import Store
 from runners.alone import measuring_alone
 from runners.deciding import METRIC, Deciding

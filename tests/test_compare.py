@@ -28,7 +28,7 @@ from history.records import RunStatus, SessionStatus
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.screen import Screen
-from history.statistics import ratio_interval
+from history.stats.estimators import ratio_interval
 from history.store import open_store
 from suites.measurement import METRICS, Measurement
 from tests.history.handmade import NIGHT, record_steps, run_record, session_start

@@ -26,7 +26,7 @@ from history.rendering.markdown import render_markdown
 from history.rendering.numbers import amount
 from history.rendering.screen import Screen
 from history.rendering.table import NAMES
-from history.statistics import Interval
+from history.stats.estimators import Interval
 from history.store import open_store
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.outcomes import record_outcomes

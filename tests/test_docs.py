@@ -29,8 +29,8 @@ from history.comparison import CONFIDENCE, THRESHOLD
 from history.explaining import Variation
 from history.judging import Change, Gap, Verdict
 from history.records import RunStatus, SessionStatus
-from history.sequential import Design, Noise, smallest_visible
-from history.statistics import ratio_interval, simultaneous_confidence
+from history.stats.estimators import ratio_interval, simultaneous_confidence
+from history.stats.repeated_intervals import Design, Noise, smallest_visible
 from runners import cli
 from runners.commands import calibrate, run
 from runners.request import Request
@@ -53,7 +53,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 DECIDING = """suites.sizing suites.slices suites.step suites.generators.load suites.generators.pgbench
 suites.generators.sysbench suites.postgres.configuration suites.postgres.reset suites.postgres.server
-history.comparison history.noise history.sequential history.statistics"""
+history.comparison history.stats.noise_model history.stats.repeated_intervals history.stats.estimators"""
 """Modules whose numeric constants decide what a number comes to: each constant is tied somewhere."""
 
 UNINTERESTING = {"PORT", "LOAD_SECONDS_PER_MILLION_ROWS"}
@@ -194,8 +194,8 @@ def test_ties(document: Path) -> None:
 
 
 def test_a_wrong_number_is_seen() -> None:
-    assert is_true("3", "history.statistics.MINIMUM_REPETITIONS")
-    assert not is_true("4", "history.statistics.MINIMUM_REPETITIONS")
+    assert is_true("3", "history.stats.estimators.MINIMUM_REPETITIONS")
+    assert not is_true("4", "history.stats.estimators.MINIMUM_REPETITIONS")
     assert is_true("50", "write-heavy.delete.most_work_to_rows*100")
     assert not is_true("0.5", "write-heavy.delete.most_work_to_rows*100")
     assert not is_true("8.2", "computed.margin(3,10)")

@@ -8,7 +8,7 @@ from history.comparison import exit_code
 from history.judging import Ratio
 from history.rendering.functions import function_values
 from history.rendering.numbers import rounded
-from history.statistics import Interval
+from history.stats.estimators import Interval
 from suites.measurement import METRICS
 
 

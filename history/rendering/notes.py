@@ -12,7 +12,7 @@ from history.pairing import Failure
 from history.rendering.functions import named
 from history.rendering.numbers import amount, bounds, signed_percent
 from history.rendering.table import NAMES
-from history.sequential import VISIBLE_PROBABILITY
+from history.stats.repeated_intervals import VISIBLE_PROBABILITY
 from suites.measurement import METRICS, Better
 
 MOST_DAYS = 5

@@ -1,6 +1,6 @@
 """How numbers are written."""
 
-from history.statistics import Interval
+from history.stats.estimators import Interval
 
 DASH = "–"
 """Stands for a number that there is not."""

@@ -9,8 +9,8 @@ from history.calibration import noise_of
 from history.comparison import CONFIDENCE, THRESHOLD, CompareOptions, Comparison, compare
 from history.judging import Verdict
 from history.records import StepNoise
-from history.sequential import Design, smallest_visible
-from history.statistics import MINIMUM_REPETITIONS
+from history.stats.estimators import MINIMUM_REPETITIONS
+from history.stats.repeated_intervals import Design, smallest_visible
 from history.store import Store, open_store
 from runners.commands.run import RequestError, history_of
 from runners.console import progress

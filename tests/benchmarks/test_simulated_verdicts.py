@@ -10,7 +10,7 @@ from benchmarks.figures import Figure
 from benchmarks.rounds import gaussian, stalling
 from benchmarks.simulated_verdicts import false_regressions, fixed_rounds, simulate
 from benchmarks.vectorised import REGRESSION, UNCHANGED
-from history import sequential
+from history.stats import repeated_intervals
 
 
 def test_seeds_are_fixed_and_effects_are_seen() -> None:
@@ -22,7 +22,7 @@ def test_seeds_are_fixed_and_effects_are_seen() -> None:
 
 def test_ignoring_the_looks_misses_the_target() -> None:
     """The figure can fail: with a boundary that is none, false regressions are far more than 1 %."""
-    with patch.object(sequential, "power_boundary", lambda error, looks, shape: (1.96,) * len(looks)):
+    with patch.object(repeated_intervals, "power_boundary", lambda error, looks, shape: (1.96,) * len(looks)):
         figure = false_regressions("careless", simulate(gaussian, 200, (1,)))
     assert figure.value > 5
     assert not figure.met

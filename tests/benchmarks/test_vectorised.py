@@ -16,11 +16,11 @@ from benchmarks.vectorised import (
     run_suites,
 )
 from benchmarks.vectorised import judged as judged_by_twin
-from history import noise
 from history.judging import Verdict, judge
-from history.noise import Noise, pooled_noise
-from history.sequential import Design, sequential_interval
-from history.statistics import Interval
+from history.stats import noise_model
+from history.stats.estimators import Interval
+from history.stats.noise_model import Noise, pooled_noise
+from history.stats.repeated_intervals import Design, sequential_interval
 from suites.measurement import Better
 
 CODES = {
@@ -116,6 +116,6 @@ def test_coverage_in_unkind_noise(kind: str) -> None:
 
 def test_coverage_with_correlated_rounds_needs_the_correlation() -> None:
     design = Design(confidence=0.95)
-    with patch.object(noise, "MOST_CORRELATION", 0.0):
+    with patch.object(noise_model, "MOST_CORRELATION", 0.0):
         assert missed("AR(1) of 0.2", design) > 0.15
     assert missed("AR(1) of 0.2", design) < 0.1

@@ -8,7 +8,7 @@ from history.confirming import _findings
 from history.judging import Change
 from history.records import Place
 from history.series import Night, SeriesKey
-from history.statistics import Interval
+from history.stats.estimators import Interval
 from tests.history.handmade import NIGHT
 
 GONE = Confirms(Question.GONE, "postgres@main", "night-1", "night-4", ("insert",), 0.02, "f")

@@ -18,7 +18,7 @@ from history.judging import (
 )
 from history.pairing import StepPairs, pair_steps
 from history.records import Run, RunStatus
-from history.statistics import Interval
+from history.stats.estimators import Interval
 from suites.measurement import METRICS, Better
 
 MORE, LESS, SAME, UNKNOWN = Change.MORE, Change.LESS, Change.SAME, Change.UNKNOWN

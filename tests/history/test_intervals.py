@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from history.intervals import Intervals, looks_of
 from history.judging import Gap, Verdict, judge_step
-from history.noise import Noise
 from history.pairing import StepPairs, pair_steps
 from history.records import Run, RunStatus, Session, SessionStatus
-from history.sequential import Design, pooled_noise, sequential_interval
-from history.statistics import ratio_interval
+from history.stats.estimators import ratio_interval
+from history.stats.noise_model import Noise
+from history.stats.repeated_intervals import Design, pooled_noise, sequential_interval
 from runners.deciding import Deciding
 from suites.measurement import METRICS
 from tests.history.handmade import NIGHT, session_start

@@ -3,7 +3,7 @@
 import pytest
 
 from history.judging import Verdict, judge
-from history.statistics import Interval
+from history.stats.estimators import Interval
 from suites.measurement import Better
 
 REGRESSION, IMPROVEMENT = Verdict.REGRESSION, Verdict.IMPROVEMENT

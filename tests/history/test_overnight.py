@@ -10,7 +10,7 @@ from build.version import parse_version
 from history.comparison import CompareOptions, Comparison, ComparisonError, compare, exit_code
 from history.judging import Gap, Verdict
 from history.records import SessionStatus
-from history.statistics import ratio_interval
+from history.stats.estimators import ratio_interval
 from history.store import Store
 from history.trends import LAST_NIGHTS
 from tests.history.conftest import Target

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.confirmations import Confirmation, Question
-from history.detection import Known
 from history.judging import Change
 from history.panel import Panel
 from history.records import Place
 from history.series import Night, SeriesKey
 from history.settled import settled, without_known
 from history.shifts import Course, Direction, Return, Shift, courses, direction_of, together
+from history.stats.change_points import Known
 from tests.history.handmade import NIGHT
 
 HERE = Place("db1", "write-heavy", "short relaxed")

@@ -14,8 +14,8 @@ from history import changes
 from history.confirmations import CONFIDENCE, METRIC_CONFIDENCE, Question
 from history.panel import Panel
 from history.records import Place
-from history.sequential import Design
 from history.series import Night
+from history.stats.repeated_intervals import Design
 from history.surprise import Line, RoundNoise, Row, probabilities
 from history.suspicion import FALSE_SUSPECTS_A_NIGHT, Tonight, look
 from tests.history.commits import BRANCH, Commits, commit

@@ -11,7 +11,7 @@ from build.progress import Silent
 from build.version import Engine, parse_version
 from history.records import Run, RunStatus
 from history.resuming import Recorded, recorded
-from history.sequential import Design
+from history.stats.repeated_intervals import Design
 from runners.deciding import Deciding
 from runners.request import Request
 from runners.rounds import MOST_DISTURBED, MOST_FAILURES, Rounds

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from history.detection.student import MOST_DEGREES, geary_ratio, inverse_degrees, scale_of
-from history.detection.trend import Trend
+from history.stats.change_points.drift import Trend
+from history.stats.change_points.tails import MOST_DEGREES, geary_ratio, inverse_degrees, scale_of
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]

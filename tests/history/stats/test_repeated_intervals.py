@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtri, stdtrit
 
 from history.judging import Verdict, judge
-from history.noise import Noise, without_stalls
-from history.sequential import DISAGREEMENT, Design, sequential_interval, smallest_visible
-from history.statistics import Interval, ratio_interval, simultaneous_confidence
+from history.stats.estimators import Interval, ratio_interval, simultaneous_confidence
+from history.stats.noise_model import Noise, without_stalls
+from history.stats.repeated_intervals import DISAGREEMENT, Design, sequential_interval, smallest_visible
 from suites.measurement import Better
 
 DESIGN = Design()

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from history.distributions import student_quantile
+from history.stats.distributions import student_quantile
 
 MINIMUM_REPETITIONS = 3
 """Pairs below which no interval is given: two differences say next to nothing about their spread."""

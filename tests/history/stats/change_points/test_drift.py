@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history.detection import watch_many
-from history.detection.baseline import Baseline
-from history.detection.trend import TREND_LAG, Trend
+from history.stats.change_points import watch_many
+from history.stats.change_points.baseline import Baseline
+from history.stats.change_points.drift import TREND_LAG, Trend
 
 SIGMA = 0.02
 

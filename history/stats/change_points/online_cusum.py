@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from history.detection.baseline import FIRST_NIGHTS, NEAR, Baseline
-from history.detection.change_point import ChangePoint, Known
-from history.detection.locating import located
-from history.detection.student import MOST_DEGREES
-from history.distributions import student_tail
+from history.stats.change_points.baseline import FIRST_NIGHTS, NEAR, Baseline
+from history.stats.change_points.change_point import ChangePoint, Known
+from history.stats.change_points.localization import located
+from history.stats.change_points.tails import MOST_DEGREES
+from history.stats.distributions import student_tail
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from history.detection.change_point import COVERAGE, ChangePoint
-from history.detection.locating import STANDARD_ERRORS
-from history.detection.partition import (
+from history.stats.change_points.change_point import COVERAGE, ChangePoint
+from history.stats.change_points.localization import STANDARD_ERRORS
+from history.stats.change_points.optimal_partition import (
     Positions,
     Sums,
     best_partition,

@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history.detection import find_changes, find_changes_many
-from history.detection.finished import BLOCK, SHORTEST
-from history.detection.partition import LEAST_LEVEL, best_partition, gain, levels, moved, sums_of
-from history.detection.student import geary_ratio, inverse_degrees, mean_absolute, scale_of
+from history.stats.change_points import find_changes, find_changes_many
+from history.stats.change_points.optimal_partition import (
+    LEAST_LEVEL,
+    best_partition,
+    gain,
+    levels,
+    moved,
+    sums_of,
+)
+from history.stats.change_points.segmentation import BLOCK, SHORTEST
+from history.stats.change_points.tails import geary_ratio, inverse_degrees, mean_absolute, scale_of
 
 SIGMA = 0.02
 

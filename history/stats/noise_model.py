@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from history.statistics import mean, median, variance
+from history.stats.estimators import mean, median, variance
 
 STALL_DEVIATIONS = 5.0
 """A round that lies this many standard deviations from the median of its step has stalled."""

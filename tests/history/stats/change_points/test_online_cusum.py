@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history.detection import ChangePoint, Known, Watch, surprise_many, watch_many
-from history.detection.baseline import FIRST_NIGHTS, MEDIAN_EFFICIENCY, Baseline
-from history.detection.locating import located
-from history.detection.watching import BLOCK, LAG, LEAST_NIGHTS, LEAST_RAISING
+from history.stats.change_points import ChangePoint, Known, Watch, surprise_many, watch_many
+from history.stats.change_points.baseline import FIRST_NIGHTS, MEDIAN_EFFICIENCY, Baseline
+from history.stats.change_points.localization import located
+from history.stats.change_points.online_cusum import BLOCK, LAG, LEAST_NIGHTS, LEAST_RAISING
 
 SIGMA = 0.02
 

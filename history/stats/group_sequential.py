@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from history.distributions import normal_below, normal_quantile
+from history.stats.distributions import normal_below, normal_quantile
 
 NODES_TO_GAIN = 1.2
 """Of the numerical integration, to one standard deviation of one round's gain: errors below 1e-7."""

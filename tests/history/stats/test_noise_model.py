@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy.special import digamma as exact_digamma
 from scipy.special import polygamma
 
-from history.noise import (
+from history.stats.estimators import variance as sample_variance
+from history.stats.noise_model import (
     MOST_CORRELATION,
     MOST_PRIOR_DF,
     STALL_DEVIATIONS,
@@ -25,7 +26,6 @@ from history.noise import (
     trigamma,
     without_stalls,
 )
-from history.statistics import variance as sample_variance
 
 logs = st.floats(-0.1, 0.1).map(lambda value: round(value, 6))
 suites = st.lists(st.lists(logs, min_size=0, max_size=8), min_size=2, max_size=6)

@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from history.boundaries import power_boundary
-from history.distributions import f_above, normal_below, normal_quantile, student_quantile
-from history.noise import Noise, pooled_noise, without_stalls
-from history.statistics import MINIMUM_REPETITIONS, Interval, mean, variance
+from history.stats.distributions import f_above, normal_below, normal_quantile, student_quantile
+from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean, variance
+from history.stats.group_sequential import power_boundary
+from history.stats.noise_model import Noise, pooled_noise, without_stalls
 
 __all__ = ["Design", "Noise", "pooled_noise", "sequential_interval", "smallest_visible"]
 

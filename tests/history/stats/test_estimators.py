@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtr
 
-from history.statistics import (
+from history.stats.estimators import (
     MINIMUM_REPETITIONS,
     Interval,
     geometric_mean,

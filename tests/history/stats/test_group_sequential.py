@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from history.boundaries import (
+from history.stats.group_sequential import (
     USUAL_CONSTANTS,
     USUAL_ERROR,
     USUAL_LOOKS,
@@ -14,7 +14,7 @@ from history.boundaries import (
     power_boundary,
     searched_constant,
 )
-from history.sequential import SHAPE, Design
+from history.stats.repeated_intervals import SHAPE, Design
 
 FIVE = (1, 2, 3, 4, 5)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from history.distributions import (
+from history.stats.distributions import (
     f_above,
     normal_below,
     normal_quantile,

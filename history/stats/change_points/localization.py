@@ -7,8 +7,8 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from history.detection.baseline import Baseline
-from history.detection.change_point import COVERAGE
+from history.stats.change_points.baseline import Baseline
+from history.stats.change_points.change_point import COVERAGE
 
 Array = NDArray[np.float64]
 

@@ -1,0 +1,1 @@
+"""Statistics without a database: distributions, estimators, sequential designs, change points."""
