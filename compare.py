@@ -15,7 +15,7 @@ from importlib import import_module
 
 from build.errors import TidemarkError
 from build.version import Version, parse_version
-from history.comparison import (
+from history.comparison.compare import (
     CONFIDENCE,
     THRESHOLD,
     CompareOptions,
@@ -23,11 +23,11 @@ from history.comparison import (
     compare,
     exit_code,
 )
-from history.judging import Verdict
-from history.reader import existing_history, open_reader
-from history.rendering.screen import Screen, standard_output
+from history.comparison.verdict import Verdict
+from history.rendering.plain_table import Screen, standard_output
 from history.rendering.terminal import render_terminal
-from history.times import moment
+from history.store.reader import existing_history, open_reader
+from history.timestamps import moment
 from suites.measurement import METRICS
 
 __all__ = [

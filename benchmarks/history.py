@@ -12,11 +12,11 @@ from statistics import median
 from benchmarks.figures import Figure, report
 from benchmarks.years import METRICS, Scale, write
 from build.home import ROOT, locate
-from history.database import Database
-from history.judge import judge
-from history.records import Place
-from history.series import SeriesKey, read
-from history.store import open_store
+from history.changes.detector import judge
+from history.series.series import SeriesKey, read
+from history.store.database import Database
+from history.store.records import Place
+from history.store.writer import open_store
 
 SCALE = Scale(nights=3650, boxes=5, branches=4, steps=60, nights_with_rounds=30)
 SEED = 20261121

@@ -14,9 +14,9 @@ from build.home import Home, locate
 from build.inferno import provide_inferno
 from build.make import provide
 from build.progress import Progress
-from history.differential import differential
+from history.comparison.profile_diff import differential
 from history.stats.estimators import ratio_interval
-from history.store import open_store
+from history.store.writer import open_store
 from runners.alone import measuring_alone
 from runners.console import Lines
 from runners.request import Sampled

@@ -20,10 +20,10 @@ from build.home import Home
 from build.make import provide
 from build.progress import Progress
 from build.version import Version, parse_version
-from history.comparison import CONFIDENCE, CompareOptions, ContenderComparison, compare
-from history.judging import Verdict
+from history.comparison.compare import CONFIDENCE, CompareOptions, ContenderComparison, compare
+from history.comparison.verdict import Verdict
 from history.stats.estimators import Interval, ratio_interval, simultaneous_confidence
-from history.store import open_store
+from history.store.writer import open_store
 from runners.alone import measuring_alone
 from runners.entrants import Entrant
 from runners.machine import describe

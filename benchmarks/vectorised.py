@@ -99,7 +99,7 @@ def intervals(logs: Array, counts: Array, look: int, design: Design, prior: Prio
 
 
 def judged(mean: Array, margin: Array, threshold: float) -> Array:
-    """history.judging.judge for a metric of which more is better."""
+    """history.comparison.verdict.judge for a metric of which more is better."""
     low, high = mean - margin, mean + margin  # logarithms: the exponential may overflow
     below, above = np.log1p(-threshold), np.log1p(threshold)
     unchanged = (low >= below) & (high <= above)

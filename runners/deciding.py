@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import log
 
-from history.judging import Verdict, judge
+from history.comparison.verdict import Verdict, judge
 from history.stats.repeated_intervals import Design, Noise, pooled_noise, sequential_interval
 from suites.measurement import LEADING, METRICS
 

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from build.files import make_folder
-from history.differential import Differential, total
+from history.comparison.profile_diff import Differential, total
 from suites.processes import tail
 from suites.profiling.perf import PerfError
 from suites.profiling.stacks import StepProfile

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from history.records import Machine
+from history.store.records import Machine
 from runners.fitness.kernel import Kernel
 from runners.fitness.settings import CPUINFO, settings, surroundings
 from suites.sizing import this_machine

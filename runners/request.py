@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from build.version import Engine, Version
-from history.confirmations import Confirms
+from history.changes.confirmation import Confirms
 from history.stats.estimators import MINIMUM_REPETITIONS
 from suites.definition import Mode, Profile, Step, Suite
 from suites.durability import Durability

@@ -12,9 +12,9 @@ from pathlib import Path
 from build.build import Build
 from build.errors import TidemarkError
 from build.progress import Progress, Task
-from history.records import DroppedRound, RunRecord, RunStatus
-from history.resuming import Recorded
-from history.store import Store
+from history.store.records import DroppedRound, RunRecord, RunStatus
+from history.store.resume import Recorded
+from history.store.writer import Store
 from runners.deciding import METRIC, Deciding
 from runners.entrants import Entrant, Serve
 from runners.request import Request

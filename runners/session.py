@@ -16,13 +16,13 @@ from build.inferno import provide_inferno
 from build.make import provide
 from build.progress import Progress
 from build.version import Engine, Version
-from history.comparison import CONFIDENCE, THRESHOLD
-from history.confirmations import METRIC_CONFIDENCE
-from history.nights import CONFIRMS
-from history.records import CalibratedNoise, Machine, SessionStart, SessionStatus
+from history.changes.confirmation import METRIC_CONFIDENCE
+from history.comparison.compare import CONFIDENCE, THRESHOLD
+from history.series.night import CONFIRMS
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design
-from history.store import Store
+from history.store.records import CalibratedNoise, Machine, SessionStart, SessionStatus
+from history.store.writer import Store
 from runners.alone import measuring_alone
 from runners.deciding import METRIC, Deciding
 from runners.entrants import Serve

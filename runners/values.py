@@ -5,7 +5,7 @@ from datetime import datetime
 
 from build.errors import TidemarkError
 from build.version import Version, parse_version
-from history.times import moment_of
+from history.timestamps import moment_of
 
 
 def version(text: str) -> Version:

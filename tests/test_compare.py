@@ -21,15 +21,15 @@ import compare as program
 from build.home import ROOT
 from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
-from history.comparison import ComparisonError
-from history.explaining import BESIDE
-from history.judging import Gap
-from history.records import RunStatus, SessionStatus
+from history.comparison.compare import ComparisonError
+from history.comparison.explanation import BESIDE
+from history.comparison.verdict import Gap
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
-from history.rendering.screen import Screen
+from history.rendering.plain_table import Screen
 from history.stats.estimators import ratio_interval
-from history.store import open_store
+from history.store.records import RunStatus, SessionStatus
+from history.store.writer import open_store
 from suites.measurement import METRICS, Measurement
 from tests.history.handmade import NIGHT, record_steps, run_record, session_start
 from tests.history.outcomes import BASE, CONTENDER, OUTCOMES, record_outcomes

@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 import compare as program
 from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
-from history.comparison import ContenderComparison, StepComparison
-from history.explaining import BESIDE, WHOLE_MACHINE, Variation
-from history.judging import Change, Judgement, Ratio
-from history.records import Session, SessionStatus
+from history.comparison.compare import ContenderComparison, StepComparison
+from history.comparison.explanation import BESIDE, WHOLE_MACHINE, Variation
+from history.comparison.verdict import Change, Judgement, Ratio
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.markdown import render_markdown
 from history.rendering.numbers import amount
-from history.rendering.screen import Screen
+from history.rendering.plain_table import Screen
 from history.rendering.table import NAMES
 from history.stats.estimators import Interval
-from history.store import open_store
+from history.store.records import Session, SessionStatus
+from history.store.writer import open_store
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.outcomes import record_outcomes
 

@@ -23,12 +23,12 @@ from compare import CompareOptions, compare
 from history.rendering.csv_text import render_csv
 from history.rendering.escaping import JOINER, escaped
 from history.rendering.json_text import render_json
-from history.rendering.screen import PLAIN_WIDTH, Field, Screen
+from history.rendering.plain_table import PLAIN_WIDTH, Field, Screen
 from history.rendering.sparkline import BARS, GAP, sparkline
 from history.rendering.summary import MOST_CHARACTERS, render_summary
 from history.rendering.table import LEFT_OUT_FIRST, left_out
-from history.store import open_store
-from history.times import moment, now
+from history.store.writer import open_store
+from history.timestamps import moment, now
 from runners import cli
 from tests.history.handmade import NIGHT
 from tests.history.nightly import BASE, NEW, Calendar, opened, record_nights

@@ -25,12 +25,12 @@ from build.build import Build
 from build.home import ROOT, Home
 from build.releases import upstream
 from build.version import Engine, parse_version
-from history.comparison import CONFIDENCE, THRESHOLD
-from history.explaining import Variation
-from history.judging import Change, Gap, Verdict
-from history.records import RunStatus, SessionStatus
+from history.comparison.compare import CONFIDENCE, THRESHOLD
+from history.comparison.explanation import Variation
+from history.comparison.verdict import Change, Gap, Verdict
 from history.stats.estimators import ratio_interval, simultaneous_confidence
 from history.stats.repeated_intervals import Design, Noise, smallest_visible
+from history.store.records import RunStatus, SessionStatus
 from runners import cli
 from runners.commands import calibrate, run
 from runners.request import Request
@@ -53,7 +53,8 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 DECIDING = """suites.sizing suites.slices suites.step suites.generators.load suites.generators.pgbench
 suites.generators.sysbench suites.postgres.configuration suites.postgres.reset suites.postgres.server
-history.comparison history.stats.noise_model history.stats.repeated_intervals history.stats.estimators"""
+history.comparison.compare
+history.stats.noise_model history.stats.repeated_intervals history.stats.estimators"""
 """Modules whose numeric constants decide what a number comes to: each constant is tied somewhere."""
 
 UNINTERESTING = {"PORT", "LOAD_SECONDS_PER_MILLION_ROWS"}

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from history.changes import Change, Member
-from history.confirmations import Confirmation
+from history.changes.confirmation import Confirmation
+from history.changes.repository import Change, Member
 from history.rendering.confirmed import held_against, surest, what
 from history.rendering.numbers import rounded
 from history.rendering.table import NAMES

@@ -1,7 +1,7 @@
 """What was confirmed in its own night, for people."""
 
-from history.changes import Change
-from history.confirmations import Confirmation
+from history.changes.confirmation import Confirmation
+from history.changes.repository import Change
 from history.rendering.table import NAMES
 
 

@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from history.compared import Comparison, ContenderComparison, StepComparison
+from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.rendering.numbers import rounded
 from suites.measurement import METRICS
 

@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from history.differential import Differential, FunctionChange, costs, total
+from history.comparison.profile_diff import Differential, FunctionChange, costs, total
 from history.rendering.functions import quality, shortened
 from suites.profiling.stacks import StepProfile
 

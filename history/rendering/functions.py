@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from history.differential import Differential, FunctionChange
+    from history.comparison.profile_diff import Differential, FunctionChange
     from suites.profiling.stacks import StepProfile
 
 LONGEST_NAME = 60

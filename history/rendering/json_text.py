@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from history.compared import Comparison, ContenderComparison, Mean, Nights, StepComparison
-from history.comparison import exit_code
-from history.judging import Ratio
+from history.comparison.compare import exit_code
+from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
+from history.comparison.verdict import Ratio
 from history.rendering.functions import function_values
 from history.rendering.numbers import rounded
 from history.stats.estimators import Interval

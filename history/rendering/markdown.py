@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from history.compared import Comparison, ContenderComparison
+from history.comparison.result import Comparison, ContenderComparison
 from history.rendering.notes import notes
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (

@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator
 from datetime import datetime
 
-from history import disturbed
-from history.compared import Comparison, ContenderComparison, Nights, StepComparison
-from history.explaining import THROUGHPUT, VARIATION, is_cost
-from history.judging import Change, Ratio, Verdict, verdict_of
-from history.pairing import Failure
+from history.comparison import disturbed
+from history.comparison.explanation import THROUGHPUT, VARIATION, is_cost
+from history.comparison.pairs import Failure
+from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
+from history.comparison.verdict import Change, Ratio, Verdict, verdict_of
 from history.rendering.functions import named
 from history.rendering.numbers import amount, bounds, signed_percent
 from history.rendering.table import NAMES

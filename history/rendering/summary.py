@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from history.compared import Comparison, ContenderComparison, StepComparison
-from history.judging import Verdict
+from history.comparison.result import Comparison, ContenderComparison, StepComparison
+from history.comparison.verdict import Verdict
 from history.rendering.escaping import escaped
 from history.rendering.notes import notes
 from history.rendering.numbers import bounds, two_decimals

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from history.compared import Comparison, ContenderComparison, StepComparison
-from history.judging import Change, Ratio, Verdict, verdict_of
+from history.comparison.result import Comparison, ContenderComparison, StepComparison
+from history.comparison.verdict import Change, Ratio, Verdict, verdict_of
 from history.rendering.numbers import amount, bounds, percent, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.measurement import METRICS, Better
@@ -56,7 +56,7 @@ NAMES = {
     "machine_read_kb_per_op": "read by all disks",
     "machine_written_kb_per_op": "written by all disks",
 }
-"""What people call the metrics of history.explaining.BESIDE, and of BESIDE in an imported session."""
+"""What people call the metrics of `explanation.BESIDE`, and of BESIDE in an imported session."""
 
 LEGEND = (
     "Ratios are contender (new) over base. Per query: CPU time of the server, its context switches (cs), KiB "

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from history.compared import Comparison, ContenderComparison
+from history.comparison.result import Comparison, ContenderComparison
 from history.rendering.notes import notes
-from history.rendering.screen import BOLD, PLAIN_WIDTH, Field, Screen
+from history.rendering.plain_table import BOLD, PLAIN_WIDTH, Field, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     COSTS_HEADS,

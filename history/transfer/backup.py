@@ -6,13 +6,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from history.database import sqlite_file
 from history.errors import HistoryError
-from history.store import open_store
-from history.transfer.files import written_whole
+from history.store.database import sqlite_file
+from history.store.writer import open_store
+from history.transfer.atomic_files import written_whole
+from history.transfer.database_source import opened, readable
 from history.transfer.merging import merge
-from history.transfer.stored import opened, readable
-from history.transfer.stream import TransferError
+from history.transfer.row_source import TransferError
 
 MARK = 0x5469_6465
 """SQLite's `application_id` of a backup, which no history at work has that was not restored from one."""

@@ -2,9 +2,9 @@
 
 from sqlalchemy import Connection, TableClause, delete, insert, select
 
-from history import nights
-from history.schema import confirmations, gaps, points, runs
-from history.schema import nights as nights_table
+from history.series import night
+from history.store.schema import confirmations, gaps, points, runs
+from history.store.schema import nights as nights_table
 
 
 def has_rounds(connection: Connection, session_id: int) -> bool:
@@ -22,7 +22,7 @@ def complete_night(connection: Connection, session_id: int, gained: bool) -> int
     if _has(connection, confirmations, session_id):
         return 0
     if not _has(connection, nights_table, session_id):
-        return int(nights.derive(connection, session_id))
+        return int(night.derive(connection, session_id))
     if not gained:
         return 0
     _derive_again(connection, session_id)
@@ -37,7 +37,7 @@ def _derive_again(connection: Connection, session_id: int) -> None:
     ]
     for table in (nights_table, points, gaps):
         connection.execute(delete(table).where(table.c.session_id == session_id))
-    nights.derive(connection, session_id)
+    night.derive(connection, session_id)
     now = set(
         connection.execute(select(points.c.series_id).where(points.c.session_id == session_id)).scalars()
     )

@@ -12,15 +12,15 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from history import nights
-from history.records import SessionStatus
-from history.schema import metrics
-from history.store import Store
+from history.series import night
+from history.store.records import SessionStatus
+from history.store.schema import metrics
+from history.store.writer import Store
+from history.transfer.database_source import rows_of_session
 from history.transfer.deriving import complete_night, has_rounds
-from history.transfer.names import Names
-from history.transfer.stored import rows_of_session
-from history.transfer.stream import Item, Source, TransferError
-from history.transfer.tables import PORTABLE, PROGRESS, Portable, Row
+from history.transfer.id_map import Names
+from history.transfer.portable_schema import PORTABLE, PROGRESS, Portable, Row
+from history.transfer.row_source import Item, Source, TransferError
 from suites.measurement import METRICS
 
 CHUNK = 1000
@@ -68,7 +68,7 @@ def merge(store: Store, sources: Sequence[Source], *, adopt_metrics: bool = Fals
             with store.database.writing() as connection:
                 _Taking(connection, source, adopt_metrics).take(uid, group, merged)
     with store.database.writing() as connection:
-        merged.derived += nights.derive_missing(connection)
+        merged.derived += night.derive_missing(connection)
     return merged
 
 

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from history.migrate import load
-from history.transfer.files import written_whole
-from history.transfer.stream import Item, Source, TransferError, checked
-from history.transfer.tables import PORTABLE, Kind, Portable
+from history.store.migrate import load
+from history.transfer.atomic_files import written_whole
+from history.transfer.portable_schema import PORTABLE, Kind, Portable
+from history.transfer.row_source import Item, Source, TransferError, checked
 
 SCHEMA = len(load("sqlite"))
 """Of what is written now."""

@@ -10,10 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from history.transfer.files import written_whole
+from history.transfer.atomic_files import written_whole
 from history.transfer.ndjson import header, require_known
-from history.transfer.stream import Item, Source, TransferError, checked
-from history.transfer.tables import (
+from history.transfer.portable_schema import (
     PORTABLE,
     Kind,
     Portable,
@@ -22,6 +21,7 @@ from history.transfer.tables import (
     before_sessions,
     of_sessions,
 )
+from history.transfer.row_source import Item, Source, TransferError, checked
 
 if TYPE_CHECKING:  # loading it takes longer than most commands
     import pyarrow

@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, or_, select, text
 
-from history import nights
-from history.database import Database, sqlite_file
-from history.records import SessionStatus
-from history.schema import (
+from history.series import night
+from history.store.database import Database, sqlite_file
+from history.store.records import SessionStatus
+from history.store.schema import (
     bisect_events,
     confirmations,
     measurements,
@@ -22,10 +22,10 @@ from history.schema import (
     samples,
     sessions,
 )
-from history.schema import nights as nights_table
-from history.selection import IS_NO_BISECT
-from history.store import Store
-from history.times import to_text
+from history.store.schema import nights as nights_table
+from history.store.session_lookup import IS_NO_BISECT
+from history.store.writer import Store
+from history.timestamps import to_text
 
 ROUNDS = (samples, measurements, profiles)
 """What goes with the runs that it belongs to."""
@@ -54,7 +54,7 @@ def prune(store: Store, before: datetime) -> int:
     rounds and calibrations stay.
     """
     with store.database.writing() as connection:
-        nights.derive_missing(connection)
+        night.derive_missing(connection)
     with store.database.reading() as connection:
         old = connection.execute(_old(before)).scalars().all()
     for session_id in old:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from history import alerts, changes
-from history.alerts import Alert, IssueState, Kind, Wanted
-from history.database import Database
+from history.changes import repository
 from history.errors import HistoryError
-from history.times import now
+from history.store import alert_outbox
+from history.store.alert_outbox import Alert, IssueState, Kind, Wanted
+from history.store.database import Database
+from history.timestamps import now
 from runners.alerting.tracker import Issue, TrackerError
 
 SILENCING = ("acknowledged", "not-a-regression")
@@ -109,10 +110,10 @@ class Delivery:
 
     def _silence(self, alert: Alert, why: str) -> None:
         with self._database.writing() as connection:
-            alerts.silence(connection, alert, why)
+            alert_outbox.silence(connection, alert, why)
             if alert.wanted.kind is Kind.CHANGE:
                 with suppress(HistoryError):  # a change that was pruned: its alert is silent all the same
-                    changes.acknowledge(connection, alert.wanted.fingerprint, why, self._clock())
+                    repository.acknowledge(connection, alert.wanted.fingerprint, why, self._clock())
         self.outcome.silenced.append(alert.wanted.fingerprint)
 
     # --- at most so many new ones
@@ -132,9 +133,9 @@ class Delivery:
         name = f"summary-{moment:%Y%m%d-%H%M%S}"
         with self._database.writing() as connection:
             for alert in rest:
-                alerts.tell_within(connection, alert, name)
+                alert_outbox.tell_within(connection, alert, name)
             wanted = Wanted(name, Kind.SUMMARY, SUMMARY_TITLE, "", IssueState.OPEN)
-            alerts.want(connection, [wanted], moment)
+            alert_outbox.want(connection, [wanted], moment)
 
     def _update_summaries(self) -> None:
         known = self._all()
@@ -150,7 +151,7 @@ class Delivery:
             wanted.append(Wanted(summary.fingerprint, Kind.SUMMARY, summary.title, body, state, closing))
         if wanted:
             with self._database.writing() as connection:
-                alerts.want(connection, wanted, self._clock())
+                alert_outbox.want(connection, wanted, self._clock())
 
     # --- one alert
 
@@ -167,7 +168,7 @@ class Delivery:
                 return
             self.outcome.failed[alert.wanted.fingerprint] = str(error)
             with self._database.writing() as connection:
-                alerts.failed(connection, alert, str(error), error.until)
+                alert_outbox.failed(connection, alert, str(error), error.until)
 
     def _deliver(self, alert: Alert) -> None:
         body = f"{alert.wanted.body}\n\n{marker(alert)}\n"
@@ -179,7 +180,7 @@ class Delivery:
             self._issues.edit(issue, alert.wanted.title, body, alert.wanted.state)
             self._say(alert, issue)
         with self._database.writing() as connection:
-            alerts.sent(connection, alert, issue.number)
+            alert_outbox.sent(connection, alert, issue.number)
 
     def _known(self, alert: Alert) -> Issue | None:
         """Its issue, which may be there without our knowing: the answer to its creation can be lost."""
@@ -201,4 +202,4 @@ class Delivery:
 
     def _all(self) -> tuple[Alert, ...]:
         with self._database.reading() as connection:
-            return alerts.load(connection)
+            return alert_outbox.load(connection)

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from build.version import Engine, parse_version
-from history.changes import Change, ChangeStatus, Member
-from history.confirmations import Confirmation
-from history.differential import FunctionChange
+from history.changes.confirmation import Confirmation
+from history.changes.level_shift import Direction
+from history.changes.repository import Change, ChangeStatus, Member
+from history.comparison.profile_diff import FunctionChange
 from history.rendering.confirmed import interval, surest, what
 from history.rendering.escaping import escaped
 from history.rendering.functions import named
 from history.rendering.table import NAMES
-from history.series import Night, Point
-from history.shifts import Direction
+from history.series.series import Night, Point
 from suites.measurement import METRICS
 
 MOST_ROWS = 30

@@ -10,7 +10,7 @@ import requests
 from github import Auth, Github, GithubException
 
 from build.errors import TidemarkError
-from history.alerts import IssueState
+from history.store.alert_outbox import IssueState
 
 TIMEOUT_SECONDS = 20
 

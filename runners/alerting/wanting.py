@@ -6,18 +6,18 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from history import changes, confirmations
-from history.alerts import IssueState, Kind, Wanted
-from history.bisects import of_change
-from history.changes import Change, ChangeStatus
-from history.database import Asked
-from history.differential import FunctionChange, differential
-from history.profiles import profiles_of
-from history.records import ALL_STEPS, RunStatus
+from history.changes import confirmation, repository
+from history.changes.level_shift import Direction
+from history.changes.repository import Change, ChangeStatus
+from history.comparison.profile_diff import FunctionChange, differential
 from history.rendering.escaping import escaped
-from history.schema import gaps, nights, runs
-from history.series import Point, base_branch, read
-from history.shifts import Direction
+from history.series.series import Point, base_branch, read
+from history.store.alert_outbox import IssueState, Kind, Wanted
+from history.store.bisects import of_change
+from history.store.database import Asked
+from history.store.profiles import profiles_of
+from history.store.records import ALL_STEPS, RunStatus
+from history.store.schema import gaps, nights, runs
 from runners.alerting.texts import Told, body, title, worst
 
 NAMED_FUNCTIONS = 5
@@ -42,7 +42,7 @@ def wanted_alerts(connection: Connection, smallest: float, known: Mapping[str, I
 
 
 def _of_changes(connection: Connection, smallest: float, known: Mapping[str, IssueState]) -> Iterator[Wanted]:
-    for change in changes.load(connection):
+    for change in repository.load(connection):
         # An improvement is good news: the summary of a night has it, and nobody has to close it.
         told = change.direction in (Direction.REGRESSION, Direction.MIXED) and _is_large(change, smallest)
         if change.status is ChangeStatus.ACKNOWLEDGED or not (told or change.fingerprint in known):
@@ -59,8 +59,8 @@ def _is_large(change: Change, smallest: float) -> bool:
 
 def _told(connection: Connection, change: Change) -> Told:
     commits = (
-        changes.commit_of(connection, change.last_before),
-        changes.commit_of(connection, change.first_after),
+        repository.commit_of(connection, change.last_before),
+        repository.commit_of(connection, change.first_after),
     )
     place = worst(change).key.place
     base = base_branch(connection, place)
@@ -101,7 +101,7 @@ def _gained(connection: Connection, change: Change) -> Sequence[FunctionChange]:
     step, both = member.key.step, (change.last_before, change.first_after)
     rounds = []
     if member.confirmed is not None:
-        its = confirmations.session_id(connection, member.confirmed)
+        its = confirmation.session_id(connection, member.confirmed)
         rounds = [profiles_of(Asked(connection), its, step, night.version) for night in both]
     if not rounds or not all(rounds):
         rounds = [profiles_of(Asked(connection), night.session_id, step, night.version) for night in both]

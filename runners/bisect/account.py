@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from build.version import Version
-from history.bisects import EventKind
-from history.store import Store
+from history.store.bisects import EventKind
+from history.store.writer import Store
 from runners.bisect.log import Log, follow, observations
 from runners.bisect.model import Search
 from runners.bisect.question import Point
@@ -15,7 +15,7 @@ from runners.bisect.terms import Step, Verdict
 from suites.measurement import METRICS, Metric
 
 if TYPE_CHECKING:
-    from history.differential import Differential
+    from history.comparison.profile_diff import Differential
 
 FORMAT = 1
 """Of the JSON that `replay` reads."""
@@ -176,7 +176,7 @@ def _differential(store: Store, log: Log) -> "Differential | None":
     session = store.latest_session((), uid=uids[-1]) if uids else None
     if session is None:
         return None
-    from history.differential import differential
+    from history.comparison.profile_diff import differential
 
     rounds = [store.profiles(session.id, log.question.step, version) for version in account.pair()]
     return differential(*rounds) if all(rounds) else None

@@ -12,10 +12,10 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Progress
 from build.version import Version
-from history import bisects
-from history.bisects import Bisect, EventKind
-from history.records import Machine
-from history.store import Store
+from history.store import bisects
+from history.store.bisects import Bisect, EventKind
+from history.store.records import Machine
+from history.store.writer import Store
 from runners.alone import measuring_alone
 from runners.bisect.compiling import Provide, Unusable, build_of, built_already, provider
 from runners.bisect.ledger import Ledger

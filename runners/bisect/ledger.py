@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from build.errors import TidemarkError
-from history import bisects
-from history.bisects import Bisect, Event, EventKind
-from history.records import RunStatus
-from history.store import Store
+from history.store import bisects
+from history.store.bisects import Bisect, Event, EventKind
+from history.store.records import RunStatus
+from history.store.writer import Store
 from runners.bisect.log import Log, follow, observations, read_log, rounds_of_runs, tell
 from runners.bisect.model import Search
 from runners.bisect.terms import Verdict

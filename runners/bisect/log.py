@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from math import isfinite, log
 from typing import Any
 
-from history.bisects import Bisect, Event, EventKind
-from history.records import Run, RunStatus
-from history.store import Store
+from history.store.bisects import Bisect, Event, EventKind
+from history.store.records import Run, RunStatus
+from history.store.writer import Store
 from runners.bisect.model import Search
 from runners.bisect.question import Question, Span, rules_of
 from runners.bisect.terms import Observation

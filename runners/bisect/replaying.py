@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from build.errors import TidemarkError
-from history.bisects import Bisect, Event, EventKind
-from history.records import Machine
+from history.store.bisects import Bisect, Event, EventKind
+from history.store.records import Machine
 from runners.bisect.account import FORMAT
 from runners.bisect.log import Log, Round, new_search, rounds_of_observations, tell
 from runners.bisect.model import Search

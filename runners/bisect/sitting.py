@@ -12,7 +12,7 @@ from build.build import Build
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Progress, Task
-from history.bisects import EventKind
+from history.store.bisects import EventKind
 from runners.bisect.compiling import Unusable, require_disk_free, told_reason
 from runners.bisect.ledger import Ledger
 from runners.bisect.question import Question

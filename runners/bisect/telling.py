@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from sqlalchemy import Connection
 
-from history import alerts, changes
-from history.alerts import IssueState
-from history.changes import Change, ChangeStatus
-from history.store import Store
-from history.times import now
+from history.changes import repository
+from history.changes.repository import Change, ChangeStatus
+from history.store import alert_outbox
+from history.store.alert_outbox import IssueState
+from history.store.writer import Store
+from history.timestamps import now
 from runners.alerting.wanting import wanted_alerts
 from runners.bisect.log import Log
 from runners.bisect.question import Question, QuestionError, Span
@@ -22,14 +23,14 @@ def change_of(store: Store, chosen: str | None, question: Question, span: Span) 
     """
     with store.database.reading() as connection:
         if chosen is not None:
-            if not any(each.fingerprint == chosen for each in changes.load(connection)):
+            if not any(each.fingerprint == chosen for each in repository.load(connection)):
                 raise QuestionError(
                     f"there is no change {chosen}",
                     where="--change",
                     hint="./tidemark history changes lists them",
                 )
             return chosen
-        open_ones = changes.load(connection, suite=question.suite, statuses=[ChangeStatus.OPEN])
+        open_ones = repository.load(connection, suite=question.suite, statuses=[ChangeStatus.OPEN])
         fitting = [each for each in open_ones if _fits(connection, each, question, span)]
     return fitting[-1].fingerprint if fitting else None
 
@@ -43,14 +44,16 @@ def tell_change(store: Store, log: Log, smallest: float) -> bool:
     if fingerprint is None or log.bisect.verdict is None:
         return False
     with store.database.writing() as connection:
-        known = {each.wanted.fingerprint: each.wanted.state for each in alerts.load(connection)}
+        known = {each.wanted.fingerprint: each.wanted.state for each in alert_outbox.load(connection)}
         if known.get(fingerprint) is not IssueState.OPEN:
             return False
         wanted = [
             each for each in wanted_alerts(connection, smallest, known) if each.fingerprint == fingerprint
         ]
-        alerts.want(connection, wanted, now())
-        return any(each.is_due for each in alerts.load(connection) if each.wanted.fingerprint == fingerprint)
+        alert_outbox.want(connection, wanted, now())
+        return any(
+            each.is_due for each in alert_outbox.load(connection) if each.wanted.fingerprint == fingerprint
+        )
 
 
 def _fits(connection: Connection, change: Change, question: Question, span: Span) -> bool:
@@ -60,7 +63,7 @@ def _fits(connection: Connection, change: Change, question: Question, span: Span
         return False
     ends = ((change.last_before, span.points[0]), (change.first_after, span.points[-1]))
     for night, point in ends:
-        commit = changes.commit_of(connection, night)
+        commit = repository.commit_of(connection, night)
         names = set(_names(span, point.commit)) if point.commit else set()
         if night.version != point.version and commit not in names:
             return False

@@ -9,13 +9,13 @@ from pathlib import Path
 from build.errors import TidemarkError
 from build.home import Home, locate
 from build.version import Engine, parse_version
-from history import bisects
-from history.bisects import Bisect
-from history.comparison import THRESHOLD
+from history.comparison.compare import THRESHOLD
 from history.errors import HistoryError
-from history.reader import existing_history
-from history.rendering.screen import standard_output
-from history.store import Store, open_store
+from history.rendering.plain_table import standard_output
+from history.store import bisects
+from history.store.bisects import Bisect
+from history.store.reader import existing_history
+from history.store.writer import Store, open_store
 from runners.bisect.account import Account, account_of, export
 from runners.bisect.bisecting import Asked, Bisecting, edges_of
 from runners.bisect.log import read_log

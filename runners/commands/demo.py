@@ -5,8 +5,8 @@ import argparse
 from build.home import locate
 from build.version import parse_version
 from compare import CompareOptions, Verdict, compare, exit_code, render_terminal
-from history.rendering.screen import standard_output
-from history.store import open_store
+from history.rendering.plain_table import standard_output
+from history.store.writer import open_store
 from runners.console import progress
 from runners.request import Request
 from runners.session import run_session

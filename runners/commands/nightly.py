@@ -9,8 +9,8 @@ from pathlib import Path
 
 from build.home import Home, locate
 from build.progress import Progress
-from history.shifts import Direction
-from history.store import Store, open_store
+from history.changes.level_shift import Direction
+from history.store.writer import Store, open_store
 from runners.alone import BusyError, measuring_alone
 from runners.commands.run import history_of
 from runners.console import add_to_job_summary, progress

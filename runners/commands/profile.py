@@ -11,14 +11,14 @@ from rich.console import Console
 from build.home import Home, locate
 from build.inferno import provide_inferno
 from build.version import Version
-from history.comparison import ComparisonError
-from history.differential import Rounds, costs, differential, total
-from history.reader import existing_history
-from history.records import Session
+from history.comparison.compare import ComparisonError
+from history.comparison.profile_diff import Rounds, costs, differential, total
 from history.rendering.function_tables import render_costs, render_differential
 from history.rendering.functions import differential_json
-from history.rendering.screen import PLAIN_WIDTH
-from history.store import Store, open_store
+from history.rendering.plain_table import PLAIN_WIDTH
+from history.store.reader import existing_history
+from history.store.records import Session
+from history.store.writer import Store, open_store
 from runners.console import progress
 from runners.flamegraphs import draw, draw_difference
 from suites.profiling.stacks import StepProfile, merged, of_role

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home, locate
-from history.store import open_store
+from history.store.writer import open_store
 from runners.console import progress
 from runners.request import Request, Sampled
 from runners.session import Outcome, run_session

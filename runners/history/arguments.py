@@ -3,8 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from history.changes import ChangeStatus
-from history.times import moment
+from history.changes.repository import ChangeStatus
+from history.timestamps import moment
 from runners.values import count, date
 from suites.measurement import METRICS
 

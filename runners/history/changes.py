@@ -4,15 +4,15 @@ import argparse
 import json
 import sys
 
-from history import changes
-from history.changes import Change, ChangeStatus
-from history.database import Database
-from history.judge import Report, judge
-from history.reader import existing_history
+from history.changes import repository
+from history.changes.detector import Report, judge
+from history.changes.level_shift import Direction
+from history.changes.repository import Change, ChangeStatus
 from history.rendering.changes import Found, changes_json, render_changes
-from history.shifts import Direction
-from history.store import open_store
-from history.times import now
+from history.store.database import Database
+from history.store.reader import existing_history
+from history.store.writer import open_store
+from history.timestamps import now
 
 
 def judge_(arguments: argparse.Namespace) -> int:
@@ -32,7 +32,7 @@ def changes_(arguments: argparse.Namespace) -> int:
     statuses = [ChangeStatus(each) for each in arguments.status] or [ChangeStatus.OPEN]
     with open_store(existing_history(arguments.history)) as store:
         with store.database.reading() as connection:
-            found = changes.load(
+            found = repository.load(
                 connection, branch=arguments.branch, suite=arguments.suite, statuses=statuses
             )
         _print(_found(store.database, found), arguments.format)
@@ -47,7 +47,7 @@ def acknowledge_(arguments: argparse.Namespace) -> int:
         open_store(existing_history(arguments.history)) as store,
         store.database.writing() as connection,
     ):
-        changes.acknowledge(connection, arguments.fingerprint, arguments.reason, now())
+        repository.acknowledge(connection, arguments.fingerprint, arguments.reason, now())
     return 0
 
 
@@ -57,8 +57,8 @@ def _found(database: Database, them: "list[Change] | tuple[Change, ...]") -> lis
             Found(
                 each,
                 (
-                    changes.commit_of(connection, each.last_before),
-                    changes.commit_of(connection, each.first_after),
+                    repository.commit_of(connection, each.last_before),
+                    repository.commit_of(connection, each.first_after),
                 ),
             )
             for each in them

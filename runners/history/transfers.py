@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from build.home import locate
-from history.reader import existing_history
-from history.store import Store, open_store
+from history.store.reader import existing_history
+from history.store.writer import Store, open_store
 from history.transfer.backup import back_up
+from history.transfer.database_source import Selection, opened
 from history.transfer.foreign.values import Given
+from history.transfer.format_detection import coming_files, coming_histories
 from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import write_ndjson
 from history.transfer.parquet import write_parquet
 from history.transfer.pruning import Room, prune, room, vacuum
-from history.transfer.recognising import coming_files, coming_histories
-from history.transfer.stored import Selection, opened
 from runners.commands.run import history_of
 
 

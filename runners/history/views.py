@@ -5,18 +5,18 @@ import sys
 
 from rich.console import Console
 
-from history.chronicle import chronicle
-from history.overview import Wanted, branches_held, steps_held, unfinished
-from history.reader import existing_history
-from history.rendering.overview_text import (
+from history.rendering.inventory import (
     overview_json,
     render_overview,
     render_series,
     series_csv,
     series_json,
 )
-from history.rendering.screen import PLAIN_WIDTH
-from history.store import open_store
+from history.rendering.plain_table import PLAIN_WIDTH
+from history.series.inventory import Wanted, branches_held, steps_held, unfinished
+from history.series.timeline import chronicle
+from history.store.reader import existing_history
+from history.store.writer import open_store
 
 
 def show_(arguments: argparse.Namespace) -> int:

@@ -10,14 +10,14 @@ from sqlalchemy import Connection, select
 
 from build.progress import Progress, Task
 from build.version import parse_version
-from history import changes, confirmations
-from history.confirmations import Confirmation, Confirms, Question
-from history.records import SessionStatus
-from history.schema import sessions
-from history.series import Night, branches_at
-from history.store import Store
-from history.suspicion import Tonight, look
-from history.times import to_text
+from history.changes import confirmation, repository
+from history.changes.confirmation import Confirmation, Confirms, Question
+from history.changes.suspects import Tonight, look
+from history.series.series import Night, branches_at
+from history.store.records import SessionStatus
+from history.store.schema import sessions
+from history.store.writer import Store
+from history.timestamps import to_text
 from runners.nightly.plan import Plan
 from runners.nightly.work import Spot, request_of
 from runners.request import Request
@@ -64,7 +64,7 @@ def doubts(plan: Plan, spot: Spot, connection: Connection) -> list[Doubt]:
     for branch in branches_at(connection, place):
         if branch not in lines:
             continue
-        known = changes.load(connection, branch=branch, suite=place.suite)
+        known = repository.load(connection, branch=branch, suite=place.suite)
         tonight = look(connection, place, branch, known, least)
         if tonight is None:
             continue
@@ -77,7 +77,7 @@ def doubts(plan: Plan, spot: Spot, connection: Connection) -> list[Doubt]:
 def settle(doubt: Doubt, outcome: Outcome, store: Store) -> Settled:
     """What the session of a doubt found."""
     with store.database.reading() as connection:
-        its = tuple(each for each in confirmations.load(connection) if each.uid == outcome.uid)
+        its = tuple(each for each in confirmation.load(connection) if each.uid == outcome.uid)
     return Settled(doubt, outcome, its)
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from build.progress import Progress, Task
-from history.liveness import ProcessIdentity, is_alive, this_process
+from history.store.process import ProcessIdentity, is_alive, this_process
 
 BEAT_SECONDS = 1.0
 """The file is written at most so often, besides at every change of what is being done."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Progress
-from history.store import Store
+from history.store.writer import Store
 from runners.alone import measuring_alone
 from runners.nightly.confirm import Confirming, Doubt, Settled, doubts, settle
 from runners.nightly.plan import Plan

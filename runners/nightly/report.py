@@ -9,18 +9,18 @@ from pathlib import Path
 from build.errors import TidemarkError
 from build.home import Home
 from build.lock import held
-from history import alerts
-from history.changes import Change
-from history.comparison import CompareOptions, compare
-from history.confirmations import Confirmation, Question
-from history.judge import Report, judge
-from history.judging import Change as MetricChange
-from history.judging import verdict_of
+from history.changes.confirmation import Confirmation, Question
+from history.changes.detector import Report, judge
+from history.changes.repository import Change
+from history.comparison.compare import CompareOptions, compare
+from history.comparison.verdict import Change as MetricChange
+from history.comparison.verdict import verdict_of
 from history.rendering.confirmed import held_against, interval, surest, what
 from history.rendering.escaping import escaped
 from history.rendering.summary import render_summary
-from history.store import Store
-from history.times import now
+from history.store import alert_outbox
+from history.store.writer import Store
+from history.timestamps import now
 from history.transfer.backup import back_up
 from runners.alerting.delivering import Delivered, Delivery
 from runners.alerting.tokens import github_token
@@ -58,11 +58,11 @@ def report(plan: Plan, home: Home, store: Store) -> Morning:
     """
     morning = Morning(judge(store.database))
     with store.database.reading() as connection:
-        known = {each.wanted.fingerprint: each.wanted.state for each in alerts.load(connection)}
+        known = {each.wanted.fingerprint: each.wanted.state for each in alert_outbox.load(connection)}
         wanted = wanted_alerts(connection, plan.regression_percent / 100, known)
     # Apart from the texts, whose profiles take a moment that a night of another box need not wait.
     with store.database.writing() as connection:
-        alerts.want(connection, wanted, now())
+        alert_outbox.want(connection, wanted, now())
     morning.delivered = deliver(plan, home, store, morning.problems)
     _copy(plan, home, store, morning.problems)
     return morning

@@ -4,10 +4,10 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from history import alerts
-from history.alerts import IssueState, Kind, Wanted
 from history.rendering.escaping import escaped
-from history.store import Store
+from history.store import alert_outbox
+from history.store.alert_outbox import IssueState, Kind, Wanted
+from history.store.writer import Store
 from runners.nightly.heartbeat import MISSED_HOURS, WELL, State, Status
 
 
@@ -24,7 +24,9 @@ def tell(store: Store, box: str, found: Status, state: State, now: datetime) -> 
     not silence the next. All of the box are closed when it is well.
     """
     with store.database.writing() as connection:
-        known = [each.wanted for each in alerts.load(connection) if _is_of(each.wanted.fingerprint, box)]
+        known = [
+            each.wanted for each in alert_outbox.load(connection) if _is_of(each.wanted.fingerprint, box)
+        ]
         if state in WELL:
             wanted = [
                 replace(each, state=IssueState.CLOSED, closing="a night runs or ended")
@@ -42,7 +44,7 @@ def tell(store: Store, box: str, found: Status, state: State, now: datetime) -> 
                     IssueState.OPEN,
                 )
             ]
-        alerts.want(connection, wanted, now)
+        alert_outbox.want(connection, wanted, now)
 
 
 def _body(box: str, found: Status, state: State) -> str:

@@ -12,9 +12,9 @@ from build.home import Home
 from build.releases import upstream
 from build.source import git_address
 from build.version import Engine, Version, parse_version
-from history.nights import configuration_name
-from history.records import Place, SessionStatus
-from history.schema import nights, sessions
+from history.series.night import configuration_name
+from history.store.records import Place, SessionStatus
+from history.store.schema import nights, sessions
 from runners.nightly.plan import Plan, Task, Tracked
 from runners.request import Request, Sampled
 from suites.definition import load_suite

@@ -16,7 +16,7 @@ from benchmarks.vectorised import (
     run_suites,
 )
 from benchmarks.vectorised import judged as judged_by_twin
-from history.judging import Verdict, judge
+from history.comparison.verdict import Verdict, judge
 from history.stats import noise_model
 from history.stats.estimators import Interval
 from history.stats.noise_model import Noise, pooled_noise

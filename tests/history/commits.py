@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from history.confirmations import Confirms, Question
-from history.judge import Report, judge
-from history.records import Machine, SessionStatus
-from history.store import Store
+from history.changes.confirmation import Confirms, Question
+from history.changes.detector import Report, judge
+from history.store.records import Machine, SessionStatus
+from history.store.writer import Store
 from tests.history.handmade import MACHINE, record_steps, session_start
 from tests.history.watched import night
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from build.build import Build
 from build.version import parse_version
-from history.records import Machine, RunRecord, RunStatus, SessionStart, SessionStatus
-from history.store import Store
+from history.store.records import Machine, RunRecord, RunStatus, SessionStart, SessionStatus
+from history.store.writer import Store
 from suites.measurement import Measurement
 
 NIGHT = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from history.records import SessionStatus
-from history.store import Store
+from history.store.records import SessionStatus
+from history.store.writer import Store
 from tests.history.handmade import run_record, session_start
 
 BASE, CONTENDER = "postgres@17.11", "postgres@18.6"

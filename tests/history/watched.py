@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from history import changes
-from history.changes import Change
-from history.judge import Report, judge
-from history.records import Machine
-from history.store import Store, open_store
+from history.changes import repository
+from history.changes.detector import Report, judge
+from history.changes.repository import Change
+from history.store.records import Machine
+from history.store.writer import Store, open_store
 from tests.history.conftest import Target
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
 
@@ -76,7 +76,7 @@ def dated(target: Target, writer: Callable[[Store], W]) -> Iterator[W]:
 
 def every_change(store: Store) -> Sequence[Change]:
     with store.database.reading() as connection:
-        return changes.load(connection)
+        return repository.load(connection)
 
 
 def record_regression(path: Path, *, judged: bool = False) -> None:

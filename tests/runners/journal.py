@@ -5,7 +5,7 @@ from pathlib import Path
 
 from build.build import Build
 from build.version import Engine
-from history.records import DroppedRound, RunRecord, RunStatus
+from history.store.records import DroppedRound, RunRecord, RunStatus
 from suites.definition import Step
 from suites.generators.load import Load, LoadError, Observer, Share
 from suites.server import Address, ServerError

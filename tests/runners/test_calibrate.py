@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from build.home import ROOT
 from build.progress import Progress, Silent
-from history.calibration import noise_of
-from history.records import Run, RunStatus, SessionStatus
-from history.store import Store, open_store
+from history.comparison.calibration import noise_of
+from history.store.records import Run, RunStatus, SessionStatus
+from history.store.writer import Store, open_store
 from runners.cli import main
 from runners.commands import calibrate
 from runners.request import Request

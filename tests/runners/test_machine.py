@@ -7,9 +7,9 @@ import pytest
 
 from build.home import Home
 from build.version import parse_version
-from history.comparison import compare
-from history.records import Machine
-from history.store import open_store
+from history.comparison.compare import compare
+from history.store.records import Machine
+from history.store.writer import open_store
 from runners.fitness import memory, processor, profiling
 from runners.fitness.finding import NOT_VISIBLE
 from runners.fitness.settings import settings

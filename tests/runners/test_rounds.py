@@ -9,9 +9,9 @@ import pytest
 from build.build import Build
 from build.progress import Silent
 from build.version import Engine, parse_version
-from history.records import Run, RunStatus
-from history.resuming import Recorded, recorded
 from history.stats.repeated_intervals import Design
+from history.store.records import Run, RunStatus
+from history.store.resume import Recorded, recorded
 from runners.deciding import Deciding
 from runners.request import Request
 from runners.rounds import MOST_DISTURBED, MOST_FAILURES, Rounds

@@ -8,7 +8,7 @@ import pytest
 from build.build import Build
 from build.home import Home
 from build.version import parse_version
-from history.confirmations import Confirms, Question
+from history.changes.confirmation import Confirms, Question
 from runners import session
 from runners.request import Request
 from suites.definition import Mode, load_suite

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from history.times import moment_of
-from history.transfer.foreign.naming import version_of
+from history.timestamps import moment_of
 from history.transfer.foreign.units import factor
 from history.transfer.foreign.values import PROFILE, Given, Occasion, Place, Read, Value, refuse
+from history.transfer.foreign.version_names import version_of
 from suites.measurement import METRICS
 
 NEEDED = ("machine", "suite", "step", "version", "metric", "value", "when")

@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from build.version import Version
-from history.times import moment_of
-from history.transfer.foreign.naming import rest_of, version_of
+from history.timestamps import moment_of
 from history.transfer.foreign.values import Given, Occasion, Place, Read, Value, refuse
+from history.transfer.foreign.version_names import rest_of, version_of
 
 QPS_BEGINS = re.compile(r"col-1 : ")
 PER_OP_BEGINS = re.compile(r"[^\n]+\n--- absolute\n")

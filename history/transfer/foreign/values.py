@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from history.transfer.stream import TransferError
+from history.transfer.row_source import TransferError
 
 PROFILE = "imported"
 """The profile of a table that names none."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri, stdtrit
 
-from history.judging import Verdict, judge
+from history.comparison.verdict import Verdict, judge
 from history.stats.estimators import Interval, ratio_interval, simultaneous_confidence
 from history.stats.noise_model import Noise, without_stalls
 from history.stats.repeated_intervals import DISAGREEMENT, Design, sequential_interval, smallest_visible

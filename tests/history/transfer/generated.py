@@ -7,12 +7,12 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from history.records import DroppedRound, SessionStatus, StepNoise
-from history.schema import change_series, changes, series, sessions
-from history.store import Store, open_store
-from history.times import to_text
-from history.transfer.stored import opened
-from history.transfer.tables import Row
+from history.store.records import DroppedRound, SessionStatus, StepNoise
+from history.store.schema import change_series, changes, series, sessions
+from history.store.writer import Store, open_store
+from history.timestamps import to_text
+from history.transfer.database_source import opened
+from history.transfer.portable_schema import Row
 from suites.measurement import Measurement
 from tests.history.handmade import MACHINE, NIGHT, run_record, session_start
 from tests.history.profiled import profile

@@ -6,9 +6,9 @@ python -m tests.history.transfer.receiver HISTORY SOURCE...
 import sys
 from pathlib import Path
 
-from history.store import open_store
+from history.store.writer import open_store
+from history.transfer.format_detection import coming_histories
 from history.transfer.merging import merge
-from history.transfer.recognising import coming_histories
 
 
 def receive(path: Path, sources: list[str]) -> None:

@@ -13,12 +13,12 @@ import pytest
 
 from build.home import ROOT
 from history.errors import HistoryError
-from history.records import SessionStatus
-from history.store import open_store
+from history.store.records import SessionStatus
+from history.store.writer import open_store
 from history.transfer.backup import back_up, is_backup
-from history.transfer.stream import TransferError
+from history.transfer.row_source import TransferError
 from tests.history.handmade import session_start
-from tests.history.test_durability import assert_whole, run_ids, start_writer
+from tests.history.store.test_durability import assert_whole, run_ids, start_writer
 from tests.history.transfer.generated import contents, record
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, execute
 

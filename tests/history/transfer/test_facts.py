@@ -8,12 +8,12 @@ import pytest
 import compare as program
 from build.home import ROOT
 from build.version import parse_version
-from history.comparison import CompareOptions, compare
-from history.judging import Gap
-from history.store import Store, open_store
+from history.comparison.compare import CompareOptions, compare
+from history.comparison.verdict import Gap
+from history.store.writer import Store, open_store
 from history.transfer.foreign.values import Given
+from history.transfer.format_detection import coming_files
 from history.transfer.merging import merge
-from history.transfer.recognising import coming_files
 
 FACTS = ROOT / "tests/golden/facts"
 """Some tests of the tables whose copy lies in the shared folder, line by line as they are there."""

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT
-from history.records import Session
-from history.store import Store, open_store
+from history.store.records import Session
+from history.store.writer import Store, open_store
 from history.transfer.foreign.csv_table import FURTHER, NEEDED
 from history.transfer.foreign.values import Given
+from history.transfer.format_detection import coming_files
 from history.transfer.merging import Merged, merge
-from history.transfer.recognising import coming_files
-from history.transfer.stream import TransferError
+from history.transfer.row_source import TransferError
 from tests.history.transfer.generated import contents
 from tests.history.transfer.test_merging import added
 

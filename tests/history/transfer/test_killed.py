@@ -15,11 +15,11 @@ from sqlalchemy import event
 
 from build.home import ROOT
 from history.errors import HistoryError
-from history.store import open_store
+from history.store.writer import open_store
+from history.transfer.database_source import opened
 from history.transfer.merging import merge
 from history.transfer.ndjson import write_ndjson
-from history.transfer.stored import opened
-from tests.history.test_durability import start_writer
+from tests.history.store.test_durability import start_writer
 from tests.history.transfer.generated import Contents, contents, record
 from tests.history.transfer.test_merging import NIGHT_2, added, into
 

@@ -11,14 +11,14 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 
-from history import alerts, bisects
-from history.records import SessionStatus, StepNoise
-from history.schema import changes, metrics
-from history.store import open_store
+from history.store import alert_outbox, bisects
+from history.store.records import SessionStatus, StepNoise
+from history.store.schema import changes, metrics
+from history.store.writer import open_store
+from history.transfer.database_source import opened
 from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson
-from history.transfer.stored import opened
-from history.transfer.stream import TransferError
+from history.transfer.row_source import TransferError
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
 from tests.history.transfer.generated import STEPS, VERSIONS, Contents, Made, contents, record, two_boxes
 
@@ -84,8 +84,10 @@ def test_everything_travels(folder: Path) -> None:
         " 1.0, 0.9, 0.8, 0.95, 7, 0.999 FROM points GROUP BY series_id LIMIT 1",
     )
     with open_store(folder / "a.db") as store, store.database.writing() as connection:
-        alert = alerts.Wanted("f", alerts.Kind.BUILD, "title", "body", alerts.IssueState.OPEN)
-        alerts.want(connection, [alert], NIGHT)
+        alert = alert_outbox.Wanted(
+            "f", alert_outbox.Kind.BUILD, "title", "body", alert_outbox.IssueState.OPEN
+        )
+        alert_outbox.want(connection, [alert], NIGHT)
         bisect = bisects.begin(connection, "b1", MACHINE, {}, {}, None, NIGHT)
         bisects.append(connection, bisect, bisects.EventKind.SESSION, {}, NIGHT, "night-1")
     merged = into(folder / "b.db", folder / "a.db")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.store import open_store
+from history.store.writer import open_store
 from history.transfer.foreign.csv_table import read_csv
 from history.transfer.foreign.mytools import occasion_of, read_per_op, read_qps, step_name
 from history.transfer.foreign.values import Given, Read
+from history.transfer.format_detection import coming_files
 from history.transfer.merging import merge
-from history.transfer.recognising import coming_files
-from history.transfer.stream import TransferError
+from history.transfer.row_source import TransferError
 from tests.history.transfer.test_foreign import HEAD, take_in, values
 
 QPS = "col-1 : x.pg1222_a.pk1\ncol-2 : x.pg181_b.pk1\n\ncol-1\tcol-2\n100\t200\tinsert_range=100\n"

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import compare as program
-from history import nights
-from history.records import SessionStatus
-from history.store import open_store
+from history.series import night
+from history.store.records import SessionStatus
+from history.store.writer import open_store
 from history.transfer.backup import back_up
+from history.transfer.database_source import Selection, opened
 from history.transfer.merging import merge
 from history.transfer.pruning import prune, room, vacuum
-from history.transfer.stored import Selection, opened
 from tests.history.handmade import NIGHT, record_steps, session_start
 from tests.history.transfer.generated import VERSIONS, contents, record
 from tests.history.transfer.test_foreign import take_in
@@ -50,7 +50,7 @@ def test_a_pruned_session_is_not_derived_again(history: Path) -> None:
         prune(store, BETWEEN)
         before = contents(history)
         with store.database.writing() as connection:
-            assert nights.derive_missing(connection) == 0
+            assert night.derive_missing(connection) == 0
         assert prune(store, BETWEEN) == 0
     assert contents(history) == before
 

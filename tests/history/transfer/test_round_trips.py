@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from history.store import open_store
+from history.store.writer import open_store
+from history.transfer.database_source import Selection, opened
 from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import SCHEMA, NdjsonFile, write_ndjson
 from history.transfer.parquet import ParquetFolder, write_parquet
-from history.transfer.stored import Selection, opened
-from history.transfer.stream import Item, Source, TransferError
+from history.transfer.row_source import Item, Source, TransferError
 from tests.history.handmade import NIGHT, record_steps, session_start
 from tests.history.transfer.generated import STEPS, VERSIONS, Made, contents, made, record
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, added

@@ -4,14 +4,14 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from history.store import Store, open_store
+from history.store.writer import Store, open_store
 from history.transfer.backup import back_up
+from history.transfer.database_source import Selection, opened
 from history.transfer.merging import merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson
 from history.transfer.pruning import prune, room, vacuum
-from history.transfer.stored import Selection, opened
 from tests.history.handmade import NIGHT, record_steps, session_start
-from tests.history.test_postgres import pytestmark, store, url
+from tests.history.store.test_postgres import pytestmark, store, url
 from tests.history.transfer.generated import VERSIONS, contents, record
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, added
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from history import alerts
-from history.alerts import Alert, IssueState, Kind, Wanted
-from history.store import Store, open_store
+from history.store import alert_outbox
+from history.store.alert_outbox import Alert, IssueState, Kind, Wanted
+from history.store.writer import Store, open_store
 from runners.alerting.delivering import SILENCING, Delivered, Delivery
 from runners.alerting.tracker import Tracker
 from tests.runners.alerting.github import REPOSITORY, TOKEN, Fault, GitHub, running
@@ -34,12 +34,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def want(store: Store, *wanted: Wanted) -> None:
     with store.database.writing() as connection:
-        alerts.want(connection, wanted, datetime.now(UTC))
+        alert_outbox.want(connection, wanted, datetime.now(UTC))
 
 
 def known(store: Store) -> tuple[Alert, ...]:
     with store.database.reading() as connection:
-        return alerts.load(connection)
+        return alert_outbox.load(connection)
 
 
 def deliver(

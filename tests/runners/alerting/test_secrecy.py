@@ -20,7 +20,7 @@ from build.home import ROOT, Home
 from build.progress import Progress
 from build.version import Engine
 from build.work import Work
-from history.store import Store
+from history.store.writer import Store
 from runners.alerting.tokens import github_token
 from runners.cli import main
 from runners.nightly import night as night_module

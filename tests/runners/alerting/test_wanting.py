@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT
-from history import alerts, changes
-from history.alerts import IssueState, Kind, Wanted
-from history.confirmations import Question
-from history.records import SessionStatus
-from history.store import Store, open_store
-from history.writing import insert_profile
+from history.changes import repository
+from history.changes.confirmation import Question
+from history.store import alert_outbox
+from history.store.alert_outbox import IssueState, Kind, Wanted
+from history.store.records import SessionStatus
+from history.store.session_writes import insert_profile
+from history.store.writer import Store, open_store
 from runners.alerting.wanting import wanted_alerts
 from tests.history.commits import Commits, commit
 from tests.history.handmade import record_steps, run_record, session_start
@@ -48,7 +49,7 @@ def test_the_issue_of_a_change_between_commits(tmp_path: Path, regressed: Path) 
     path.write_bytes(regressed.read_bytes())
     with open_store(path) as store:
         with store.database.writing() as connection:
-            (change,) = changes.load(connection)
+            (change,) = repository.load(connection)
             before, after = change.last_before.session_id, change.first_after.session_id
             for number, session in enumerate((before, after), start=1):
                 digest = f"git:{str(number) * 40}:aa"
@@ -136,7 +137,7 @@ def test_functions_of_both_nights_are_named(regressed: Path, tmp_path: Path) -> 
     path.write_bytes(regressed.read_bytes())
     with open_store(path) as store:
         with store.database.writing() as connection:
-            (change,) = changes.load(connection)
+            (change,) = repository.load(connection)
             for place, session in enumerate((change.last_before, change.first_after)):
                 run = connection.exec_driver_sql(
                     f"SELECT id FROM runs WHERE session_id = {session.session_id} AND version = '{NEW}'"
@@ -187,7 +188,7 @@ def test_what_is_wanted_twice_changes_nothing(regressed: Path, tmp_path: Path) -
     with open_store(path) as store:
         for _ in range(2):
             with store.database.writing() as connection:
-                alerts.want(connection, wanted(store), night(100))
+                alert_outbox.want(connection, wanted(store), night(100))
         with store.database.reading() as connection:
-            (alert,) = alerts.load(connection)
+            (alert,) = alert_outbox.load(connection)
     assert alert.is_due

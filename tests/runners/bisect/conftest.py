@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from build.home import Home
-from history.store import open_store
+from history.store.writer import open_store
 from runners.bisect.account import Account
 from runners.bisect.log import Log
 from runners.bisect.question import Question

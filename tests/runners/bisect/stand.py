@@ -13,8 +13,8 @@ from build.progress import Progress, Silent
 from build.source import SourceError
 from build.version import Engine, Version
 from build.work import CompileError
-from history.records import Machine, RunRecord, RunStatus, SessionStatus
-from history.store import Store
+from history.store.records import Machine, RunRecord, RunStatus, SessionStatus
+from history.store.writer import Store
 from runners.bisect.bisecting import Asked, Bisecting, Edges
 from runners.bisect.log import Log
 from runners.bisect.question import Question

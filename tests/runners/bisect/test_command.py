@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from build.version import Engine
-from history.store import open_store
+from history.store.writer import open_store
 from runners.bisect.question import QuestionError, metric_named
 from runners.bisect.spans import git_of
 from runners.cli import main, parser

@@ -10,9 +10,9 @@ from sqlalchemy import func, select
 
 from build.build import Build
 from build.version import Version
-from history import bisects
-from history.bisects import EventKind
-from history.schema import nights, runs, sessions
+from history.store import bisects
+from history.store.bisects import EventKind
+from history.store.schema import nights, runs, sessions
 from runners.bisect.account import Account
 from runners.bisect.bisecting import OtherMachineError
 from runners.bisect.log import Log, Round, follow, read_log

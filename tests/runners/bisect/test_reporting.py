@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from build.home import ROOT
-from history.differential import differential
+from history.comparison.profile_diff import differential
 from runners.bisect.account import Account, export, verdict_of
 from runners.bisect.log import Log
 from runners.bisect.question import Point

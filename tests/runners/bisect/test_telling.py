@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from history import alerts, bisects, changes
-from history.alerts import IssueState
-from history.bisects import EventKind
-from history.changes import Change
-from history.store import Store, open_store
+from history.changes import repository
+from history.changes.repository import Change
+from history.store import alert_outbox, bisects
+from history.store.alert_outbox import IssueState
+from history.store.bisects import EventKind
+from history.store.writer import Store, open_store
 from runners.alerting.wanting import wanted_alerts
 from runners.bisect.log import Log, observations, read_log
 from runners.bisect.question import Point, Question, QuestionError, Span
@@ -29,7 +30,7 @@ def store(regressed: Path, tmp_path: Path) -> Store:
 
 def the_change(store: Store) -> Change:
     with store.database.reading() as connection:
-        (change,) = changes.load(connection)
+        (change,) = repository.load(connection)
     return change
 
 
@@ -76,17 +77,17 @@ def test_the_issue_gets_the_result_once(store: Store, stand: Callable[..., Stand
     assert not tell_change(store, log, 0.02), "nobody has heard of the change yet"
     with store.database.writing() as connection:
         wanted = wanted_alerts(connection, 0.02, {})
-        alerts.want(connection, [replace(wanted[0], body="as it was before")], NIGHT)
-        (alert,) = alerts.load(connection)
-        alerts.sent(connection, alert, 7)
+        alert_outbox.want(connection, [replace(wanted[0], body="as it was before")], NIGHT)
+        (alert,) = alert_outbox.load(connection)
+        alert_outbox.sent(connection, alert, 7)
     assert tell_change(store, log, 0.02)
     with store.database.writing() as connection:
-        (alert,) = alerts.load(connection)
+        (alert,) = alert_outbox.load(connection)
         assert alert.wanted.state is IssueState.OPEN
         assert "**Bisected** (b1): " in alert.wanted.body
         assert line.code[10] in alert.wanted.body
         assert "Change 11" in alert.wanted.body
-        alerts.sent(connection, alert, 7)
+        alert_outbox.sent(connection, alert, 7)
     assert not tell_change(store, log, 0.02), "the tracker has it"
     # The next night wants the same.
     with store.database.reading() as connection:

@@ -16,7 +16,7 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Silent
 from build.version import Version
-from history.store import open_store
+from history.store.writer import open_store
 from runners import session as session_module
 from runners.nightly.night import Night, measure
 from runners.nightly.plan import Plan

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from history.changes import Change
-from history.records import SessionStatus
-from history.store import open_store
+from history.changes.repository import Change
+from history.store.records import SessionStatus
+from history.store.writer import open_store
 from runners.nightly.heartbeat import Heart, read
 from runners.nightly.night import Night
 from runners.nightly.report import Morning, report, summary

@@ -13,8 +13,8 @@ import pytest
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Silent
-from history import alerts
-from history.store import Store, open_store
+from history.store import alert_outbox
+from history.store.writer import Store, open_store
 from runners.alone import measuring_alone
 from runners.cli import main
 from runners.nightly import night as night_module
@@ -160,7 +160,7 @@ def test_a_regression_is_an_issue_once(
     today = f"history-{datetime.now(UTC):%Y-%m-%d}.db"
     assert sorted(each.name for each in home.backups.iterdir()) == ["history-2020-01-02.db", today]
     with open_store(home.backups / today) as copy, copy.database.reading() as connection:
-        assert len(alerts.load(connection)) == 1
+        assert len(alert_outbox.load(connection)) == 1
     told = summary(None, morning, regressed, night(0))
     assert "4 series: 1 new changes, 0 back, 0 gone, 1 open." in told
     assert "- new: regression of postgres@REL\\_18\\_STABLE in insert" in told
@@ -174,7 +174,7 @@ def test_without_a_token_alerts_wait(
     morning: Morning = report(plan, Home(tmp_path / "home"), regressed)
     assert morning.problems == ["alerts wait in the outbox: GITHUB_TOKEN is not set"]
     with regressed.database.reading() as connection:
-        assert [alert.is_due for alert in alerts.load(connection)] == [True]
+        assert [alert.is_due for alert in alert_outbox.load(connection)] == [True]
     assert not Home(tmp_path / "home").backups.exists()
 
 

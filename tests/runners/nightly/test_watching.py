@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from history import alerts
-from history.alerts import Alert, IssueState
-from history.liveness import this_process
-from history.store import Store, open_store
+from history.store import alert_outbox
+from history.store.alert_outbox import Alert, IssueState
+from history.store.process import this_process
+from history.store.writer import Store, open_store
 from runners.cli import main
 from runners.installing.record import Record
 from runners.nightly.heartbeat import MISSED_HOURS, Beat, State, Status
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def known(store: Store) -> list[Alert]:
     with store.database.reading() as connection:
-        return list(alerts.load(connection))
+        return list(alert_outbox.load(connection))
 
 
 def say(store: Store, state: State, beat: Beat | None = BEAT, box: str = "db1") -> None:

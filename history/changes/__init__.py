@@ -1,0 +1,1 @@
+"""Changes of level over nights: detected, confirmed, kept and acknowledged."""

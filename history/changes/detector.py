@@ -1,0 +1,228 @@
+"""The nightly judge: change points over all series, brought together and reconciled with what is known."""
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from sqlalchemy import Connection
+
+from history.changes import confirmation, repository
+from history.changes.confirmation import Confirmation
+from history.changes.level_shift import Course, Return, Shift, courses, direction_of, together
+from history.changes.repository import Change, ChangeStatus, Member
+from history.changes.settled import settled, without_known
+from history.series.environment_changes import markers
+from history.series.matrix import Panel, read_panel
+from history.series.night import JUDGED_METRICS
+from history.series.series import base_branch, branches_at, places
+from history.stats.change_points import FALSE_SHARE, ChangePoint, Known, watch_many
+from history.store.database import Database
+from history.timestamps import now
+
+WINDOW = 400
+"""Nights that are looked back on: what lies further back was judged when it was new."""
+
+FALSE_CHANGES_A_YEAR = 0.5
+"""That may be found in all series together when nothing changed: thousands of series, each of them right in
+all but one of fifty years, would tell people something false every third day."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a judge found out, each with the change as it is now."""
+
+    new: tuple[Change, ...]
+    reopened: tuple[Change, ...]
+    closed: tuple[Change, ...]
+    open: tuple[Change, ...]
+    """All that are open, the new ones and the reopened ones too."""
+
+    series: int
+    """Series that were looked at."""
+
+
+def judge(database: Database, clock: Callable[[], datetime] = now) -> Report:
+    """Look for change points in every series, and bring what is known of changes up to date.
+
+    What was confirmed in its own night is a change at once, and is not looked for again.
+    Running it again over the same nights changes nothing. Acknowledged changes stay acknowledged; explained
+    ones are kept, and not reported.
+    """
+    with database.reading() as connection:
+        counted, found = _all_shifts(connection)
+    # Apart from the long look, which a night that is being recorded must not wait for.
+    with database.writing() as connection:
+        known = repository.load(connection)
+        before = {each.id: each for each in known}
+        left = list(known)
+        shifts = [each for each in found if isinstance(each, Shift)]
+        for cluster in together(courses(found, _remembered(known, shifts))):
+            _reconcile(connection, cluster, left, clock())
+        after = repository.load(connection)
+    return Report(
+        new=_became(ChangeStatus.OPEN, after, {each.id for each in after} - before.keys()),
+        reopened=_became(
+            ChangeStatus.OPEN,
+            after,
+            {id_ for id_, was in before.items() if was.status is ChangeStatus.CLOSED},
+        ),
+        closed=_became(
+            ChangeStatus.CLOSED,
+            after,
+            {id_ for id_, was in before.items() if was.status is ChangeStatus.OPEN},
+        ),
+        open=_became(ChangeStatus.OPEN, after, {each.id for each in after}),
+        series=counted,
+    )
+
+
+def _became(status: ChangeStatus, after: Sequence[Change], ids: set[int]) -> tuple[Change, ...]:
+    return tuple(each for each in after if each.id in ids and each.status is status)
+
+
+def _all_shifts(connection: Connection) -> tuple[int, list[Shift | Return]]:
+    panels = list(_panels(connection))
+    counted = sum(len(panel.series) for panel in panels)
+    share = min(FALSE_SHARE, FALSE_CHANGES_A_YEAR / counted) if counted else FALSE_SHARE
+    confirmed = confirmation.load(connection)
+    return counted, [event for panel in panels for event in _events(connection, panel, share, confirmed)]
+
+
+def _events(
+    connection: Connection, panel: Panel, false_share: float, confirmed: Sequence[Confirmation]
+) -> list[Shift | Return]:
+    """What the watch raises and what was confirmed, in the order of the nights."""
+    known = settled(panel, confirmed, WINDOW)
+    found = without_known(shifts_of(connection, panel, false_share, known.known), known.events)
+    return sorted([*found, *known.events], key=lambda event: event.first_after.started_at)
+
+
+def _panels(connection: Connection) -> Iterator[Panel]:
+    for place in places(connection):
+        base = base_branch(connection, place)
+        for branch in branches_at(connection, place):
+            if base is not None and branch != base:
+                yield read_panel(connection, place, branch, base, JUDGED_METRICS, WINDOW)
+
+
+def shifts_of(
+    connection: Connection, panel: Panel, false_share: float, known: Sequence[Known] = ()
+) -> list[Shift]:
+    """The change points of a panel, series by series in the order of the nights; not those that are `known`.
+
+    In at most `false_share` of quiet series-years there is one.
+    """
+    logs = np.full_like(panel.ratios, np.nan)
+    np.log(panel.ratios, out=logs, where=panel.ratios > 0)
+    points = watch_many(logs, false_share, known)
+    if not any(points):
+        return []
+    marked = markers(connection, panel)
+    return [
+        _shift(panel, row, point, marked) for row, its_points in enumerate(points) for point in its_points
+    ]
+
+
+def _remembered(known: Iterable[Change], found: Iterable[Shift]) -> list[Course]:
+    """What was found by earlier judges and lies before the nights that are looked back on."""
+    seen: defaultdict[int, list[Shift]] = defaultdict(list)
+    for each in found:
+        seen[each.series_id].append(each)
+    earlier = [_course(change, member) for change in known for member in change.members]
+    return [
+        each
+        for each in sorted(earlier, key=lambda course: course.shift.first_after.started_at)
+        if not any(each.shift.overlaps(other) for other in seen[each.shift.series_id])
+    ]
+
+
+def _course(change: Change, member: Member) -> Course:
+    shift = Shift(
+        member.series_id,
+        member.key.place,
+        member.key.branch,
+        member.key.step,
+        member.key.metric,
+        member.last_before,
+        member.first_after,
+        member.raised,
+        member.level_before,
+        member.level_after,
+        member.ratio_low,
+        member.ratio_high,
+        member.confidence,
+        confirmed=member.confirmed is not None,
+        explained=change.reason or "" if change.status is ChangeStatus.EXPLAINED else "",
+    )
+    return Course(shift, member.gone)
+
+
+def _shift(panel: Panel, row: int, point: ChangePoint, marked: Mapping[int, str]) -> Shift:
+    series_id, step, metric = panel.series[row]
+    explained = [text for place, text in marked.items() if point.first < place <= point.last]
+    assert point.raised is not None  # the watch raises all that it returns
+    return Shift(
+        series_id,
+        panel.place,
+        panel.branch,
+        step,
+        metric,
+        last_before=panel.nights[point.first],
+        first_after=panel.nights[point.last],
+        raised=panel.nights[point.raised],
+        before=math.exp(point.before),
+        after=math.exp(point.after),
+        low=math.exp(point.low),
+        high=math.exp(point.high),
+        confidence=point.confidence,
+        explained="; ".join(explained),
+    )
+
+
+def _reconcile(
+    connection: Connection, cluster: Sequence[Course], known: list[Change], when: datetime
+) -> None:
+    direction = direction_of(each.shift for each in cluster)
+    status, reason = _standing(cluster)
+    same = next((each for each in known if _is_same(each, cluster)), None)
+    if same is None:
+        name = fingerprint(cluster[0].shift)
+        repository.write_new(connection, name, cluster, direction, status, reason, when)
+        return
+    if same.status is ChangeStatus.ACKNOWLEDGED:
+        status, reason = same.status, same.reason
+    if (same.direction, same.status, same.reason) != (direction, status, reason):
+        repository.rewrite(connection, same.id, direction, status, reason, when)
+    repository.write_members(connection, same.id, cluster)
+    known.remove(same)
+
+
+def _standing(cluster: Sequence[Course]) -> tuple[ChangeStatus, str | None]:
+    if all(each.shift.explained for each in cluster):
+        return ChangeStatus.EXPLAINED, cluster[0].shift.explained
+    gone = [each.gone for each in cluster if each.gone is not None]
+    if len(gone) == len(cluster):
+        last = max(gone, key=lambda night: night.started_at)
+        return ChangeStatus.CLOSED, f"back at the old level since {last.started_at:%Y-%m-%d} ({last.version})"
+    return ChangeStatus.OPEN, None
+
+
+def _is_same(change: Change, cluster: Iterable[Course]) -> bool:
+    """A series in common, at a moment that can be the same one."""
+    shifts = {each.shift.series_id: each.shift for each in cluster}
+    return any(
+        member.last_before.started_at < shifts[member.series_id].first_after.started_at
+        and shifts[member.series_id].last_before.started_at < member.first_after.started_at
+        for member in change.members
+        if member.series_id in shifts
+    )
+
+
+def fingerprint(shift: Shift) -> str:
+    """What a change is called: of its surest shift the branch, the suite and the night it was first seen."""
+    parts = (shift.branch, shift.place.suite, shift.place.box, shift.first_after.started_at.isoformat())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]

@@ -1,0 +1,253 @@
+"""Changes that were found in the series: as they are kept, acknowledged and listed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+
+from history.changes import confirmation
+from history.changes.confirmation import Confirmation
+from history.changes.level_shift import Course, Direction
+from history.errors import HistoryError
+from history.series.series import Night, SeriesKey
+from history.store.records import Place
+from history.store.schema import builds, change_series, changes, nights, series
+from history.timestamps import from_text, to_text
+
+
+class ChangeStatus(StrEnum):
+    """What is to be done about a change."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    """It went away again."""
+
+    ACKNOWLEDGED = "acknowledged"
+    """A person knows, and wants to hear no more of it."""
+
+    EXPLAINED = "explained"
+    """The machine, the base, the suite or the tools changed between the same nights."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A series of a change. Levels are values over the base's of the same night."""
+
+    series_id: int
+    key: SeriesKey
+    last_before: Night
+    first_after: Night
+    raised: Night
+    level_before: float
+    level_after: float
+    ratio_low: float
+    ratio_high: float
+    confidence: float
+    gone: Night | None
+    confirmed: Confirmation | None = None
+    """What settled it in its first night; None when only nights speak for it."""
+
+    gone_confirmed: Confirmation | None = None
+    """What settled in the night `gone` that it is gone."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of a branch, in all the series that moved together."""
+
+    id: int
+    fingerprint: str
+    branch: str
+    suite: str
+    direction: Direction
+    status: ChangeStatus
+    reason: str | None
+    found_at: datetime
+    updated_at: datetime
+    members: tuple[Member, ...]
+    """The surest first."""
+
+    @property
+    def last_before(self) -> Night:
+        """The latest night that is before it in any series: where a bisect begins."""
+        return max((each.last_before for each in self.members), key=_start)
+
+    @property
+    def first_after(self) -> Night:
+        """The earliest night that is after it in any series: where a bisect ends."""
+        return min((each.first_after for each in self.members), key=_start)
+
+
+def load(
+    connection: Connection,
+    *,
+    branch: str | None = None,
+    suite: str | None = None,
+    statuses: Iterable[ChangeStatus] = tuple(ChangeStatus),
+) -> tuple[Change, ...]:
+    """The changes that are as described, the latest found last."""
+    query = select(changes).where(changes.c.status.in_(list(statuses))).order_by(changes.c.id)
+    for name, value in (("branch", branch), ("suite", suite)):
+        if value is not None:
+            query = query.where(changes.c[name] == value)
+    rows = connection.execute(query).mappings().all()
+    members = _members(connection, [row["id"] for row in rows])
+    return tuple(
+        Change(
+            **{name: row[name] for name in ("id", "fingerprint", "branch", "suite", "reason")},
+            direction=Direction(row["direction"]),
+            status=ChangeStatus(row["status"]),
+            found_at=from_text(row["found_at"]),
+            updated_at=from_text(row["updated_at"]),
+            members=members[row["id"]],
+        )
+        for row in rows
+    )
+
+
+def acknowledge(connection: Connection, fingerprint: str, reason: str, when: datetime) -> None:
+    """Silence a change for good, whatever its series do. Raises HistoryError when there is none so named."""
+    values = {"status": ChangeStatus.ACKNOWLEDGED, "reason": reason, "updated_at": to_text(when)}
+    found = connection.execute(update(changes).where(changes.c.fingerprint == fingerprint).values(values))
+    if found.rowcount != 1:
+        raise HistoryError(f"there is no change {fingerprint}", hint="./tidemark history changes lists them")
+
+
+def write_new(
+    connection: Connection,
+    fingerprint: str,
+    courses: Sequence[Course],
+    direction: Direction,
+    status: ChangeStatus,
+    reason: str | None,
+    when: datetime,
+) -> int:
+    """Write a change that was not known, and return its id."""
+    shift = courses[0].shift
+    row = {
+        "fingerprint": fingerprint,
+        "branch": shift.branch,
+        "suite": shift.place.suite,
+        "direction": direction,
+        "status": status,
+        "reason": reason,
+        "found_at": to_text(when),
+        "updated_at": to_text(when),
+    }
+    change_id = int(connection.execute(insert(changes).values(row).returning(changes.c.id)).scalar_one())
+    write_members(connection, change_id, courses)
+    return change_id
+
+
+def rewrite(
+    connection: Connection,
+    change_id: int,
+    direction: Direction,
+    status: ChangeStatus,
+    reason: str | None,
+    when: datetime,
+) -> None:
+    """Say what a known change has become."""
+    values = {"direction": direction, "status": status, "reason": reason, "updated_at": to_text(when)}
+    connection.execute(update(changes).where(changes.c.id == change_id).values(values))
+
+
+def write_members(connection: Connection, change_id: int, courses: Sequence[Course]) -> None:
+    """Write series of a change; what was known of the same series is replaced."""
+    ids = [each.shift.series_id for each in courses]
+    connection.execute(
+        delete(change_series).where(
+            change_series.c.change_id == change_id, change_series.c.series_id.in_(ids)
+        )
+    )
+    connection.execute(insert(change_series), [_row(change_id, each) for each in courses])
+
+
+def _row(change_id: int, course: Course) -> dict[str, Any]:
+    shift = course.shift
+    return {
+        "change_id": change_id,
+        "series_id": shift.series_id,
+        "last_before_id": shift.last_before.session_id,
+        "first_after_id": shift.first_after.session_id,
+        "raised_id": shift.raised.session_id,
+        "level_before": shift.before,
+        "level_after": shift.after,
+        "ratio_low": shift.low,
+        "ratio_high": shift.high,
+        "confidence": shift.confidence,
+        "gone_id": course.gone and course.gone.session_id,
+    }
+
+
+def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[Member, ...]]:
+    query = (
+        select(change_series, series)
+        .join_from(change_series, series, change_series.c.series_id == series.c.id)
+        .where(change_series.c.change_id.in_(ids))
+        .order_by(change_series.c.confidence.desc(), change_series.c.series_id)
+    )
+    found: dict[int, tuple[Member, ...]] = dict.fromkeys(ids, ())
+    rows = connection.execute(query).mappings().all()
+    settled = _confirmations(connection, {row["series_id"] for row in rows})
+    for row in rows:
+        place = Place(row["box"], row["suite"], row["configuration"])
+        key = SeriesKey(place, row["branch"], row["step"], row["metric"])
+        night = _nights(connection, row, key)
+        member = Member(
+            series_id=row["series_id"],
+            key=key,
+            last_before=night["last_before_id"],
+            first_after=night["first_after_id"],
+            raised=night["raised_id"],
+            level_before=row["level_before"],
+            level_after=row["level_after"],
+            ratio_low=row["ratio_low"],
+            ratio_high=row["ratio_high"],
+            confidence=row["confidence"],
+            gone=night.get("gone_id"),
+            confirmed=settled.get((row["series_id"], row["last_before_id"], row["first_after_id"])),
+            gone_confirmed=settled.get((row["series_id"], None, row["gone_id"])),
+        )
+        found[row["change_id"]] = (*found[row["change_id"]], member)
+    return found
+
+
+def _confirmations(
+    connection: Connection, series_ids: set[int]
+) -> Mapping[tuple[int, int | None, int], Confirmation]:
+    """New changes by series and both nights, changes that are gone by series and the night of their end."""
+    found: dict[tuple[int, int | None, int], Confirmation] = {}
+    for each in confirmation.load(connection, series_ids) if series_ids else ():
+        if each.is_step:
+            found[each.series_id, each.before.session_id, each.after.session_id] = each
+        elif each.is_return:
+            found[each.series_id, None, each.after.session_id] = each
+    return found
+
+
+def _nights(connection: Connection, row: RowMapping, key: SeriesKey) -> dict[str, Night]:
+    names = ("last_before_id", "first_after_id", "raised_id", "gone_id")
+    wanted = {row[name] for name in names if row[name] is not None}
+    query = select(nights).where(nights.c.session_id.in_(wanted), nights.c.branch == key.branch)
+    known = {
+        each.session_id: Night(each.session_id, from_text(each.started_at), each.version, each.build_id)
+        for each in connection.execute(query)
+    }
+    return {name: known[row[name]] for name in names if row[name] is not None}
+
+
+def _start(night: Night) -> datetime:
+    return night.started_at
+
+
+def commit_of(connection: Connection, night: Night) -> str | None:
+    """The commit that a night measured; None when its version did not come from git, or was not built."""
+    query = select(builds.c.source_kind, builds.c.source_digest).where(builds.c.id == night.build_id)
+    row = connection.execute(query).one_or_none()
+    if row is None or row.source_kind != "git":
+        return None
+    return str(row.source_digest).split(":")[1]  # git:COMMIT:TREE

@@ -1,0 +1,1 @@
+"""A base against contenders: pairs, intervals, verdicts, and what explains them."""

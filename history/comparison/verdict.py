@@ -1,0 +1,169 @@
+"""From the rounds of one step to a verdict."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from history.comparison.intervals import Intervals
+from history.comparison.pairs import StepPairs
+from history.stats.estimators import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
+from suites.measurement import Better, Metric
+
+
+class Verdict(StrEnum):
+    """What the rounds say about one step, at a threshold and a confidence."""
+
+    REGRESSION = "regression"
+    """The whole interval is on the bad side of 1 and the estimate is beyond the threshold."""
+
+    IMPROVEMENT = "improvement"
+    """The mirror of a regression."""
+
+    UNCHANGED = "unchanged"
+    """The whole interval is within the threshold around 1: not merely no difference found."""
+
+    INCONCLUSIVE = "inconclusive"
+    """The interval allows more than one of the above: more rounds are needed."""
+
+
+class Change(StrEnum):
+    """Which way a metric went from base to contender, at a threshold and a confidence; good or bad is another
+    question."""
+
+    MORE = "more"
+    """The whole interval is above 1 and the estimate is beyond the threshold."""
+
+    LESS = "less"
+    """The mirror of more."""
+
+    SAME = "same"
+    """The whole interval is within the threshold around 1, or every value of both versions is zero."""
+
+    UNKNOWN = "unknown"
+    """The interval allows more than one of the above, or there is none."""
+
+
+class Gap(StrEnum):
+    """Why a step has no verdict."""
+
+    TOO_FEW = "too few"
+    """Fewer paired rounds than an interval needs."""
+
+    FAILED = "failed"
+    """No pair at all, and at least one run failed or was interrupted."""
+
+    MISSING = "missing"
+    """No pair at all: a version has no run of the step, or the metric was not recorded."""
+
+    NO_RATIO = "no ratio"
+    """A value is not above zero."""
+
+    NO_DIRECTION = "not judged"
+    """Neither direction of the metric is the good one."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One metric of one step in base and contender, over the same paired rounds."""
+
+    metric: str
+    base: float | None
+    contender: float | None
+    """In the metric's unit; None when it was not recorded. Geometric means, whose quotient is the ratio; when
+    a value is not above zero there is no ratio, and these are arithmetic means."""
+
+    value: float | None
+    """contender / base; None when there is no such ratio."""
+
+    interval: Interval | None
+    change: Change
+    pairs: int
+    """Paired rounds that have the metric."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict, or why there is none."""
+
+    verdict: Verdict | None
+    gap: Gap | None
+    reason: str
+    """Of a gap: what is missing, and how much more is needed."""
+
+    interval: Interval | None
+    pairs: int
+    """Paired rounds that have the metric."""
+
+
+def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) -> Ratio:
+    """The metric's means over the step's pairs, their ratio, its interval, and which way the metric went.
+
+    `threshold` is a fraction.
+    """
+    base, contender = step.values(metric)
+    pairs = len(base)
+    old, new = geometric_mean(base), geometric_mean(contender)
+    if old is not None and new is not None:
+        interval = intervals.of(step, metric)
+        change = Change.UNKNOWN if interval is None else change_of(interval, threshold)
+        # The interval leaves stalled rounds out, so that its estimate need not be the quotient of the means.
+        value = new / old if interval is None else interval.estimate
+        return Ratio(metric, old, new, value, interval, change, pairs)
+    if not pairs:
+        return Ratio(metric, None, None, None, None, Change.UNKNOWN, 0)
+    nothing = pairs >= MINIMUM_REPETITIONS and not any((*base, *contender))
+    change = Change.SAME if nothing else Change.UNKNOWN
+    return Ratio(metric, mean(base), mean(contender), None, None, change, pairs)
+
+
+def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Intervals) -> Judgement:
+    """The verdict on one step; `threshold` is a fraction."""
+    pairs = len(step.values(metric.name)[0])
+    interval = intervals.of(step, metric.name)
+    if interval is None:
+        gap, reason = _why_no_interval(step, metric.name, pairs, intervals)
+        return Judgement(None, gap, reason, None, pairs)
+    if metric.better is Better.NEITHER:
+        return Judgement(None, Gap.NO_DIRECTION, f"{metric.name} has no better direction", interval, pairs)
+    return Judgement(judge(interval, metric.better, threshold), None, "", interval, pairs)
+
+
+def change_of(interval: Interval, threshold: float) -> Change:
+    """Which way the interval says that a metric went; `threshold` is a fraction."""
+    if 1 - threshold <= interval.low and interval.high <= 1 + threshold:
+        return Change.SAME
+    if interval.high < 1 and interval.estimate < 1 - threshold:
+        return Change.LESS
+    if interval.low > 1 and interval.estimate > 1 + threshold:
+        return Change.MORE
+    return Change.UNKNOWN
+
+
+def judge(interval: Interval, better: Better, threshold: float) -> Verdict:
+    """The verdict on the ratio of a metric that has a better direction. Raises ValueError for NEITHER."""
+    return verdict_of(change_of(interval, threshold), better)
+
+
+def verdict_of(change: Change, better: Better) -> Verdict:
+    """What a change means for a metric that has a better direction. Raises ValueError for NEITHER."""
+    if better is Better.NEITHER:
+        raise ValueError("a metric without a better direction has no verdict")
+    if change is Change.SAME:
+        return Verdict.UNCHANGED
+    if change is Change.UNKNOWN:
+        return Verdict.INCONCLUSIVE
+    good = Change.MORE if better is Better.HIGHER else Change.LESS
+    return Verdict.IMPROVEMENT if change is good else Verdict.REGRESSION
+
+
+def _why_no_interval(step: StepPairs, metric: str, pairs: int, intervals: Intervals) -> tuple[Gap, str]:
+    needed, what = intervals.needed, intervals.counted
+    if pairs >= needed:
+        return Gap.NO_RATIO, f"{metric} is not above zero in every {what.split()[-1]}"
+    if pairs:
+        counted = f"1 {what}" if pairs == 1 else f"{pairs} {what}s"
+        return Gap.TOO_FEW, f"{counted}: a verdict needs {needed}, run {needed - pairs} more"
+    if step.pairs:
+        return Gap.MISSING, f"{metric} was not recorded"
+    if step.failures:
+        return Gap.FAILED, "no round finished in both versions"
+    return Gap.MISSING, "no round was run with both versions"

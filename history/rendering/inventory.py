@@ -1,0 +1,175 @@
+"""What a history holds, and one series of it, as text, JSON and CSV."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from history.rendering.numbers import DASH, amount, rounded
+from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
+from history.series.inventory import Branch, Unfinished
+from history.series.series import SeriesKey
+from history.series.timeline import Chronicle, Entry
+from suites.measurement import METRICS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+SPARKLINE_NIGHTS = 90
+"""That fit on top of a series."""
+
+_CSV_HEADS = (
+    *("date", "session_id", "version", "value", "base_version", "base_value", "relative", "gap", "changes"),
+)
+
+
+def render_overview(
+    branches: Sequence[Branch],
+    failed: Sequence[Unfinished],
+    held: Sequence[tuple[SeriesKey, int]],
+    console: "Console",
+) -> None:
+    """Print the branches of each place, the series if any were asked for, and what failed lately."""
+    for place, group in groupby(branches, key=lambda each: each.place):
+        console.print(f"{place.box}: {place.suite}, {place.configuration}", style="bold", markup=False)
+        table = _table("branch", "nights", "first", "last", "latest version", left=(0, 4))
+        for each in group:
+            latest = each.version + (" (base)" if each.is_base else "")
+            days = (f"{each.first:%Y-%m-%d}", f"{each.last:%Y-%m-%d}")
+            _add(table, each.branch, str(each.nights), *days, latest)
+        console.print(table)
+        console.print()
+    if held:
+        table = _table("step", "metric", "branch", "machine", "nights with a value", left=(0, 1, 2, 3))
+        for key, count in held:
+            _add(table, key.step, key.metric, key.branch, key.place.box, str(count))
+        console.print(table)
+        console.print()
+    if failed:
+        console.print("Sessions that did not finish, the latest first:", markup=False)
+        for one in failed:
+            line = f"  {one.started_at:%Y-%m-%d %H:%M} UTC  {one.uid}  {one.status}  {one.box}  {one.suite}"
+            console.print(line, markup=False, highlight=False)
+
+
+def render_series(told: Chronicle, console: "Console") -> None:
+    """Print a sparkline, then a line for each night."""
+    key = told.key
+    metric = METRICS[key.metric]
+    against = f", relative to {told.base}" if told.base else ""
+    title = f"{key.step}: {key.metric} ({metric.unit}) of {key.branch}{against}"
+    console.print(title, style="bold", markup=False)
+    where = f"{key.place.box}: {key.place.suite}, {key.place.configuration}"
+    console.print(where, markup=False, highlight=False)
+    if told.base:
+        bars = sparkline([entry.point.relative for entry in told.entries[-SPARKLINE_NIGHTS:]])
+        console.print(bars, markup=False, highlight=False)
+    table = _table("date", "version", "value", "base", "rel", "notes", left=(0, 1, 5), wraps=5)
+    for entry in told.entries:
+        point = entry.point
+        relative = DASH if point.relative is None else f"{point.relative:.3f}"
+        date = f"{point.night.started_at:%Y-%m-%d %H:%M}"
+        _add(
+            table, date, point.night.version, amount(point.value), amount(point.base), relative, _notes(entry)
+        )
+    console.print(table)
+    if told.base:
+        console.print(SPARKLINE_LEGEND, markup=False, highlight=False)
+
+
+def series_json(told: Chronicle) -> str:
+    """The series as one JSON object."""
+    key = told.key
+    whole = {
+        **vars(key.place),
+        "branch": key.branch,
+        "step": key.step,
+        "metric": key.metric,
+        "unit": METRICS[key.metric].unit,
+        "base": told.base,
+        "nights": [dict(zip(_CSV_HEADS, _values(entry), strict=True)) for entry in told.entries],
+    }
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def series_csv(told: Chronicle) -> str:
+    """The series as CSV, one line for each night; a gap is an empty field and never a zero."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(_CSV_HEADS)
+    lines.writerows(
+        ["; ".join(each) if isinstance(each, list) else each for each in _values(entry)]
+        for entry in told.entries
+    )
+    return text.getvalue()
+
+
+def overview_json(
+    branches: Sequence[Branch], failed: Sequence[Unfinished], held: Sequence[tuple[SeriesKey, int]]
+) -> str:
+    """What the history holds as one JSON object."""
+    whole = {
+        "branches": [
+            {
+                **vars(each.place),
+                **{name: value for name, value in vars(each).items() if name != "place"},
+                "first": each.first.isoformat(),
+                "last": each.last.isoformat(),
+            }
+            for each in branches
+        ],
+        "series": [
+            {**vars(key.place), "branch": key.branch, "step": key.step, "metric": key.metric, "nights": count}
+            for key, count in held
+        ],
+        "unfinished": [{**vars(each), "started_at": each.started_at.isoformat()} for each in failed],
+    }
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def _values(entry: Entry) -> list[Any]:
+    point = entry.point
+    return [
+        point.night.started_at.isoformat(),
+        point.night.session_id,
+        point.night.version,
+        rounded(point.value),
+        entry.base_version,
+        rounded(point.base),
+        rounded(point.relative),
+        point.gap or None,
+        list(entry.changes),
+    ]
+
+
+def _notes(entry: Entry) -> str:
+    return "; ".join(_said(entry))
+
+
+def _said(entry: Entry) -> Iterator[str]:
+    for change in entry.changes:
+        what, _, how = change.partition(": ")
+        yield f"{what} changed" + (f": {how}" if how else "")
+    if entry.point.gap:
+        yield " ".join(entry.point.gap.split())
+
+
+def _table(*heads: str, left: Sequence[int], wraps: int = -1) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for place, head in enumerate(heads):
+        side = "left" if place in left else "right"
+        table.add_column(head, justify=side, no_wrap=place != wraps)  # type: ignore[arg-type]
+    return table
+
+
+def _add(table: "Table", *cells: str) -> None:
+    """Add a row whose cells are taken as they are: rich would read markup in a reason."""
+    from rich.text import Text
+
+    table.add_row(*map(Text, cells))

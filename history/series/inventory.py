@@ -1,0 +1,160 @@
+"""What a history holds: places, branches with their nights, and the sessions that failed."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from history.series.series import SeriesKey, find
+from history.store.records import Place, SessionStatus
+from history.store.schema import machines, nights, points, series, sessions
+from history.timestamps import from_text
+
+LAST_FAILURES = 10
+"""Sessions that did not finish, of which the overview names the last ones."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The nights of one branch at one place."""
+
+    place: Place
+    branch: str
+    nights: int
+    first: datetime
+    last: datetime
+    version: str
+    """Of the last night."""
+
+    is_base: bool
+    """Whether it was the base of that night."""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A session that ended otherwise than finished."""
+
+    uid: str
+    started_at: datetime
+    box: str
+    suite: str
+    status: SessionStatus
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be shown; None leaves a choice open."""
+
+    box: str | None = None
+    suite: str | None = None
+    branch: str | None = None
+    step: str | None = None
+    metric: str | None = None
+    configuration: str | None = None
+
+
+def branches_held(connection: Connection, wanted: Wanted) -> tuple[Branch, ...]:
+    """Every branch at every place, in order; with a step or metric those that have such a series."""
+    first, last = func.min(nights.c.started_at), func.max(nights.c.started_at)
+    keys = (nights.c.box, nights.c.suite, nights.c.configuration, nights.c.branch)
+    query = select(*keys, func.count(), first, last).where(*_of_nights(wanted)).group_by(*keys)
+    found = []
+    kept = _with_series(connection, wanted)
+    for *where, branch, count, began, ended in connection.execute(query.order_by(*keys)).all():
+        place = Place(*where)
+        if kept is None or (place, branch) in kept:
+            version, is_base = _latest(connection, place, branch)
+            times = (from_text(began), from_text(ended))
+            found.append(Branch(place, branch, count, *times, version, bool(is_base)))
+    return tuple(found)
+
+
+def unfinished(connection: Connection, wanted: Wanted) -> tuple[Unfinished, ...]:
+    """The last sessions that failed or were interrupted, the latest first."""
+    query = (
+        select(
+            *(sessions.c.uid, sessions.c.started_at, machines.c.hostname, sessions.c.suite),
+            sessions.c.status,
+        )
+        .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
+        .where(sessions.c.status.in_((SessionStatus.FAILED, SessionStatus.INTERRUPTED)))
+        .order_by(sessions.c.started_at.desc(), sessions.c.id.desc())
+        .limit(LAST_FAILURES)
+    )
+    for column, value in ((machines.c.hostname, wanted.box), (sessions.c.suite, wanted.suite)):
+        if value is not None:
+            query = query.where(column == value)
+    return tuple(
+        Unfinished(row[0], from_text(row[1]), row[2], row[3], SessionStatus(row[4]))
+        for row in connection.execute(query)
+    )
+
+
+def steps_held(connection: Connection, wanted: Wanted) -> tuple[tuple[SeriesKey, int], ...]:
+    """The series that are as described, each with its number of points."""
+    keys = _found(connection, wanted)
+    counts = []
+    for key in keys:
+        counted = (
+            select(func.count())
+            .select_from(points)
+            .where(
+                points.c.series_id
+                == select(series.c.id)
+                .where(
+                    series.c.box == key.place.box,
+                    series.c.suite == key.place.suite,
+                    series.c.configuration == key.place.configuration,
+                    series.c.branch == key.branch,
+                    series.c.step == key.step,
+                    series.c.metric == key.metric,
+                )
+                .scalar_subquery()
+            )
+        )
+        counts.append(int(connection.execute(counted).scalar_one()))
+    return tuple(zip(keys, counts, strict=True))
+
+
+def _found(connection: Connection, wanted: Wanted) -> tuple[SeriesKey, ...]:
+    keys = find(
+        connection,
+        box=wanted.box,
+        suite=wanted.suite,
+        branch=wanted.branch,
+        step=wanted.step,
+        metric=wanted.metric,
+    )
+    return tuple(key for key in keys if wanted.configuration in (None, key.place.configuration))
+
+
+def _with_series(connection: Connection, wanted: Wanted) -> set[tuple[Place, str]] | None:
+    if wanted.step is None and wanted.metric is None:
+        return None
+    return {(key.place, key.branch) for key in _found(connection, wanted)}
+
+
+def _of_nights(wanted: Wanted) -> list[ColumnElement[bool]]:
+    pairs = (
+        (nights.c.box, wanted.box),
+        (nights.c.suite, wanted.suite),
+        (nights.c.branch, wanted.branch),
+        (nights.c.configuration, wanted.configuration),
+    )
+    return [column == value for column, value in pairs if value is not None]
+
+
+def _latest(connection: Connection, place: Place, branch: str) -> tuple[str, int]:
+    query = (
+        select(nights.c.version, nights.c.is_base)
+        .where(
+            nights.c.box == place.box,
+            nights.c.suite == place.suite,
+            nights.c.configuration == place.configuration,
+            nights.c.branch == branch,
+        )
+        .order_by(nights.c.started_at.desc(), nights.c.session_id.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).one()
+    return row[0], row[1]

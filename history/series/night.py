@@ -1,0 +1,254 @@
+"""From the runs of a session that ended to one value for each series: a night."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, insert, or_, select
+
+from build.version import Engine, Version, parse_version, release_numbers
+from history.comparison.explanation import COSTS
+from history.stats.estimators import geometric_mean, mean
+from history.store.database import Asked
+from history.store.records import ALL_STEPS, Run, RunStatus, SessionStatus
+from history.store.schema import builds, confirmations, gaps, machines, nights, points, runs, series, sessions
+from history.store.session_reads import dropped_of, runs_of
+
+SERIES_METRICS = (
+    "qps",
+    "latency_p99_ms",
+    "qps_cv",
+    *COSTS,
+    "reset_seconds",
+    "table_bytes",
+    "index_bytes",
+)
+"""What is followed over nights, as far as a step records it."""
+
+JUDGED_METRICS = (
+    "qps",
+    "server_cpu_us_per_op",
+    "server_instructions_per_op",
+    "server_written_kb_per_op",
+    "wal_bytes_per_op",
+    "reset_seconds",
+    "table_bytes",
+    "index_bytes",
+)
+"""Of the metrics that are followed over nights, those in which changes are looked for."""
+
+CONFIRMS = "confirms"
+"""Among the options of a session that measures a commit against an earlier one to settle a suspicion: such a
+session is no night of any series (history/changes/confirmation.py)."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One version of a session."""
+
+    version: str
+    branch: str
+    build_key: str | None
+    """None when it has no run."""
+
+    is_base: bool
+
+
+def branch_line(version: Version) -> str:
+    """What a version's branch is called when nothing else in its session has that name.
+
+    Releases belong to their line: Postgres has one number in it since 10, MySQL has two.
+    """
+    if version.variant:
+        return str(version)
+    if version.ref.startswith("git:"):
+        return f"{version.engine}@git"
+    if not version.is_release:
+        return str(version)
+    numbers = release_numbers(version.ref)
+    one = version.engine is Engine.POSTGRES and numbers[0] >= 10
+    return f"{version.engine}@{'.'.join(map(str, numbers[: 1 if one else 2]))}"
+
+
+def branches(versions: Iterable[str], named: Mapping[str, str]) -> dict[str, str]:
+    """The branch of each version of a session; `named` are those that were chosen for it.
+
+    Of several versions of one line none can stand for it: each is a branch of its own.
+    """
+    lines = {each: named.get(each) or branch_line(parse_version(each)) for each in versions}
+    counted = list(lines.values())
+    return {each: line if counted.count(line) == 1 else each for each, line in lines.items()}
+
+
+def configuration_name(session: Mapping[str, Any]) -> str:
+    """What a series' configuration is called: the choices of a session (a row) that move its results."""
+    options = json.loads(session["options"])
+    parts = [session["profile"], session["durability"]]
+    if options.get("mode", "rounds") != "rounds":
+        parts.append(options["mode"])
+    if "seconds" in options:
+        parts.append(f"{options['seconds']:g}s")
+    parts += [f"{name}={value}" for name, value in sorted(options.get("settings", {}).items())]
+    return " ".join(parts)
+
+
+def derive_missing(connection: Connection) -> int:
+    """Derive the nights of all sessions that ended and have none yet; returns how many there were."""
+    ended = sessions.c.status != SessionStatus.RUNNING
+    have = (sessions.c.id.in_(select(each.c.session_id)) for each in (nights, confirmations))
+    some = select(runs.c.session_id)
+    query = select(sessions.c.id).where(ended, ~or_(*have), sessions.c.id.in_(some))
+    found = connection.execute(query.order_by(sessions.c.started_at)).scalars().all()
+    return sum(derive(connection, session_id) for session_id in found)
+
+
+def derive(connection: Connection, session_id: int) -> bool:
+    """Write what a session that ended came to, which must not have been derived before.
+
+    A session that confirms is no night: what it found is written. False for one that is neither, of a bisect.
+    """
+    query = (
+        select(sessions, machines.c.hostname)
+        .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
+        .where(sessions.c.id == session_id)
+    )
+    session = dict(connection.execute(query).mappings().one())
+    options = json.loads(session["options"])
+    if options.get("bisect"):
+        return False
+    its_runs = runs_of(Asked(connection), session_id, ())
+    if CONFIRMS in options:
+        from history.changes.confirm import derive as derive_confirmations  # few sessions confirm
+
+        derive_confirmations(connection, session_id, options, its_runs)
+        return True
+    entries = _entries(its_runs, options)
+    keys = [each.build_key for each in entries if each.build_key is not None]
+    ids = {row.key: row.id for row in connection.execute(select(builds).where(builds.c.key.in_(keys)))}
+    where = {
+        "box": session["hostname"],
+        "suite": session["suite"],
+        "configuration": configuration_name(session),
+    }
+    rows = [
+        {
+            "session_id": session_id,
+            "branch": each.branch,
+            "version": each.version,
+            "build_id": ids.get(each.build_key),
+            "is_base": int(each.is_base),
+            "started_at": session["started_at"],
+            **where,
+        }
+        for each in entries
+    ]
+    if rows:
+        connection.execute(insert(nights), rows)
+    values = _values(its_runs, entries)
+    _insert_points(connection, session_id, where, values)
+    disturbed = {each.step: each.reason for each in dropped_of(Asked(connection), session_id)}
+    missing = _gaps(its_runs, entries, values, disturbed)
+    missing |= {
+        (each.branch, ALL_STEPS): _why_no_run(each, session, options)
+        for each in entries
+        if each.build_key is None
+    }
+    if missing:
+        connection.execute(
+            insert(gaps),
+            [
+                {"session_id": session_id, "branch": branch, "step": step, "reason": reason}
+                for (branch, step), reason in missing.items()
+            ],
+        )
+    return True
+
+
+Values = dict[tuple[str, int, str, str], float]
+"""Branch, position of the step, step and metric -> value."""
+
+
+def _entries(its_runs: Sequence[Run], options: Mapping[str, Any]) -> list[Entry]:
+    keys = {run.version: run.build_key for run in its_runs}
+    asked = options.get("versions", ())
+    # Sessions of the first Tidemarks do not say the order in which versions were asked for.
+    ordered = [*asked, *sorted(keys.keys() - set(asked), key=_age)]
+    lines = branches(ordered, options.get("branches", {}))
+    return [Entry(each, lines[each], keys.get(each), place == 0) for place, each in enumerate(ordered)]
+
+
+def _age(version: str) -> tuple[str, tuple[int, ...], str]:
+    parsed = parse_version(version)
+    return parsed.engine, release_numbers(parsed.ref), version
+
+
+def _values(its_runs: Sequence[Run], entries: Sequence[Entry]) -> Values:
+    by_step: defaultdict[tuple[int, str], dict[tuple[str, int], Run]] = defaultdict(dict)
+    for run in its_runs:
+        if run.status is RunStatus.FINISHED:
+            by_step[run.step_position, run.step][run.version, run.repetition] = run
+    found: Values = {}
+    for (position, step), finished in by_step.items():
+        rounds = _whole_rounds(finished)
+        for entry in entries:
+            together = [finished[entry.version, each] for each in rounds if (entry.version, each) in finished]
+            for metric in SERIES_METRICS:
+                values = [run.values[metric] for run in together if metric in run.values]
+                if values:
+                    middle = geometric_mean(values)
+                    found[entry.branch, position, step, metric] = mean(values) if middle is None else middle
+    return found
+
+
+def _whole_rounds(finished: Mapping[tuple[str, int], Run]) -> list[int]:
+    """Rounds in which every version finished that finished the step at all: only these can be compared."""
+    versions = {version for version, _ in finished}
+    rounds = {each for _, each in finished}
+    return sorted(each for each in rounds if all((version, each) in finished for version in versions))
+
+
+def _insert_points(connection: Connection, session_id: int, where: Mapping[str, str], values: Values) -> None:
+    known = {
+        (row.branch, row.step, row.metric): row.id
+        for row in connection.execute(
+            select(series).where(*(series.c[name] == value for name, value in where.items()))
+        )
+    }
+    new = [
+        {**where, "branch": branch, "step_position": position, "step": step, "metric": metric}
+        for branch, position, step, metric in values
+        if (branch, step, metric) not in known
+    ]
+    if new:
+        inserted = insert(series).returning(series.c.branch, series.c.step, series.c.metric, series.c.id)
+        known |= {tuple(row[:3]): row[3] for row in connection.execute(inserted, new)}
+    if values:
+        connection.execute(
+            insert(points),
+            [
+                {"series_id": known[branch, step, metric], "session_id": session_id, "value": value}
+                for (branch, _, step, metric), value in values.items()
+            ],
+        )
+
+
+def _gaps(
+    its_runs: Sequence[Run], entries: Sequence[Entry], values: Values, disturbed: Mapping[str, str]
+) -> dict[tuple[str, str], str]:
+    have = {(branch, step) for branch, _, step, _ in values}
+    failures = {(run.version, run.step): run.failure for run in its_runs if run.failure}
+    steps = dict.fromkeys(run.step for run in its_runs)
+    return {
+        (entry.branch, step): failures.get((entry.version, step))
+        or (f"disturbed: {disturbed[step]}" if step in disturbed else "no round of all versions")
+        for entry in entries
+        for step in steps
+        if entry.build_key is not None and (entry.branch, step) not in have
+    }
+
+
+def _why_no_run(entry: Entry, session: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    refused = options.get("not_built", {}).get(entry.version)
+    return f"not built: {refused}" if refused else f"session {session['status']} before its first run"

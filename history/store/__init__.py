@@ -1,0 +1,1 @@
+"""The database: schema, migrations, reading and writing of sessions, profiles, bisects and alerts."""

@@ -1,0 +1,151 @@
+"""Bringing a database to the newest schema: the files in migrations/, each applied whole or not at all."""
+
+import re
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+from sqlalchemy import Connection, func, insert, inspect, select
+
+from history.errors import HistoryError
+from history.store.database import Database
+from history.store.schema import schema_migrations
+from history.store.schema_status import MIGRATIONS, stated_schema
+from history.timestamps import now, to_text
+
+PLACEHOLDERS = {
+    "sqlite": {
+        "id": "INTEGER PRIMARY KEY",
+        "integer": "INTEGER",
+        "real": "REAL",
+        "bytes": "BLOB",
+        "strict": "STRICT",
+        # A table that is its own primary key index, half as large where rows are small.
+        "clustered": "STRICT, WITHOUT ROWID",
+    },
+    "postgresql": {
+        "id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "integer": "BIGINT",
+        "real": "DOUBLE PRECISION",
+        "bytes": "BYTEA",
+        "strict": "",
+        "clustered": "",
+    },
+}
+"""What the migrations' `$names` stand for in each dialect."""
+
+_FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
+
+
+@dataclass(frozen=True)
+class Migration:
+    """One numbered step of the schema, in the SQL of one dialect."""
+
+    number: int
+    name: str
+    statements: tuple[str, ...]
+
+
+def load(dialect: str, folder: Path = MIGRATIONS) -> tuple[Migration, ...]:
+    """The migrations of a folder in order. Raises ValueError when the files are not numbered 1, 2, 3..."""
+    found = []
+    for number, path in enumerate(sorted(folder.glob("*.sql")), start=1):
+        match = _FILE_NAME.fullmatch(path.name)
+        if match is None or int(match[1]) != number:
+            raise ValueError(f"{path.name} should be migration {number:04}")
+        script = Template(path.read_text(encoding="utf-8")).substitute(PLACEHOLDERS[dialect])
+        found.append(Migration(number, match[2], split_statements(script)))
+    return tuple(found)
+
+
+def split_statements(script: str) -> tuple[str, ...]:
+    """The statements of a script in which each ends at the end of a line.
+
+    SQLite's own tokenizer says where a statement is complete, so that a `;` in a string or a comment ends
+    none.
+    """
+    statements, pending = [], ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            statements.append(pending.strip())
+            pending = ""
+    if re.sub(r"--[^\n]*", "", pending).strip():
+        raise ValueError(f"a statement is not ended: {pending.strip()[:80]}")
+    return tuple(statements)
+
+
+def schema_number(database: Database, known: int) -> int:
+    """The last migration that was applied; 0 for an empty database.
+
+    Raises HistoryError, having changed nothing, for a database of something else and for one with a higher
+    number than `known`.
+    """
+    number = _readable_number(database)
+    if number is None:
+        number = _inspected_number(database)
+    if number > known:
+        raise HistoryError(
+            f"the history was written by a newer Tidemark (schema {number}, this one knows {known})",
+            where=database.where,
+            hint="update this checkout, or name another history",
+        )
+    return number
+
+
+def _readable_number(database: Database) -> int | None:
+    """The last migration of a database that says so at once; None of one that has to be looked into."""
+    try:
+        with database.asking() as source:
+            return stated_schema(source)
+    except HistoryError:
+        return None
+
+
+def _inspected_number(database: Database) -> int:
+    with database.reading() as connection:
+        if not _is_ours(connection):
+            raise HistoryError(
+                "the database holds tables that are not Tidemark's",
+                where=database.where,
+                hint="name another history, or move this one aside",
+            )
+        return _applied(connection)
+
+
+def migrate(database: Database, folder: Path = MIGRATIONS) -> None:
+    """Apply what is missing, each migration and its number in one transaction."""
+    migrations = load(database.dialect, folder)
+    for migration in migrations[schema_number(database, len(migrations)) :]:
+        _apply(database, migration)
+
+
+def _apply(database: Database, migration: Migration) -> None:
+    with database.writing() as connection:
+        if _applied(connection) >= migration.number:
+            return  # another process was faster
+        for statement in migration.statements:
+            connection.exec_driver_sql(statement)
+        connection.execute(
+            insert(schema_migrations).values(
+                number=migration.number, name=migration.name, applied_at=to_text(now())
+            )
+        )
+
+
+def _is_ours(connection: Connection) -> bool:
+    tables = inspect(connection).get_table_names()
+    if not tables:
+        return True
+    if schema_migrations.name not in tables:
+        return False
+    # Others keep a table of this name too.
+    columns = {each["name"] for each in inspect(connection).get_columns(schema_migrations.name)}
+    return columns == set(schema_migrations.c.keys())
+
+
+def _applied(connection: Connection) -> int:
+    if not inspect(connection).has_table(schema_migrations.name):
+        return 0
+    return connection.execute(select(func.max(schema_migrations.c.number))).scalar() or 0

@@ -1,0 +1,156 @@
+"""How records become rows."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, TableClause, insert, select, text
+
+from history.errors import RecordError
+from history.store.process import ProcessIdentity
+from history.store.profiles import packed
+from history.store.records import Machine, RunRecord, SessionStart, SessionStatus
+from history.store.schema import builds, configurations, measurements, profiles, runs, samples
+from history.timestamps import to_text
+from suites.measurement import METRICS, Measurement
+from suites.profiling.stacks import StepProfile
+
+if TYPE_CHECKING:
+    from build.build import Build
+
+
+def intern(connection: Connection, table: TableClause, key: str, row: Mapping[str, Any]) -> int:
+    """The id of the row with this key; written now if it is the first of its kind."""
+    known = select(table.c.id).where(table.c[key] == row[key])
+    found = connection.execute(known).scalar()
+    if found is None:
+        # Written as text because SQLAlchemy has ON CONFLICT per dialect only; both read this one.
+        names, binds = ", ".join(row), ", ".join(f":{name}" for name in row)
+        into = f"INSERT INTO {table.name} ({names}) VALUES ({binds}) ON CONFLICT ({key}) DO NOTHING"
+        connection.execute(text(into), row)
+        found = connection.execute(known).scalar_one()
+    return int(found)
+
+
+def insert_run(connection: Connection, session_id: int, record: RunRecord) -> int:
+    """Write a run with all that belongs to it; its id."""
+    build_id = intern(connection, builds, "key", _build_row(record.build))
+    row = _run_row(record, session_id, build_id, _configuration_id(connection, record.configuration))
+    run_id = int(connection.execute(insert(runs).values(row).returning(runs.c.id)).scalar_one())
+    if record.measurement is not None:
+        _insert_measurement(connection, run_id, record.measurement)
+        if record.measurement.profile is not None:
+            insert_profile(connection, run_id, record.measurement.profile)
+    return run_id
+
+
+def insert_profile(connection: Connection, run_id: int, profile: StepProfile) -> None:
+    """Write the profile of a run. One that holds no sample is none."""
+    if not profile.samples or profile.queries <= 0:
+        return
+    row = {
+        "run_id": run_id,
+        "event": profile.event,
+        "frequency": profile.frequency,
+        "queries": profile.queries,
+        "lost": profile.lost,
+        "stacks": packed(profile.stacks),
+    }
+    connection.execute(insert(profiles).values(row))
+
+
+def _insert_measurement(connection: Connection, run_id: int, measured: Measurement) -> None:
+    values = [{"run_id": run_id, "metric": name, "value": value} for name, value in measured.values.items()]
+    seconds = [
+        {"run_id": run_id, "second": second, "qps": qps}
+        for second, qps in enumerate(measured.per_second, start=1)
+    ]
+    if values:
+        connection.execute(insert(measurements), values)
+    if seconds:
+        connection.execute(insert(samples), seconds)
+
+
+def check_values(measured: Measurement, where: str) -> None:
+    """Raises RecordError for an unknown metric, and for a value that is not finite."""
+    unknown = sorted(measured.values.keys() - METRICS.keys())
+    if unknown:
+        raise RecordError(
+            f"unknown metric: {', '.join(unknown)}",
+            where=where,
+            hint="add it to METRICS in suites/measurement.py",
+        )
+    wild = [name for name, value in measured.values.items() if not math.isfinite(value)]
+    if wild or not all(map(math.isfinite, measured.per_second)):
+        raise RecordError(
+            f"not a finite number: {', '.join(wild) or 'a per-second sample'}",
+            where=where,
+            hint="leave out what could not be measured",
+        )
+
+
+def _configuration_id(connection: Connection, settings: Mapping[str, str] | None) -> int | None:
+    if settings is None:
+        return None
+    written = json_text(settings)
+    row = {"digest": hashlib.sha256(written.encode()).hexdigest(), "settings": written}
+    return intern(connection, configurations, "digest", row)
+
+
+def machine_row(machine: Machine) -> dict[str, Any]:
+    """Of `machines`."""
+    return vars(machine) | {"details": json_text(machine.details)}
+
+
+def session_row(start: SessionStart, machine_id: int, process: ProcessIdentity) -> dict[str, Any]:
+    """Of `sessions`, for one that begins."""
+    described = {name: value for name, value in vars(start).items() if name != "machine"}
+    return described | {
+        "machine_id": machine_id,
+        "status": SessionStatus.RUNNING,
+        "tools": json_text(start.tools),
+        "options": json_text(start.options),
+        "process_id": process.process_id,
+        "process_start_ticks": process.start_ticks,
+        "boot_id": process.boot_id,
+    }
+
+
+def _build_row(build: "Build") -> dict[str, Any]:
+    source = build.manifest["source"]
+    return {
+        "key": build.key,
+        "engine": build.version.engine,
+        "release": build.release,
+        "source_kind": source["kind"],
+        "source_digest": source["digest"],
+        "compiler": build.manifest["compiler"]["version"],
+        "manifest": json_text(build.manifest),
+    }
+
+
+def _run_row(
+    record: RunRecord, session_id: int, build_id: int, configuration_id: int | None
+) -> dict[str, Any]:
+    return {
+        "session_id": session_id,
+        "build_id": build_id,
+        "version": str(record.build.version),
+        "configuration_id": configuration_id,
+        "step": record.step,
+        "step_position": record.step_position,
+        "repetition": record.repetition,
+        "position": record.position,
+        "status": record.status,
+        "failure": record.failure,
+        "warnings": json_text(record.measurement.warnings if record.measurement else []),
+        "started_at": to_text(record.started_at),
+        "ended_at": to_text(record.ended_at),
+    }
+
+
+def json_text(value: Any) -> str:
+    """One text per value, so that digests of equal values are equal. Paths become text."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)

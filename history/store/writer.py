@@ -1,0 +1,186 @@
+"""The store: what sessions did and measured, written run by run."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, func, insert, select, text, update
+
+from history.comparison.calibration import insert_noise
+from history.errors import RecordError
+from history.store.database import Database, connect, connect_readonly, sqlite_file
+from history.store.migrate import migrate, schema_number
+from history.store.process import ProcessIdentity, is_alive, this_process
+from history.store.reader import Reader
+from history.store.records import DroppedRound, RunRecord, SessionStart, SessionStatus, StepNoise
+from history.store.schema import dropped_rounds, machines, runs, sessions
+from history.store.schema_status import lacks_nights, newest, outdated_metrics
+from history.store.session_writes import check_values, insert_run, intern, json_text, machine_row, session_row
+from history.timestamps import now, to_text
+
+if TYPE_CHECKING:
+    from build.build import Build
+    from history.store.resume import Interrupted
+
+
+def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Store":
+    """Open the history at a path or an SQLAlchemy URL; create it, or bring its schema up to date, first.
+
+    Raises HistoryError, leaving the target as it is, when that is no history of Tidemark's, is damaged, or
+    was written by a newer Tidemark.
+    """
+    file = sqlite_file(target)
+    # To look first leaves a file that is not ours as it is, down to its write-ahead log.
+    found = schema_number(connect_readonly(file), known=newest()) if file else None
+    database = connect(target)
+    try:
+        if found != newest():
+            migrate(database)
+        _derive_older(database)
+        _sync_metrics(database)
+    except BaseException:
+        database.close()
+        raise
+    return Store(database, clock)
+
+
+class Store(Reader):
+    """An open history that can be written too."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        super().__init__(database)
+        self._database = database
+        self._clock = clock
+
+    @property
+    def database(self) -> Database:
+        """For the modules that read and write what is not a session."""
+        return self._database
+
+    def start_session(self, start: SessionStart) -> int:
+        """Begin a session of this process and return its id.
+
+        Sessions that a dead process of the same machine left running are marked interrupted. Raises
+        RecordError when the uid is taken.
+        """
+        with self._database.writing() as connection:
+            machine_id = intern(connection, machines, "fingerprint", machine_row(start.machine))
+            _interrupt_dead_sessions(connection, machine_id)
+            row = session_row(start, machine_id, this_process()) | {"started_at": to_text(self._clock())}
+            statement = insert(sessions).values(row).returning(sessions.c.id)
+            return int(connection.execute(statement).scalar_one())
+
+    def resume_session(
+        self, start: SessionStart, builds: "Sequence[Build]", since: datetime
+    ) -> "Interrupted | None":
+        """Go on with the latest session that asked for the same and was interrupted; None when there is none.
+
+        It is then running again, in this process, and keeps its uid.
+        """
+        from history.store.resume import find_interrupted, reopen  # compare has no need of it
+
+        with self._database.writing() as connection:
+            machine_id = intern(connection, machines, "fingerprint", machine_row(start.machine))
+            _interrupt_dead_sessions(connection, machine_id)
+            found = find_interrupted(connection, start, builds, since)
+            if found is not None:
+                reopen(connection, found.id, this_process())
+        return found
+
+    def finish_session(self, session_id: int, status: SessionStatus) -> None:
+        """End a running session and derive its night. Raises RecordError when it is not running."""
+        if status is SessionStatus.RUNNING:
+            raise ValueError("a session does not end as running")
+        statement = (
+            update(sessions)
+            .where(sessions.c.id == session_id, sessions.c.status == SessionStatus.RUNNING)
+            .values(status=status, ended_at=to_text(self._clock()))
+        )
+        with self._database.writing() as connection:
+            if connection.execute(statement).rowcount != 1:
+                raise RecordError(
+                    f"session {session_id} is not running", where=self.where, hint="it has ended already"
+                )
+            _derive(connection, session_id)
+
+    def record_run(self, session_id: int, record: RunRecord) -> int:
+        """Write one run with its measurements and samples; durable on return, else nothing of it is there.
+
+        Returns the run's id. Raises RecordError for an unknown metric, a value that is not finite, and a
+        run (version, step, repetition) that the session already holds.
+        """
+        return self.record_runs(session_id, [record])[0]
+
+    def record_runs(self, session_id: int, records: Sequence[RunRecord]) -> list[int]:
+        """Write the runs of a round: all of them, or none. Returns their ids; raises as `record_run`."""
+        for record in records:
+            if record.measurement is not None:
+                check_values(record.measurement, where=f"{record.build.version} {record.step}")
+        with self._database.writing() as connection:
+            return [insert_run(connection, session_id, record) for record in records]
+
+    def record_dropped(self, session_id: int, dropped: DroppedRound) -> None:
+        """Keep what a disturbed round measured, and why it is measured again."""
+        row = vars(dropped) | {
+            "session_id": session_id,
+            "dropped_at": to_text(self._clock()),
+            "measured": json_text(dropped.measured),
+        }
+        with self._database.writing() as connection:
+            connection.execute(insert(dropped_rounds).values(row))
+
+    def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
+        """Write what a session of identical builds says about the noise of its steps."""
+        with self._database.writing() as connection:
+            insert_noise(connection, session_id, noise)
+
+
+def _interrupt_dead_sessions(connection: Connection, machine_id: int) -> None:
+    # A machine whose settings were changed meanwhile is another row; in the same boot it is the same machine.
+    here = (sessions.c.machine_id == machine_id) | (sessions.c.boot_id == this_process().boot_id)
+    mine = select(sessions).where(here, sessions.c.status == SessionStatus.RUNNING)
+    for row in connection.execute(mine).all():
+        if is_alive(ProcessIdentity(row.process_id, row.process_start_ticks, row.boot_id)):
+            continue
+        last_run = select(func.max(runs.c.ended_at)).where(runs.c.session_id == row.id).scalar_subquery()
+        connection.execute(
+            update(sessions)
+            .where(sessions.c.id == row.id)
+            .values(status=SessionStatus.INTERRUPTED, ended_at=func.coalesce(last_run, row.started_at))
+        )
+        _derive(connection, row.id)
+
+
+def _derive(connection: Connection, session_id: int) -> None:
+    from history.series.night import (
+        derive,  # here and above: only who writes, or has profiles, waits for these
+    )
+
+    derive(connection, session_id)
+
+
+def _derive_older(database: Database) -> None:
+    """Give the sessions of a history from before there were nights theirs."""
+    with database.asking() as source:
+        if not lacks_nights(source):
+            return
+    with database.writing() as connection:
+        from history.series.night import derive_missing
+
+        derive_missing(connection)
+
+
+def _sync_metrics(database: Database) -> None:
+    """Make the table say what METRICS says; a metric that is gone from there keeps its last description."""
+    with database.asking() as source:
+        changed = outdated_metrics(source)
+    if not changed:
+        return
+    statement = text(
+        "INSERT INTO metrics (name, unit, better, description) VALUES (:name, :unit, :better, :description)"
+        " ON CONFLICT (name) DO UPDATE SET"
+        " unit = excluded.unit, better = excluded.better, description = excluded.description"
+    )
+    with database.writing() as connection:
+        connection.execute(statement, changed)

@@ -1,0 +1,221 @@
+"""Foreign values as rows of a history: a finished session for each occasion they were measured on."""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from sqlalchemy import Connection, select
+
+from build.version import parse_version
+from history.store.records import RunStatus, SessionStatus
+from history.store.schema import runs, sessions
+from history.timestamps import to_text
+from history.transfer.foreign.values import Occasion, Place, Value, refuse
+from history.transfer.portable_schema import PORTABLE, Row
+from history.transfer.row_source import Item, checked
+
+UNKNOWN = "unknown"
+
+Run = tuple[str, str, int]
+"""Version, step, repetition."""
+
+Runs = dict[Run, dict[str, Value]]
+"""Values of each run by metric, in the order of the tables."""
+
+
+class ImportedRows:
+    """Foreign values as a source. The same values give the same rows, under the same names."""
+
+    left_out = ()
+    where = "import"
+
+    def __init__(
+        self,
+        values: Sequence[Value],
+        cores: int | None = None,
+        positions: Mapping[str, Mapping[str, int]] | None = None,
+    ) -> None:
+        """`positions` are those of the steps that the history has already, by session.
+
+        Raises TransferError when two rows contradict each other.
+        """
+        self._cores = cores or 0
+        self._places = [value.place for value in values]
+        self._number = {place: number for number, place in reversed(list(enumerate(self._places, start=1)))}
+        self._by_occasion: defaultdict[Occasion, Runs] = defaultdict(dict)
+        self._positions = positions or {}
+        for value in values:
+            _add(self._by_occasion[value.occasion], value)
+
+    def place(self, item: Item) -> str:
+        """The row that a value stood in, or the first one that made the item needed."""
+        return str(self._places[item.number - 1])
+
+    def items(self) -> Iterator[Item]:
+        """All rows."""
+        yield from self._shared()
+        for occasion in sorted(self._by_occasion, key=lambda each: (each.when, uid_of(each))):
+            yield from self._session(occasion, self._by_occasion[occasion])
+
+    def _shared(self) -> Iterator[Item]:
+        first: dict[tuple[str, str], Value] = {}
+        for its_runs in self._by_occasion.values():
+            for value in (value for values in its_runs.values() for value in values.values()):
+                first.setdefault(("machines", value.occasion.machine), value)
+                first.setdefault(("builds", value.version), value)
+                if value.configuration:
+                    first.setdefault(("configurations", value.configuration), value)
+        make = {"machines": self._machine, "builds": _build, "configurations": _configuration}
+        for table, row_of in make.items():
+            for (its, name), value in first.items():
+                if its == table:
+                    yield self._item(table, row_of(name), value.place)
+
+    def _session(self, occasion: Occasion, its_runs: Runs) -> Iterator[Item]:
+        uid = uid_of(occasion)
+        first = next(iter(next(iter(its_runs.values())).values()))
+        yield self._item("sessions", _session(occasion), first.place)
+        positions = dict(self._positions.get(uid, {}))
+        for _, step, _ in its_runs:
+            positions.setdefault(step, max(positions.values(), default=0) + 1)
+        for run, values in its_runs.items():
+            value = next(iter(values.values()))
+            yield self._item("runs", _run(uid, run, value, positions[run[1]]), value.place)
+        for run, values in its_runs.items():
+            for metric, value in values.items():
+                row = _key(uid, run) | {"metric": metric, "value": value.number}
+                yield self._item("measurements", row, value.place)
+
+    def _machine(self, name: str) -> Row:
+        return {
+            "fingerprint": _digest("machine", name),
+            "hostname": name,
+            "cpu_model": UNKNOWN,
+            "cores": self._cores,
+            "memory_bytes": 0,
+            "kernel": UNKNOWN,
+            "operating_system": UNKNOWN,
+            "details": _json({"imported": True}),
+        }
+
+    def _item(self, table: str, row: Row, place: Place) -> Item:
+        try:
+            return Item(PORTABLE[table], checked(PORTABLE[table], row), self._number[place])
+        except ValueError as error:
+            raise refuse(place, str(error)) from error
+
+
+def known_positions(connection: Connection) -> Mapping[str, Mapping[str, int]]:
+    """Places of the steps of imported sessions by uid: a second table of a session has to keep to them."""
+    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    query = (
+        select(sessions.c.uid, runs.c.step, runs.c.step_position)
+        .join_from(sessions, runs, runs.c.session_id == sessions.c.id)
+        .where(sessions.c.uid.like(f"{PREFIX}%"))
+        .distinct()
+    )
+    for uid, step, position in connection.execute(query):
+        found[uid][step] = position
+    return found
+
+
+PREFIX = "imported-"
+"""Of the uid of a session that was imported."""
+
+
+def uid_of(occasion: Occasion) -> str:
+    """The name of an occasion's session: the same for all tables of it."""
+    digest = _digest("session", occasion.machine, occasion.suite, to_text(occasion.when), occasion.profile)
+    return f"{PREFIX}{occasion.when:%Y%m%d}-{digest[:12]}"
+
+
+def _add(its_runs: Runs, value: Value) -> None:
+    """Raises TransferError when the value was given before, unless another file says the same."""
+    values = its_runs.setdefault((value.version, value.step, value.repetition), {})
+    first = next(iter(values.values()), value)
+    if first.configuration != value.configuration:
+        raise refuse(
+            value.place,
+            f"the configuration is '{value.configuration}'; '{first.configuration}' in {first.place}",
+        )
+    before = values.setdefault(value.metric, value)
+    if before is value or (before.number == value.number and before.place.file != value.place.file):
+        return
+    said = f"{value.metric} of {value.version} in {value.step}, round {value.repetition}"
+    raise refuse(
+        value.place,
+        f"{said} is {value.number:g}, and {before.number:g} in {before.place}",
+        "of several rounds give each its number in a column 'repetition'",
+    )
+
+
+def _key(uid: str, run: Run) -> Row:
+    version, step, repetition = run
+    return {"session": uid, "version": version, "step": step, "repetition": repetition}
+
+
+def _session(occasion: Occasion) -> Row:
+    when = to_text(occasion.when)
+    return {
+        "uid": uid_of(occasion),
+        "machine": _digest("machine", occasion.machine),
+        "suite": occasion.suite,
+        "profile": occasion.profile,
+        "suite_digest": "",
+        "seed": 0,
+        "durability": UNKNOWN,
+        "repetitions": 1,
+        "started_at": when,
+        "ended_at": when,
+        "status": SessionStatus.FINISHED.value,
+        "command": "./tidemark history import",
+        "tools": _json({}),
+        "options": _json({"imported": True}),
+        "process_id": 0,
+        "process_start_ticks": 0,
+        "boot_id": "",
+    }
+
+
+def _run(uid: str, run: Run, value: Value, position: int) -> Row:
+    when = to_text(value.occasion.when)
+    configuration = _configuration(value.configuration)["digest"] if value.configuration else None
+    return _key(uid, run) | {
+        "build": _digest("build", value.version),
+        "configuration": configuration,
+        "step_position": position,
+        "position": position,
+        "status": RunStatus.FINISHED.value,
+        "failure": None,
+        "warnings": _json([]),
+        "started_at": when,
+        "ended_at": when,
+    }
+
+
+def _build(version: str) -> Row:
+    parsed = parse_version(version)
+    digest = _digest("build", version)
+    return {
+        "key": digest,
+        "engine": parsed.engine.value,
+        "release": parsed.ref,
+        "source_kind": "imported",
+        "source_digest": "",
+        "compiler": UNKNOWN,
+        "manifest": _json({"imported": True, "version": version}),
+    }
+
+
+def _configuration(name: str) -> Row:
+    settings = _json({"imported": name})
+    return {"digest": hashlib.sha256(settings.encode()).hexdigest(), "settings": settings}
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(_json(["imported", *parts]).encode()).hexdigest()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

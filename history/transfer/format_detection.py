@@ -1,0 +1,126 @@
+"""Which format a file that should come in has: what is in it decides, not its name."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+
+from history.store.writer import Store
+from history.transfer.database_source import opened
+from history.transfer.foreign.csv_table import looks_like_csv, read_csv
+from history.transfer.foreign.mytools import PER_OP_BEGINS, QPS_BEGINS, read_per_op, read_qps
+from history.transfer.foreign.sessions import ImportedRows, known_positions
+from history.transfer.foreign.values import Given, Read, Value
+from history.transfer.ndjson import NdjsonFile
+from history.transfer.parquet import HEADER, ParquetFolder
+from history.transfer.row_source import Source, TransferError
+
+LOOKED_AT = 4096
+"""Bytes of a file that say what it is."""
+
+
+class Format(Enum):
+    """What a file or folder is."""
+
+    NDJSON = auto()
+    PARQUET = auto()
+    SQLITE = auto()
+    CSV = auto()
+    QPS = auto()
+    PER_OP = auto()
+
+
+EXPORTS: Mapping[Format, Callable[[Path], Source]] = {
+    Format.NDJSON: NdjsonFile,
+    Format.PARQUET: ParquetFolder,
+}
+TABLES: Mapping[Format, Callable[[Path, Given], Read]] = {
+    Format.CSV: read_csv,
+    Format.QPS: read_qps,
+    Format.PER_OP: read_per_op,
+}
+
+
+@dataclass(frozen=True)
+class Coming:
+    """What is to be merged, and what people should know of it."""
+
+    sources: tuple[Source, ...]
+    notes: tuple[str, ...]
+
+
+def format_of(path: Path) -> Format:
+    """What is at a path. Raises TransferError when that is nothing we read."""
+    if path.is_dir():
+        if (path / HEADER).is_file():
+            return Format.PARQUET
+        raise _unknown(path, f"there is no {HEADER} in the folder, so that it is no whole export")
+    try:
+        with path.open("rb") as file:
+            head = file.read(LOOKED_AT)
+    except OSError as error:
+        raise TransferError(
+            f"it cannot be read: {error.strerror or error}", where=str(path), hint="check the path"
+        ) from error
+    if head.startswith(b"SQLite format 3\0"):
+        return Format.SQLITE
+    if head.startswith((b"\x1f\x8b", b"{")):
+        return Format.NDJSON
+    text = head.decode("utf-8-sig", errors="replace")
+    for recognised, its in (
+        (QPS_BEGINS.match(text), Format.QPS),
+        (PER_OP_BEGINS.match(text), Format.PER_OP),
+        (looks_like_csv(text.partition("\n")[0]), Format.CSV),
+    ):
+        if recognised:
+            return its
+    raise _unknown(path, "this is neither a history nor a table that can be imported")
+
+
+def coming_files(paths: Sequence[Path], given: Given, store: Store) -> Coming:
+    """Exports, and foreign tables: those of one occasion become one session. Raises TransferError."""
+    sources: list[Source] = []
+    notes: list[str] = []
+    values: list[Value] = []
+    for path in paths:
+        its = format_of(path)
+        if its is Format.SQLITE:
+            hint = f"./tidemark history merge {path}"
+            raise TransferError("this is a database, not an export", where=str(path), hint=hint)
+        if export := EXPORTS.get(its):
+            sources.append(export(path))
+            continue
+        read = TABLES[its](path, given)
+        if not read.values:
+            raise _unknown(path, "the table holds no value")
+        values += read.values
+        notes += read.notes
+    if given != Given() and not values:
+        raise TransferError(
+            "--machine, --suite, --when and --cores are for tables, not for exports",
+            hint="leave them out: an export says all of it",
+        )
+    if values:
+        with store.database.reading() as connection:
+            sources.append(ImportedRows(values, given.cores, known_positions(connection)))
+    return Coming(tuple(sources), tuple(notes))
+
+
+@contextmanager
+def coming_histories(targets: Sequence[str]) -> Iterator[Coming]:
+    """Databases by path or URL, and exports. Raises HistoryError."""
+    with ExitStack() as stack:
+        sources: list[Source] = []
+        for target in targets:
+            its = Format.SQLITE if "://" in target else format_of(Path(target))
+            if its in TABLES:
+                hint = f"./tidemark history import {target}"
+                raise TransferError("this is a table, not a history", where=target, hint=hint)
+            export = EXPORTS.get(its)
+            sources.append(export(Path(target)) if export else stack.enter_context(opened(target)))
+        yield Coming(tuple(sources), ())
+
+
+def _unknown(path: Path, what: str) -> TransferError:
+    return TransferError(what, where=str(path), hint="docs/history.md says what can come in")

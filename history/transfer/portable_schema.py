@@ -1,0 +1,303 @@
+"""What of each table travels: its columns, with ids, which mean something in one database only, as names.
+
+A row that travels is an object of fields. A column that holds another table's id becomes the fields that
+name that table's row, its key: a measurement's `run_id` becomes session, version, step and repetition.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Float, Integer, LargeBinary, TableClause
+
+from history.store import schema
+
+Row = dict[str, Any]
+"""Field -> value."""
+
+Key = tuple[Any, ...]
+"""The values of a row's key, in the order of its table's."""
+
+
+class Kind(StrEnum):
+    """What a field holds."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    REAL = "real"
+    BYTES = "bytes"
+    OBJECT = "JSON object"
+    ARRAY = "JSON array"
+    TIME = "time"
+    VERSION = "version"
+
+
+_KINDS = {
+    **dict.fromkeys(
+        ("details", "tools", "options", "manifest", "settings", "measured", "question", "span", "detail"),
+        Kind.OBJECT,
+    ),
+    "warnings": Kind.ARRAY,
+    **dict.fromkeys(
+        (
+            "started_at",
+            "ended_at",
+            "dropped_at",
+            "found_at",
+            "created_at",
+            "updated_at",
+            "applied_at",
+            "not_before",
+            "began_at",
+            "happened_at",
+        ),
+        Kind.TIME,
+    ),
+    "version": Kind.VERSION,
+}
+
+PLACE = "place"
+"""Of a dropped round: which one of its session it is, from 1. It has no other name."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One value of a row."""
+
+    name: str
+    kind: Kind
+    optional: bool = False
+    """Whether it may be null."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A column that holds an id, and the fields that travel instead: the key of the row it points to."""
+
+    column: str
+    target: str
+    fields: tuple[str, ...]
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Portable:
+    """One table."""
+
+    table: TableClause
+    key: tuple[str, ...]
+    """The fields that name a row; unique."""
+
+    columns: tuple[str, ...]
+    """Columns that travel as they are."""
+
+    optional: frozenset[str]
+    references: tuple[Reference, ...]
+    settled: bool
+    """Whether two histories that hold a row of one key must agree on all of it. Not of what is derived or
+    described, which another Tidemark may have derived otherwise, or a person changed."""
+
+    @property
+    def name(self) -> str:
+        """Of the table."""
+        return self.table.name
+
+    @cached_property
+    def of_session(self) -> bool:
+        """Whether each row belongs to one session, which its field `session` names."""
+        return any(each.fields[0] == "session" for each in self.references)
+
+    @cached_property
+    def fields(self) -> Mapping[str, Field]:
+        """By name, in the order in which they are written: the key first."""
+        found = {name: Field(name, self._kind(name), name in self.optional) for name in self.columns}
+        if self.name == "dropped_rounds":
+            found[PLACE] = Field(PLACE, Kind.INTEGER)
+        for reference in self.references:
+            target = PORTABLE[reference.target]
+            for name, its in zip(reference.fields, target.key, strict=True):
+                found[name] = Field(name, target.fields[its].kind, reference.optional)
+        return {name: found[name] for name in (*self.key, *(each for each in found if each not in self.key))}
+
+    def key_of(self, row: Row) -> Key:
+        """The name of a row."""
+        return tuple(row[name] for name in self.key)
+
+    def _kind(self, name: str) -> Kind:
+        kind = self.table.c[name].type
+        for each, its in ((Integer, Kind.INTEGER), (Float, Kind.REAL), (LargeBinary, Kind.BYTES)):
+            if isinstance(kind, each):
+                return its
+        if name == "version" and self.name not in ("runs", "nights"):
+            return Kind.TEXT
+        if (self.name, name) == ("confirmations", "question"):  # that of a bisect is an object
+            return Kind.TEXT
+        return _KINDS.get(name, Kind.TEXT)
+
+
+_RUN = Reference("run_id", "runs", ("session", "version", "step", "repetition"))
+_SESSION = Reference("session_id", "sessions", ("session",))
+_BUILD = Reference("build_id", "builds", ("build",))
+_SERIES_KEY = ("box", "suite", "configuration", "branch", "step", "metric")
+_SERIES = Reference("series_id", "series", _SERIES_KEY)
+
+
+def _portable(
+    table: TableClause,
+    key: str,
+    columns: str,
+    *references: Reference,
+    optional: str = "",
+    settled: bool = False,
+) -> Portable:
+    return Portable(
+        table, tuple(key.split()), tuple(columns.split()), frozenset(optional.split()), references, settled
+    )
+
+
+_ALL = (
+    _portable(schema.metrics, "name", "name unit better description"),
+    _portable(
+        schema.machines,
+        "fingerprint",
+        "fingerprint hostname cpu_model cores memory_bytes kernel operating_system details",
+    ),
+    _portable(schema.builds, "key", "key engine release source_kind source_digest compiler manifest"),
+    _portable(schema.configurations, "digest", "digest settings"),
+    _portable(schema.series, " ".join(_SERIES_KEY), " ".join((*_SERIES_KEY, "step_position"))),
+    _portable(
+        schema.sessions,
+        "uid",
+        "uid suite profile suite_digest seed durability repetitions started_at ended_at status command tools"
+        " options process_id process_start_ticks boot_id",
+        Reference("machine_id", "machines", ("machine",)),
+        optional="ended_at",
+        settled=True,
+    ),
+    _portable(
+        schema.runs,
+        "session version step repetition",
+        "version step repetition step_position position status failure warnings started_at ended_at",
+        _SESSION,
+        _BUILD,
+        Reference("configuration_id", "configurations", ("configuration",), optional=True),
+        optional="failure",
+        settled=True,
+    ),
+    _portable(
+        schema.measurements,
+        "session version step repetition metric",
+        "metric value",
+        _RUN,
+        settled=True,
+    ),
+    _portable(schema.samples, "session version step repetition second", "second qps", _RUN, settled=True),
+    _portable(
+        schema.profiles,
+        "session version step repetition",
+        "event frequency queries lost stacks",
+        _RUN,
+        settled=True,
+    ),
+    _portable(
+        schema.dropped_rounds,
+        f"session {PLACE}",
+        "step repetition dropped_at reason measured",
+        _SESSION,
+        settled=True,
+    ),
+    _portable(
+        schema.calibrations,
+        "session step metric",
+        "step metric sd degrees_of_freedom rounds",
+        _SESSION,
+        settled=True,
+    ),
+    _portable(
+        schema.nights,
+        "session branch",
+        "branch version is_base box suite configuration started_at",
+        _SESSION,
+        replace(_BUILD, optional=True),
+    ),
+    _portable(schema.points, " ".join((*_SERIES_KEY, "session")), "value", _SESSION, _SERIES),
+    _portable(schema.gaps, "session branch step", "branch step reason", _SESSION),
+    _portable(
+        schema.confirmations,
+        " ".join(("session", *_SERIES_KEY)),
+        "question finding level_before ratio ratio_low ratio_high rounds confidence",
+        _SESSION,
+        _SERIES,
+        Reference("before_id", "sessions", ("before",)),
+        Reference("after_id", "sessions", ("after",)),
+    ),
+    _portable(
+        schema.changes,
+        "fingerprint",
+        "fingerprint branch suite direction status reason found_at updated_at",
+        optional="reason",
+    ),
+    _portable(
+        schema.change_series,
+        " ".join(("change", *_SERIES_KEY)),
+        "level_before level_after ratio_low ratio_high confidence",
+        Reference("change_id", "changes", ("change",)),
+        _SERIES,
+        Reference("last_before_id", "sessions", ("last_before",)),
+        Reference("first_after_id", "sessions", ("first_after",)),
+        Reference("raised_id", "sessions", ("raised",)),
+        Reference("gone_id", "sessions", ("gone",), optional=True),
+    ),
+    _portable(
+        schema.alerts,
+        "fingerprint",
+        "fingerprint nonce kind title body wanted closing within silenced issue issue_state sent_digest"
+        " attempts last_error not_before created_at updated_at",
+        optional="within silenced issue issue_state sent_digest last_error not_before",
+    ),
+    _portable(
+        schema.bisects,
+        "uid",
+        "uid question span change_fingerprint began_at",
+        Reference("machine_id", "machines", ("machine",)),
+        optional="change_fingerprint",
+    ),
+    # Sessions by their uid: a bisect can travel while its last session still runs.
+    _portable(
+        schema.bisect_events,
+        "bisect number",
+        "number kind session_uid detail happened_at",
+        Reference("bisect_id", "bisects", ("bisect",)),
+        optional="session_uid",
+    ),
+)
+
+PORTABLE: Mapping[str, Portable] = {each.name: each for each in _ALL}
+"""By name, in the order in which they travel: what is named comes before what names it. Rows of one session
+travel together, behind its row in `sessions`."""
+
+LOCAL = {"schema_migrations": "each database has its own", "relative_qps": "a view"}
+"""What does not travel, and why."""
+
+PROGRESS = ("status", "ended_at")
+"""Fields of a session that tell how far it came: those of a copy made while it ran differ."""
+
+
+_AFTER = ("changes", "change_series", "alerts", "bisects", "bisect_events")
+
+
+def before_sessions() -> Iterator[Portable]:
+    """The tables that sessions and their rows name."""
+    yield from (PORTABLE[name] for name in ("metrics", "machines", "builds", "configurations", "series"))
+
+
+def of_sessions() -> Iterator[Portable]:
+    """The tables whose rows belong to one session."""
+    yield from (each for each in _ALL if each.of_session)
+
+
+def after_sessions() -> Iterator[Portable]:
+    """The tables that name several sessions, or none."""
+    yield from (PORTABLE[name] for name in _AFTER)

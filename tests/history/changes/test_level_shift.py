@@ -1,0 +1,205 @@
+"""Shifts that are undone, come back, and belong together."""
+
+import math
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from history.changes.confirmation import Confirmation, Question
+from history.changes.level_shift import Course, Direction, Return, Shift, courses, direction_of, together
+from history.changes.settled import settled, without_known
+from history.comparison.verdict import Change
+from history.series.matrix import Panel
+from history.series.series import Night, SeriesKey
+from history.stats.change_points import Known
+from history.store.records import Place
+from tests.history.handmade import NIGHT
+
+HERE = Place("db1", "write-heavy", "short relaxed")
+THERE = Place("db2", "write-heavy", "short relaxed")
+
+
+def night(number: int) -> Night:
+    return Night(number, NIGHT + timedelta(days=number), "postgres@REL_18_STABLE", number)
+
+
+def shift(
+    at: int,
+    ratio: float = 0.9,
+    *,
+    series: int = 1,
+    width: int = 1,
+    before: float = 1.0,
+    place: Place = HERE,
+    metric: str = "qps",
+    confidence: float = 0.99,
+    explained: str = "",
+) -> Shift:
+    """A shift between nights `at - width` and `at`."""
+    return Shift(
+        series, place, "postgres@REL_18_STABLE", "insert", metric,
+        last_before=night(at - width), first_after=night(at), raised=night(at + 2),
+        before=before, after=before * ratio, low=ratio * 0.99, high=ratio * 1.01,
+        confidence=confidence, explained=explained,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("metric", "ratio", "direction"),
+    [
+        ("qps", 0.9, Direction.REGRESSION),
+        ("qps", 1.1, Direction.IMPROVEMENT),
+        ("wal_bytes_per_op", 1.1, Direction.REGRESSION),
+        ("wal_bytes_per_op", 0.9, Direction.IMPROVEMENT),
+        ("seconds", 0.9, Direction.SHIFT),
+    ],
+)
+def test_directions(metric: str, ratio: float, direction: Direction) -> None:
+    assert shift(5, ratio, metric=metric).direction is direction
+
+
+def test_the_direction_of_several() -> None:
+    worse, better, neither = shift(5, 0.9), shift(5, 1.1), shift(5, 0.9, metric="seconds")
+    assert direction_of([worse, neither]) is Direction.REGRESSION
+    assert direction_of([neither]) is Direction.SHIFT
+    assert direction_of([worse, better]) is Direction.MIXED
+
+
+def test_what_lasts_has_one_course_each() -> None:
+    down, further = shift(5, 0.9), shift(30, 0.9, before=0.9)
+    assert courses([down, further]) == (Course(down), Course(further))
+
+
+def test_what_is_undone_is_gone_and_its_end_is_no_shift() -> None:
+    down, up = shift(5, 0.9), shift(30, 1 / 0.9, before=0.9)
+    assert courses([down, up]) == (Course(down, night(30)),)
+
+
+def test_half_undone_is_another_shift() -> None:
+    down, up = shift(5, 0.9), shift(30, 0.95 / 0.9, before=0.9)
+    assert courses([down, up]) == (Course(down), Course(up))
+
+
+def test_another_series_undoes_nothing() -> None:
+    down, up = shift(5, 0.9), shift(30, 1 / 0.9, before=0.9, series=2)
+    assert len(courses([down, up])) == 2
+
+
+def test_what_comes_back_is_the_same_shift_again() -> None:
+    down, up, again = shift(5, 0.9), shift(30, 1 / 0.9, before=0.9), shift(50, 0.905)
+    assert courses([down, up, again]) == (Course(down),)
+    much_worse = shift(50, 0.7)
+    assert courses([down, up, much_worse]) == (Course(down, night(30)), Course(much_worse))
+
+
+def test_what_earlier_judges_found_is_undone_too() -> None:
+    down, up = shift(5, 0.9), shift(500, 1 / 0.9, before=0.9)
+    undone = courses([up], [Course(down)])
+    assert undone == (Course(down, night(500)),)
+    # A night later the end is seen again: it is neither new nor a way back.
+    assert courses([up], undone) == undone
+
+
+@given(st.floats(0.5, 2.0).filter(lambda ratio: abs(math.log(ratio)) > 0.001))
+def test_a_shift_and_its_mirror_always_cancel(ratio: float) -> None:
+    down = shift(5, ratio)
+    (course,) = courses([down, shift(30, 1 / ratio, before=ratio)])
+    assert course.gone == night(30)
+
+
+def test_what_can_be_one_moment_is_one_change() -> None:
+    seed = shift(10, series=1, confidence=0.999)
+    beside = shift(12, series=2, width=5, metric="server_cpu_us_per_op", confidence=0.9)
+    elsewhere = shift(10, series=3, place=THERE)
+    later = shift(11, series=4)
+    found = together(map(Course, [beside, later, elsewhere, seed]))
+    assert [[each.shift.series_id for each in cluster] for cluster in found] == [[1, 3, 2], [4]]
+
+
+def test_ranges_that_only_touch_are_two_changes() -> None:
+    """The last night before one is the first after the other: no moment lies in both."""
+    found = together([Course(shift(10, series=1)), Course(shift(11, series=2))])
+    assert len(found) == 2
+
+
+def test_a_wide_range_does_not_make_one_of_two() -> None:
+    wide = shift(20, series=3, width=15, confidence=0.5)
+    found = together([Course(shift(8, series=1)), Course(shift(18, series=2)), Course(wide)])
+    assert sorted(len(each) for each in found) == [1, 2]
+
+
+def test_suites_and_branches_are_apart() -> None:
+    other = Place("db1", "pgbench", "short relaxed")
+    assert len(together([Course(shift(10)), Course(shift(10, series=2, place=other))])) == 2
+
+
+# --- confirmed in their own night
+
+
+def test_what_was_confirmed_is_not_drawn_into_a_change_whose_nights_are_a_guess() -> None:
+    first = replace(shift(10, series=1), confirmed=True)
+    second = replace(shift(12, series=1, before=0.9), confirmed=True)
+    guess = shift(14, series=2, width=6, confidence=0.99999)
+    found = together(courses([first, second, guess]))
+    assert [[each.shift for each in cluster] for cluster in found] == [[first, guess], [second]]
+
+
+def test_the_watch_sees_what_was_confirmed_and_it_counts_once() -> None:
+    confirmed = replace(shift(10), confirmed=True)
+    seen, other_way = shift(12, 0.91, width=4), shift(12, 1.1, width=4)
+    elsewhere, later = shift(12, 0.91, width=4, series=2), shift(20, 0.9)
+    found = without_known([seen, other_way, elsewhere, later], [confirmed])
+    assert found == [other_way, elsewhere, later]
+
+
+def test_a_shift_between_the_levels_of_one_that_lasts_is_that_one() -> None:
+    open_, again = shift(10), shift(30, 0.91)
+    further = shift(30, 0.91, before=0.9)
+    assert courses([open_, again]) == (Course(open_),)
+    assert courses([open_, further]) == (Course(open_), Course(further))
+
+
+def test_a_remembered_course_says_what_lay_before_its_end() -> None:
+    known = Course(shift(10), night(50))
+    to_and_fro = [shift(20, 1 / 0.9, before=0.9), shift(30, 0.9), shift(50, 1 / 0.9, before=0.9)]
+    assert courses(to_and_fro, [known]) == (known,)
+
+
+def test_a_return_that_was_confirmed_ends_the_last_change_that_it_was_held_against() -> None:
+    change = shift(10)
+    assert courses([change, Return(1, night(9), night(20))]) == (Course(change, night(20)),)
+    assert courses([change, Return(1, night(8), night(20))]) == (Course(change, night(20)),)
+    assert courses([change, Return(1, night(10), night(20))]) == (Course(change),)  # not surely before it
+    assert courses([change, Return(2, night(9), night(20))]) == (Course(change),)
+    back = shift(30)
+    assert courses([change, Return(1, night(9), night(20)), back]) == (Course(change),)
+    earlier = Return(1, night(5), night(8))
+    assert courses([earlier, change]) == (Course(change),)
+    assert courses([earlier], [Course(change)]) == (Course(change),)
+
+
+def test_the_watch_is_told_the_levels_of_what_was_confirmed() -> None:
+    panel = Panel(HERE, "b", "base", tuple(map(night, range(70))), ((7, "insert", "qps"),), np.ones((1, 70)))
+    key = SeriesKey(HERE, "b", "insert", "qps")
+
+    def found(after: int, question: Question, finding: Change) -> Confirmation:
+        numbers = (1.2, 0.9, 0.89, 0.91, 8, 0.999)
+        return Confirmation("uid", 7, key, question, night(after - 1), night(after), finding, *numbers)
+
+    step, back = found(62, Question.NEW, Change.LESS), found(65, Question.GONE, Change.SAME)
+    nothing = [found(66, Question.NEW, Change.SAME), found(67, Question.GONE, Change.UNKNOWN)]
+    its = settled(panel, [step, back, *nothing], 400)
+    level = math.log(1.2 * 0.9)
+    assert its.known == (Known(0, 62, level), Known(0, 65, level))
+    assert [type(each) for each in its.events] == [Shift, Return]
+    (event,) = settled(panel, [step], 400).events
+    assert isinstance(event, Shift)
+    assert (event.confirmed, event.before, event.after) == (True, 1.2, 1.2 * 0.9)
+    early = found(30, Question.NEW, Change.LESS)
+    assert len(settled(panel, [early], 400).events) == 1
+    assert settled(panel, [early], 70).events == ()  # what is remembered counts, once the past is lost
+    assert settled(panel, [found(99, Question.NEW, Change.LESS)], 400).events == ()

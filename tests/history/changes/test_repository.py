@@ -1,0 +1,118 @@
+"""Changes as they are kept: written, read again, silenced."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from history.changes import repository
+from history.changes.level_shift import Course, Direction, Shift
+from history.changes.repository import ChangeStatus
+from history.errors import HistoryError
+from history.series.series import Night
+from history.store.records import Place
+from history.store.writer import Store, open_store
+from tests.history.conftest import Target
+from tests.history.handmade import NIGHT, record_steps, session_start
+
+BASE, NEW = "postgres@17.11", "postgres@REL_18_STABLE"
+LATER = NIGHT + timedelta(days=30)
+
+
+@pytest.fixture
+def store(target: Target) -> Iterator[Store]:
+    """Five nights."""
+    moments = iter(range(100))
+    with open_store(target, clock=lambda: NIGHT + timedelta(days=next(moments) // 2)) as store:
+        for number in range(5):
+            record_steps(store, session_start(f"night-{number}"), {"insert": {BASE: [100.0], NEW: [90.0]}})
+        yield store
+
+
+def night(number: int) -> Night:
+    return Night(number + 1, NIGHT + timedelta(days=number), NEW, 2)
+
+
+def course(series_id: int = 3, gone: Night | None = None, confidence: float = 0.99) -> Course:
+    """Series 3 is the first of the contender: queries per second."""
+    place = Place("db1", "write-heavy", "short relaxed")
+    shift = Shift(
+        series_id, place, NEW, "insert", "qps", night(1), night(3), night(4), 1.0, 0.9, 0.88, 0.92, confidence
+    )
+    return Course(shift, gone)
+
+
+def write(store: Store, *courses: Course, status: ChangeStatus = ChangeStatus.OPEN) -> int:
+    with store.database.writing() as connection:
+        return repository.write_new(connection, "f1", courses, Direction.REGRESSION, status, None, LATER)
+
+
+def load(store: Store, **limits: str) -> tuple[repository.Change, ...]:
+    with store.database.reading() as connection:
+        return repository.load(connection, **limits)  # type: ignore[arg-type]
+
+
+def test_a_change_comes_back_as_it_went_in(store: Store) -> None:
+    write(store, course(gone=night(4)))
+    (change,) = load(store)
+    (member,) = change.members
+    shift = course().shift
+    assert (change.fingerprint, change.branch, change.suite) == ("f1", NEW, "write-heavy")
+    assert (change.direction, change.status, change.found_at) == (
+        Direction.REGRESSION,
+        ChangeStatus.OPEN,
+        LATER,
+    )
+    assert member.key.metric == "qps"
+    assert (member.key.place, member.key.branch, member.key.step) == (shift.place, NEW, "insert")
+    assert (member.last_before, member.first_after, member.raised) == (night(1), night(3), night(4))
+    assert (member.level_before, member.level_after) == (1.0, 0.9)
+    assert (member.ratio_low, member.ratio_high, member.confidence) == (0.88, 0.92, 0.99)
+    assert member.gone == night(4)
+
+
+def test_the_range_is_where_all_series_agree(store: Store) -> None:
+    narrow = course(4)
+    narrow = replace(narrow, shift=replace(narrow.shift, last_before=night(2)))
+    write(store, course(), narrow)
+    (change,) = load(store)
+    assert (change.last_before, change.first_after) == (night(2), night(3))
+
+
+def test_members_are_replaced_and_the_others_kept(store: Store) -> None:
+    id_ = write(store, course(3), course(4, confidence=0.9))
+    with store.database.writing() as connection:
+        repository.write_members(connection, id_, [course(4, gone=night(4), confidence=0.999)])
+    (change,) = load(store)
+    assert [(each.series_id, each.gone) for each in change.members] == [(4, night(4)), (3, None)]
+
+
+def test_only_those_asked_for(store: Store) -> None:
+    write(store, course())
+    assert load(store, branch=NEW, suite="write-heavy")
+    assert not load(store, branch=BASE)
+    assert not load(store, suite="pgbench")
+    with store.database.reading() as connection:
+        assert not repository.load(connection, statuses=[ChangeStatus.CLOSED])
+
+
+def test_acknowledged_with_a_reason(store: Store) -> None:
+    write(store, course())
+    with store.database.writing() as connection:
+        repository.acknowledge(connection, "f1", "wanted: checksums", LATER + timedelta(days=1))
+    (change,) = load(store)
+    assert (change.status, change.reason) == (ChangeStatus.ACKNOWLEDGED, "wanted: checksums")
+    assert change.updated_at == LATER + timedelta(days=1)
+    with pytest.raises(HistoryError, match="there is no change f2"), store.database.writing() as connection:
+        repository.acknowledge(connection, "f2", "?", LATER)
+
+
+def test_the_commit_of_a_night(store: Store) -> None:
+    with store.database.writing() as connection:
+        assert repository.commit_of(connection, night(1)) is None
+        assert repository.commit_of(connection, night(1)._replace(build_id=None)) is None
+        connection.exec_driver_sql(
+            "UPDATE builds SET source_kind = 'git', source_digest = 'git:5bf748b86b:aa' WHERE id = 2"
+        )
+        assert repository.commit_of(connection, night(1)) == "5bf748b86b"

@@ -1,0 +1,166 @@
+"""One rule for all intervals of a session: who shares the error, who lends noise, and what can be seen."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from history.comparison.intervals import Intervals, looks_of
+from history.comparison.pairs import StepPairs, pair_steps
+from history.comparison.verdict import Gap, Verdict, judge_step
+from history.stats.estimators import ratio_interval
+from history.stats.noise_model import Noise
+from history.stats.repeated_intervals import Design, pooled_noise, sequential_interval
+from history.store.records import Run, RunStatus, Session, SessionStatus
+from runners.deciding import Deciding
+from suites.measurement import METRICS
+from tests.history.handmade import NIGHT, session_start
+
+QPS = METRICS["qps"]
+FIXED = None
+UNTIL_DECIDED = (3, 20)
+
+
+def step_of(name: str, logs: Sequence[float], metric: str = "qps") -> StepPairs:
+    """A step whose rounds have these log ratios."""
+    runs = [
+        Run(0, version, "", name, 1, number, 0, RunStatus.FINISHED, None, {metric: 1000 * math.exp(log)})
+        for number, log in enumerate(logs, start=1)
+        for version, log in (("base", 0.0), ("new", log))
+    ]
+    (step,) = pair_steps(runs, "base", "new")
+    return step
+
+
+ONE = step_of("one", [0.01, -0.02, 0.005, 0.012])
+TWO = step_of("two", [-0.03, 0.04, 0.02, -0.05])
+SHORT = step_of("short", [0.01, 0.02])
+
+logs = st.lists(st.floats(-0.2, 0.2), min_size=3, max_size=20)
+
+
+# --- a number of rounds that was fixed beforehand
+
+
+@given(logs)
+def test_a_step_alone_has_the_plain_interval(rounds: list[float]) -> None:
+    step = step_of("alone", rounds)
+    found, plain = Intervals([step], 0.95, FIXED).of(step, "qps"), ratio_interval(*step.values("qps"), 0.95)
+    assert found is not None
+    assert plain is not None
+    assert math.log(found.low) == pytest.approx(math.log(plain.low), abs=1e-6, rel=1e-6)
+    assert math.log(found.high) == pytest.approx(math.log(plain.high), abs=1e-6, rel=1e-6)
+
+
+def test_steps_with_an_interval_share_the_error_and_others_do_not() -> None:
+    intervals = Intervals([ONE, TWO, SHORT], 0.95, FIXED)
+    assert intervals.design("qps", 4) == Design(steps=2, least=4, cap=4, confidence=0.95)
+    assert intervals.design("tps", 4).steps == 1, "a metric that nobody has"
+
+
+def test_other_steps_lend_their_noise() -> None:
+    rounds = [step.log_ratios("qps") or [] for step in (ONE, TWO, SHORT)]
+    prior = pooled_noise(rounds)[0]
+    assert prior is not None
+    design = Design(steps=2, least=4, cap=4, confidence=0.95)
+    assert Intervals([ONE, TWO, SHORT], 0.95, FIXED).of(ONE, "qps") == sequential_interval(
+        rounds[0], design, prior
+    )
+
+
+# --- rounds until verdicts stood
+
+
+def test_every_step_of_the_session_shares_the_error_of_all_looks() -> None:
+    intervals = Intervals([ONE, TWO, SHORT], 0.95, UNTIL_DECIDED)
+    assert intervals.design("qps", 4) == Design(steps=3, least=3, cap=20, confidence=0.95)
+    assert Intervals([ONE], 0.95, (3, 5)).design("qps", 7).cap == 7, "more rounds than planned"
+
+
+@settings(max_examples=30)
+@given(st.lists(st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=20), min_size=1, max_size=4))
+def test_compare_judges_as_the_session_did_that_decided(rounds: list[list[float]]) -> None:
+    """Else a step that was decided might be open afterwards, or one that stayed open be called clean."""
+    names = [f"step-{place}" for place in range(len(rounds))]
+    calibrated = {names[0]: Noise(0.01, 9)}
+    deciding = Deciding("base", ["new"], Design(steps=len(names), confidence=0.98), 0.02, calibrated)
+    for name, numbers in zip(names, rounds, strict=True):
+        for log in numbers:
+            deciding.add(name, {"base": 1000.0, "new": 1000 * math.exp(log)})
+    steps = [step_of(name, numbers) for name, numbers in zip(names, rounds, strict=True)]
+    intervals = Intervals(steps, 0.98, UNTIL_DECIDED, lambda metric: calibrated)
+    verdicts = deciding.verdicts("new")
+    for step in steps:
+        judgement = judge_step(step, QPS, 0.02, intervals)
+        if len(step.pairs) < 3:
+            assert (judgement.gap, verdicts[step.step]) == (Gap.TOO_FEW, Verdict.INCONCLUSIVE)
+        else:
+            assert judgement.verdict is verdicts[step.step]
+
+
+def test_before_the_first_look_there_are_too_few_rounds() -> None:
+    judgement = judge_step(ONE, QPS, 0.02, Intervals([ONE], 0.95, (6, 20)))
+    assert (judgement.gap, judgement.reason) == (
+        Gap.TOO_FEW,
+        "4 paired rounds: a verdict needs 6, run 2 more",
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan", "looks"),
+    [
+        (None, None),
+        ({"least": 3, "cap": 3, "until_decided": False}, None),
+        ({"least": 5, "cap": 20, "until_decided": True}, (5, 20)),
+        ({"least": 1, "cap": 20, "until_decided": True}, (3, 20)),
+    ],
+)
+def test_a_session_says_how_it_looked(plan: object, looks: tuple[int, int] | None) -> None:
+    start = replace(session_start(), options={"rounds": plan} if plan else {})
+    session = Session(**vars(start), id=1, status=SessionStatus.FINISHED, started_at=NIGHT, ended_at=NIGHT)
+    assert looks_of(session) == looks
+
+
+# --- what can be seen
+
+
+def test_what_a_step_can_show_is_by_its_rounds_or_by_the_most() -> None:
+    quiet = Noise(0.01, 20)
+    fixed = Intervals([ONE], 0.98, FIXED).smallest_visible(ONE, QPS, 0.02, quiet)
+    most = Intervals([ONE], 0.98, UNTIL_DECIDED).smallest_visible(ONE, QPS, 0.02, quiet)
+    assert fixed == pytest.approx(0.0241, abs=1e-4)
+    assert most == pytest.approx(0.0218, abs=1e-4)
+
+
+def test_what_cannot_be_known() -> None:
+    fixed, quiet = Intervals([ONE, SHORT], 0.98, FIXED), Noise(0.01, 20)
+    assert fixed.smallest_visible(ONE, QPS, 0.02, None) is None
+    assert fixed.smallest_visible(SHORT, QPS, 0.02, quiet) is None
+    assert fixed.smallest_visible(ONE, METRICS["transactions"], 0.02, quiet) is None
+
+
+@given(st.floats(1e-4, 0.3), st.floats(1, 60), st.floats(0.001, 0.2))
+def test_more_noise_shows_less_and_never_less_than_the_threshold(
+    sd: float, df: float, threshold: float
+) -> None:
+    intervals = Intervals([ONE], 0.98, UNTIL_DECIDED)
+    seen, louder = (
+        intervals.smallest_visible(ONE, QPS, threshold, Noise(each, df)) for each in (sd, sd * 1.5)
+    )
+    assert seen is not None
+    assert louder is not None
+    assert threshold < seen < louder < 1
+
+
+def test_of_a_metric_that_should_be_low_it_is_an_increase() -> None:
+    latency = METRICS["latency_p99_ms"]
+    step = step_of("one", [0.0] * 4, latency.name)
+    intervals, loud = Intervals([step], 0.98, UNTIL_DECIDED), Noise(0.5, 20)
+    less = intervals.smallest_visible(step_of("one", [0.0] * 4), QPS, 0.02, loud)
+    more = intervals.smallest_visible(step, latency, 0.02, loud)
+    assert less is not None
+    assert more is not None
+    assert (1 - less) * (1 + more) == pytest.approx(1)

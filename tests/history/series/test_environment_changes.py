@@ -1,0 +1,116 @@
+"""What else changed between two nights, and when that is no reason to look away."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from history.series.environment_changes import markers
+from history.series.matrix import Panel, read_panel
+from history.store.records import Machine, Place, SessionStart
+from history.store.writer import Store
+from tests.history.handmade import MACHINE, record_steps, session_start
+
+BASE, NEW = "postgres@17.11", "postgres@REL_18_STABLE"
+PLACE = Place("db1", "write-heavy", "short relaxed")
+
+
+def night(store: Store, start: SessionStart, base: str = BASE, base_qps: float = 1000.0) -> None:
+    rates = {"insert": {base: [base_qps], NEW: [900.0]}}
+    record_steps(store, replace(start, options={"versions": [base, NEW]}), rates)
+
+
+def panel(store: Store, base: str = "postgres@17", last: int = 100) -> Panel:
+    with store.database.reading() as connection:
+        return read_panel(connection, PLACE, NEW, base, ("qps", "server_cpu_us_per_op"), last)
+
+
+def found(store: Store, base: str = "postgres@17") -> Mapping[int, str]:
+    its_panel = panel(store, base)
+    with store.database.reading() as connection:
+        return markers(connection, its_panel)
+
+
+def another(**changed: object) -> Machine:
+    return replace(MACHINE, fingerprint=f"{changed}", **changed)  # type: ignore[arg-type]
+
+
+def test_equal_nights_have_no_marker(store: Store) -> None:
+    for uid in ("one", "two"):
+        night(store, session_start(uid))
+    assert found(store) == {}
+
+
+def test_machine_suite_and_tools(store: Store) -> None:
+    night(store, session_start("one"))
+    night(store, replace(session_start("two"), machine=another(kernel="6.8.0-60")))
+    night(store, replace(session_start("three"), machine=another(kernel="6.8.0-60"), suite_digest="cd" * 32))
+    night(
+        store,
+        replace(
+            session_start("four"),
+            machine=another(kernel="6.8.0-60", details={"settings": {"governor": "powersave"}}),
+            suite_digest="cd" * 32,
+            tools={"generator": "sysbench 1.1"},
+        ),
+    )
+    night(
+        store,
+        replace(
+            session_start("five"),
+            machine=another(kernel="6.8.0-60", details={"settings": {"governor": "powersave"}}),
+            suite_digest="cd" * 32,
+            tools={"generator": "sysbench 1.2"},
+        ),
+    )
+    assert found(store) == {
+        1: "the machine changed: kernel 6.8.0-55 -> 6.8.0-60",
+        2: "the suite's files changed",
+        3: "the machine changed: governor unknown -> powersave",
+        4: "generator changed: sysbench 1.1 -> sysbench 1.2",
+    }
+
+
+def test_another_base_release_is_a_marker(store: Store) -> None:
+    night(store, session_start("one"), base="postgres@17.10")
+    night(store, session_start("two"))
+    assert found(store) == {1: "the base changed: postgres@17.10 -> postgres@17.11"}
+
+
+def test_another_build_of_a_base_is_one_only_when_it_is_a_release(store: Store) -> None:
+    branch = "postgres@REL_17_STABLE"
+    for uid in ("one", "two"):
+        night(store, session_start(uid))
+        night(store, session_start(f"branch {uid}"), base=branch)
+    with store.database.writing() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO builds (key, engine, release, source_kind, source_digest, compiler, manifest)"
+            " VALUES ('another', 'postgres', '17', 'git', 'git:a:b', 'gcc', '{}')"
+        )
+        connection.exec_driver_sql(
+            "UPDATE nights SET build_id = (SELECT id FROM builds WHERE key = 'another')"
+            " WHERE is_base = 1 AND session_id > 2"
+        )
+    assert list(found(store).values()) == ["the base postgres@17.11 is another build"]
+    assert found(store, branch) == {}
+
+
+def test_nights_without_the_base_are_passed_over(store: Store) -> None:
+    night(store, session_start("one"))
+    record_steps(store, session_start("two"), {"insert": {NEW: [900.0]}})
+    night(store, replace(session_start("three"), suite_digest="cd" * 32))
+    assert found(store) == {2: "the suite's files changed"}
+
+
+def test_a_panel_has_ratios_and_gaps(store: Store) -> None:
+    night(store, session_start("one"))
+    night(store, session_start("two"), base_qps=0.0)  # which is a failed run
+    night(store, session_start("three"), base_qps=1800.0)
+    its = panel(store)
+    rows = {metric: number for number, (_, _, metric) in enumerate(its.series)}
+    qps = its.ratios[rows["qps"]]
+    assert [round(float(each), 9) for each in qps if each == each] == [0.9, 0.5]
+    assert qps[1] != qps[1]
+    assert its.ratios[rows["server_cpu_us_per_op"]][2] == pytest.approx(2.0)
+    assert [each.session_id for each in its.nights] == [1, 2, 3]
+    assert [each.session_id for each in panel(store, last=2).nights] == [2, 3]

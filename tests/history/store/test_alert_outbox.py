@@ -1,0 +1,90 @@
+"""The outbox: what is due, what was sent, what failed, what is silent."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from history.store import alert_outbox
+from history.store.alert_outbox import Alert, IssueState, Kind, Wanted
+from history.store.writer import Store, open_store
+from tests.history.conftest import Target
+from tests.history.handmade import NIGHT
+
+WANTED = Wanted("f1", Kind.CHANGE, "insert is slower", "by 9 %", IssueState.OPEN)
+
+
+@pytest.fixture
+def store(target: Target) -> Iterator[Store]:
+    with open_store(target) as store:
+        yield store
+
+
+def want(store: Store, *wanted: Wanted) -> tuple[Alert, ...]:
+    with store.database.writing() as connection:
+        alert_outbox.want(connection, wanted, NIGHT)
+        return alert_outbox.load(connection)
+
+
+def now(store: Store) -> Alert:
+    with store.database.reading() as connection:
+        (alert,) = alert_outbox.load(connection)
+    return alert
+
+
+def send(store: Store, alert: Alert, issue: int = 7) -> None:
+    with store.database.writing() as connection:
+        alert_outbox.sent(connection, alert, issue)
+
+
+def test_a_new_alert_is_due_until_it_is_sent(store: Store) -> None:
+    (alert,) = want(store, WANTED)
+    assert alert.wanted == WANTED
+    assert (alert.is_due, alert.issue, alert.attempts, alert.created_at) == (True, None, 0, NIGHT)
+    send(store, alert)
+    assert (now(store).is_due, now(store).issue, now(store).issue_state) == (False, 7, IssueState.OPEN)
+    want(store, WANTED)
+    assert not now(store).is_due
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"title": "it is worse"}, {"body": "by 12 %"}, {"state": IssueState.CLOSED}, {"closing": "gone"}],
+)
+def test_whatever_changes_makes_it_due_again(store: Store, change: dict[str, Any]) -> None:
+    (alert,) = want(store, WANTED)
+    send(store, alert)
+    want(store, replace(WANTED, **change))
+    assert now(store).is_due
+    send(store, now(store))
+    assert not now(store).is_due
+    assert now(store).issue_state is replace(WANTED, **change).state
+
+
+def test_what_went_away_before_anybody_was_told_needs_no_issue(store: Store) -> None:
+    want(store, WANTED)
+    want(store, replace(WANTED, state=IssueState.CLOSED))
+    assert not now(store).is_due
+
+
+def test_a_failure_is_kept_and_it_stays_due(store: Store) -> None:
+    (alert,) = want(store, WANTED)
+    until = NIGHT + timedelta(minutes=5)
+    for why in ("502", "429"):
+        with store.database.writing() as connection:
+            alert_outbox.failed(connection, now(store) if why == "429" else alert, why, until)
+    found = now(store)
+    assert (found.is_due, found.attempts, found.last_error, found.not_before) == (True, 2, "429", until)
+    send(store, found)
+    assert (now(store).attempts, now(store).last_error, now(store).not_before) == (0, None, None)
+
+
+def test_what_is_silenced_or_told_elsewhere_is_never_due(store: Store) -> None:
+    first, second = want(store, WANTED, replace(WANTED, fingerprint="f2"))
+    with store.database.writing() as connection:
+        alert_outbox.silence(connection, first, "label acknowledged")
+        alert_outbox.tell_within(connection, second, "s1")
+    for each in want(store, replace(WANTED, body="new"), replace(WANTED, fingerprint="f2", body="new")):
+        assert not each.is_due

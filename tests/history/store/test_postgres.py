@@ -1,0 +1,82 @@
+"""The same migrations and queries on a Postgres server that Tidemark compiled itself."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import compare as program
+from history.errors import HistoryError, RecordError
+from history.store.records import DroppedRound, SessionStatus, StepNoise
+from history.store.writer import Store, open_store
+from tests.history.conftest import emptied
+from tests.history.handmade import record_steps, run_record, session_start
+
+OLD, NEW = "postgres@17.11", "postgres@18.6"
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def url(server_url: str) -> str:
+    """The URL of a running server's database, which is empty."""
+    return emptied(server_url)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with open_store(url) as store:
+        yield store
+
+
+def test_recorded_and_compared(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rates = {"insert": {OLD: [1000.0, 1010.0, 990.0], NEW: [900.0, 909.0, 891.0]}}
+    session = record_steps(store, session_start(), rates)
+    assert len(store.runs(session)) == 6
+    assert [each.version for each in store.sightings()] == [OLD, NEW]
+    assert program.main([OLD, NEW, "--history", url]) == 1
+    assert "regression" in capsys.readouterr().out
+    with store._database.reading() as connection:
+        ratios = connection.exec_driver_sql("SELECT relative_qps FROM relative_qps").scalars().all()
+    assert sorted(ratios) == pytest.approx([0.9] * 3 + [1 / 0.9] * 3)
+
+
+def test_dropped_rounds_and_calibrations(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    calibration = store.start_session(session_start("calibration"))
+    store.record_noise(calibration, [StepNoise("insert", "qps", 0.01, 9.0, 10)])
+    store.finish_session(calibration, SessionStatus.FINISHED)
+    rates = {"insert": {OLD: [1000.0, 1010.0, 990.0], NEW: [1001.0, 1011.0, 991.0]}}
+    session = record_steps(store, session_start(), rates)
+    dropped = [DroppedRound("insert", number, "the host withheld 5%", {OLD: 1.5}) for number in (2, 2, 1)]
+    for each in dropped:
+        store.record_dropped(session, each)
+    assert store.dropped(session) == tuple(dropped)
+    (noise,) = store.noise(session_start("tomorrow"), "qps").values()
+    assert (noise.step, noise.sd, noise.rounds, noise.session) == ("insert", 0.01, 10, "calibration")
+    with pytest.raises(RecordError):
+        store.record_noise(calibration, [StepNoise("insert", "qps", 0.02, 9.0, 10)])
+    program.main([OLD, NEW, "--history", url])
+    said = capsys.readouterr().out
+    assert "sees" in said
+    assert "3 rounds were disturbed and measured again" in said
+
+
+def test_a_record_that_fails_leaves_nothing(store: Store) -> None:
+    session = store.start_session(session_start())
+    store.record_run(session, run_record(per_second=(1.0, 2.0)))
+    with pytest.raises(RecordError):
+        store.record_run(session, run_record(key="another build"))
+    with store._database.reading() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM builds").scalar() == 1
+    store.finish_session(session, SessionStatus.FINISHED)
+
+
+def test_opening_again_and_newer_and_foreign(store: Store, url: str) -> None:
+    open_store(url).close()
+    with store._database.writing() as connection:
+        connection.exec_driver_sql("INSERT INTO schema_migrations VALUES (999, 'future', 'now')")
+    with pytest.raises(HistoryError, match="newer Tidemark"):
+        open_store(url)
+    with store._database.writing() as connection:
+        connection.exec_driver_sql("ALTER TABLE schema_migrations RENAME TO pictures")
+    with pytest.raises(HistoryError, match="not Tidemark's"):
+        open_store(url)

@@ -1,0 +1,121 @@
+"""What compare asks is answered from indexes: a history of years has millions of rows."""
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from build.version import parse_version
+from history.comparison.compare import CompareOptions, ComparisonError, compare
+from history.series.inventory import Wanted
+from history.series.timeline import chronicle
+from history.store.reader import Reader, open_reader
+from history.store.sql import SqliteTransaction
+from history.store.writer import open_store
+from tests.history.handmade import NIGHT
+from tests.history.nightly import BASE, NEW, Calendar, opened, record_nights
+
+LARGE = "sessions|runs|measurements|samples|points|nights|gaps|night_\\d+|old|new|mine"
+"""Tables that grow with every night, and their names within our queries."""
+
+ANY_NIGHT = "SELECT session_id FROM nights LIMIT 1"
+
+OLD, BRANCH = parse_version(BASE), parse_version(NEW)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    clock = Calendar()
+    with opened(tmp_path / "history.db", clock) as store:
+        record_nights(store, clock, [0.9] * 4)
+    return tmp_path / "history.db"
+
+
+@contextmanager
+def asked() -> Iterator[list[tuple[str, Any]]]:
+    """The statements that are executed meanwhile, with their parameters."""
+    found: list[tuple[str, Any]] = []
+
+    def note(_c: object, _cursor: object, statement: str, parameters: Any, *_more: object) -> None:
+        found.append((statement, parameters))
+
+    answer = SqliteTransaction.answer
+
+    def noted(self: SqliteTransaction, question: str, values: Mapping[str, object]) -> Any:
+        found.append((question, values))
+        return answer(self, question, values)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqliteTransaction, "answer", noted)
+        yield found
+    event.remove(Engine, "before_cursor_execute", note)
+
+
+def scans(path: Path, statements: list[tuple[str, Any]]) -> list[str]:
+    """Steps of the plans that go through a whole large table or index."""
+    connection = sqlite3.connect(path)
+    found = []
+    for statement, parameters in statements:
+        if statement.startswith(("SELECT", "WITH")):
+            for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters):
+                # Whether there is any night at all is asked by taking the first.
+                first = " ".join(statement.split()) == ANY_NIGHT
+                if re.match(rf"SCAN ({LARGE})\b", row[3]) and not first:
+                    found.append(f"{row[3]}: {statement}")
+    connection.close()
+    return found
+
+
+def nothing_in_common(store: Reader) -> None:
+    with pytest.raises(ComparisonError):
+        compare(store, OLD, [parse_version("postgres@13.1")])
+
+
+CASES: dict[str, Callable[[Reader], object]] = {
+    "versions": lambda store: compare(store, OLD, [BRANCH]),
+    "limited": lambda store: compare(
+        store, OLD, [BRANCH], CompareOptions(machine="db1", suite="write-heavy", profile="short")
+    ),
+    "session": lambda store: compare(store, OLD, [BRANCH], CompareOptions(session=f"db1-{BASE}-0304")),
+    "branches": lambda store: compare(store, parse_version("postgres@17"), [], branches=[BRANCH]),
+    "nights": lambda store: compare(store, OLD, [BRANCH], CompareOptions(since=NIGHT)),
+    "nights of a box": lambda store: compare(
+        store, OLD, [BRANCH], CompareOptions(since=NIGHT, machine="db1", profile="short")
+    ),
+}
+
+
+@pytest.mark.parametrize("opened_by", [open_reader, open_store])
+@pytest.mark.parametrize("name", CASES)
+def test_no_large_table_is_gone_through(name: str, opened_by: Callable[[Path], Reader], path: Path) -> None:
+    with asked() as statements, opened_by(path) as history:
+        CASES[name](history)
+    assert len(statements) > 10
+    assert scans(path, statements) == []
+
+
+def test_a_series_is_read_from_indexes(path: Path) -> None:
+    with asked() as statements, open_store(path) as store, store.database.reading() as connection:
+        chronicle(connection, Wanted("db1", "write-heavy", NEW, "insert", "qps"))
+    assert scans(path, statements) == []
+
+
+def test_what_there_is_instead_is_looked_for_in_the_last_sessions_only(path: Path) -> None:
+    with asked() as statements, open_reader(path) as history:
+        nothing_in_common(history)
+    found = scans(path, statements)
+    assert {each.partition(":")[0] for each in found} <= {
+        "SCAN sessions USING COVERING INDEX sessions_by_start"  # of which a hundred are taken
+    }
+
+
+def test_a_scan_is_seen(path: Path) -> None:
+    assert scans(path, [("SELECT value FROM points WHERE value > 1", ())])
+    assert scans(path, [("SELECT id FROM runs WHERE step = 'x'", ())])
