@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.rounds import DEVIATION, Array, gaussian, heavy_tailed, stalling
-from runners.bisect.model import Observation, Rules, Search, Verdict
+from runners.bisect.inference.search import Observation, Rules, Search, Verdict
 
 MOST_OBSERVATIONS = 2_000
 """Rounds that are drawn for one search; more than the rules allow."""

@@ -17,8 +17,8 @@ from build.home import ROOT, Home, locate
 from build.make import provide
 from build.progress import Progress
 from build.version import parse_version
-from runners.alone import measuring_alone
 from runners.console import progress
+from runners.measuring.machine_lock import measuring_alone
 
 VERSION = parse_version("postgres@18.6")
 CACHED_RUNS = 15

@@ -19,9 +19,9 @@ from build.make import provide
 from build.progress import Progress
 from build.version import parse_version
 from history.stats.estimators import Interval, ratio_interval
-from runners.alone import measuring_alone
 from runners.console import Bars, Lines
-from runners.sweep import data_folder
+from runners.measuring.cleanup import data_folder
+from runners.measuring.machine_lock import measuring_alone
 from suites.definition import Step, load_suite
 from suites.durability import Durability
 from suites.generators.load import Share, Work

@@ -17,10 +17,10 @@ from build.progress import Progress
 from history.comparison.profile_diff import differential
 from history.stats.estimators import ratio_interval
 from history.store.writer import open_store
-from runners.alone import measuring_alone
 from runners.console import Lines
-from runners.request import Sampled
-from runners.sweep import data_folder
+from runners.measuring.cleanup import data_folder
+from runners.measuring.machine_lock import measuring_alone
+from runners.measuring.request import Sampled
 from suites.definition import load_suite
 from suites.durability import Durability
 from suites.generators.load import Share

@@ -24,12 +24,12 @@ from history.comparison.compare import CONFIDENCE, CompareOptions, ContenderComp
 from history.comparison.verdict import Verdict
 from history.stats.estimators import Interval, ratio_interval, simultaneous_confidence
 from history.store.writer import open_store
-from runners.alone import measuring_alone
-from runners.entrants import Entrant
-from runners.machine import describe
-from runners.request import Request
-from runners.session import run_session
-from runners.sweep import data_folder
+from runners.measuring.cleanup import data_folder
+from runners.measuring.machine_facts import describe
+from runners.measuring.machine_lock import measuring_alone
+from runners.measuring.request import Request
+from runners.measuring.session import run_session
+from runners.measuring.session_versions import Entrant
 from suites.definition import Suite, load_suite
 from suites.durability import Durability
 from suites.generators.load import Share

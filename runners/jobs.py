@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from build.home import Home
-from runners.alone import BusyError, measuring_alone
 from runners.fitness.checks import CHECKS
 from runners.fitness.finding import Finding, Level
 from runners.fitness.place import Place
 from runners.installing.files import RESTORE, SYSTEMCTL, TUNE
-from runners.sweep import sweep
+from runners.measuring.cleanup import sweep
+from runners.measuring.machine_lock import BusyError, measuring_alone
 
 WATCHED = ("load", "free disk", "temperature")
 """Checks that a job has to pass."""

@@ -33,7 +33,7 @@ from history.stats.repeated_intervals import Design, Noise, smallest_visible
 from history.store.records import RunStatus, SessionStatus
 from runners import cli
 from runners.commands import calibrate, run
-from runners.request import Request
+from runners.measuring.request import Request
 from suites.capabilities import CapabilityError, knows_setting
 from suites.definition import Profile as ProfileKeys
 from suites.definition import load_suite, suite_names

@@ -10,9 +10,9 @@ from history.store import alert_outbox
 from history.store.alert_outbox import IssueState
 from history.store.writer import Store
 from history.timestamps import now
-from runners.alerting.wanting import wanted_alerts
-from runners.bisect.log import Log
-from runners.bisect.question import Question, QuestionError, Span
+from runners.alerting.wanted_issues import wanted_alerts
+from runners.bisect.domain.question import Question, QuestionError, Span
+from runners.bisect.run.event_log import Log
 
 
 def change_of(store: Store, chosen: str | None, question: Question, span: Span) -> str | None:

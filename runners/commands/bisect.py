@@ -16,15 +16,15 @@ from history.store import bisects
 from history.store.bisects import Bisect
 from history.store.reader import existing_history
 from history.store.writer import Store, open_store
-from runners.bisect.account import Account, account_of, export
-from runners.bisect.bisecting import Asked, Bisecting, edges_of
-from runners.bisect.log import read_log
-from runners.bisect.question import Question, QuestionError, metric_named, require_direction
-from runners.bisect.replaying import read_file, replay
-from runners.bisect.reporting import markdown, text
-from runners.bisect.spans import git_of, shown_address
+from runners.bisect.domain.question import Question, QuestionError, metric_named, require_direction
+from runners.bisect.report.render import markdown, text
+from runners.bisect.report.replay import read_file, replay
+from runners.bisect.report.state import Account, account_of, export
+from runners.bisect.report.wording import headline
+from runners.bisect.run.bisect import Asked, Bisecting, edges_of
+from runners.bisect.run.candidates import git_of, shown_address
+from runners.bisect.run.event_log import read_log
 from runners.bisect.telling import tell_change
-from runners.bisect.wording import headline
 from runners.commands.run import history_of
 from runners.console import add_to_job_summary, progress
 from runners.nightly.inputs import Inputs, box_for

@@ -14,9 +14,9 @@ from history.store.records import StepNoise
 from history.store.writer import Store, open_store
 from runners.commands.run import RequestError, history_of
 from runners.console import progress
-from runners.deciding import METRIC
-from runners.request import Request
-from runners.session import Outcome, run_session
+from runners.measuring.request import Request
+from runners.measuring.session import Outcome, run_session
+from runners.measuring.undecided import METRIC
 from suites.definition import load_suite
 
 TWIN = "twin"

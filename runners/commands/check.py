@@ -7,12 +7,12 @@ import textwrap
 from collections.abc import Sequence
 
 from build.home import locate
-from runners.alone import measuring_alone
 from runners.fitness.checks import CHECKS, examine
 from runners.fitness.finding import Finding, Level
+from runners.fitness.fixes import Mended, fix, restore
 from runners.fitness.kernel import Kernel
-from runners.fitness.mending import Mended, fix, restore
 from runners.fitness.place import Place
+from runners.measuring.machine_lock import measuring_alone
 
 WIDTH = 110
 

@@ -8,8 +8,8 @@ from compare import CompareOptions, Verdict, compare, exit_code, render_terminal
 from history.rendering.plain_table import standard_output
 from history.store.writer import open_store
 from runners.console import progress
-from runners.request import Request
-from runners.session import run_session
+from runners.measuring.request import Request
+from runners.measuring.session import run_session
 from suites.definition import load_suite
 
 BASE = parse_version("postgres@17.11")

@@ -8,8 +8,8 @@ from build.errors import TidemarkError
 from build.home import Home, locate
 from history.store.writer import open_store
 from runners.console import progress
-from runners.request import Request, Sampled
-from runners.session import Outcome, run_session
+from runners.measuring.request import Request, Sampled
+from runners.measuring.session import Outcome, run_session
 from suites.definition import Mode, load_suite
 from suites.durability import Durability
 

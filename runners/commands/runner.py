@@ -21,7 +21,7 @@ from runners.installing.steps import Steps
 from runners.nightly.heartbeat import WELL, Status, status
 from runners.nightly.plan import find_box, load_plan
 from runners.nightly.report import deliver, plan_history
-from runners.nightly.watching import judged, tell
+from runners.nightly.watch import judged, tell
 
 KEPT = 1
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from runners.fitness import company, memory, processor, profiling, storage, timers
+from runners.fitness import memory, neighbours, processor, profiling, storage, timers
 from runners.fitness.finding import Check, Finding, note
 from runners.fitness.place import Place
 
@@ -50,17 +50,17 @@ CHECKS = (
     Check(
         "steal",
         "What a host gives to its other guests is missing here, and never the same amount twice.",
-        company.steal,
+        neighbours.steal,
     ),
     Check(
         "load",
         "Other programs take processors, caches and disks away from the measured server.",
-        company.load,
+        neighbours.load,
     ),
     Check(
         "databases",
         "Another database server holds memory, and its checkpoints and vacuums come when they like.",
-        company.databases,
+        neighbours.databases,
     ),
     Check(
         "timers",

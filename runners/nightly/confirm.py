@@ -18,10 +18,10 @@ from history.store.records import SessionStatus
 from history.store.schema import sessions
 from history.store.writer import Store
 from history.timestamps import to_text
+from runners.measuring.request import Request
+from runners.measuring.session import Outcome
 from runners.nightly.plan import Plan
 from runners.nightly.work import Spot, request_of
-from runners.request import Request
-from runners.session import Outcome
 
 
 @dataclass(frozen=True)

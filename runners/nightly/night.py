@@ -8,12 +8,12 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Progress
 from history.store.writer import Store
-from runners.alone import measuring_alone
+from runners.measuring.machine_lock import measuring_alone
+from runners.measuring.request import Request
+from runners.measuring.session import Outcome, run_session
 from runners.nightly.confirm import Confirming, Doubt, Settled, doubts, settle
 from runners.nightly.plan import Plan
 from runners.nightly.work import Session, Spot, find_work
-from runners.request import Request
-from runners.session import Outcome, run_session
 
 
 @dataclass

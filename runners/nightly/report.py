@@ -22,9 +22,9 @@ from history.store import alert_outbox
 from history.store.writer import Store
 from history.timestamps import now
 from history.transfer.backup import back_up
-from runners.alerting.delivering import Delivered, Delivery
+from runners.alerting.delivery import Delivered, Delivery
 from runners.alerting.tokens import github_token
-from runners.alerting.wanting import wanted_alerts
+from runners.alerting.wanted_issues import wanted_alerts
 from runners.nightly.night import Night
 from runners.nightly.plan import Plan
 from suites.measurement import METRICS, Better

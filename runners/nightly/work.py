@@ -15,8 +15,8 @@ from build.version import Engine, Version, parse_version
 from history.series.night import configuration_name
 from history.store.records import Place, SessionStatus
 from history.store.schema import nights, sessions
+from runners.measuring.request import Request, Sampled
 from runners.nightly.plan import Plan, Task, Tracked
-from runners.request import Request, Sampled
 from suites.definition import load_suite
 from suites.durability import Durability
 

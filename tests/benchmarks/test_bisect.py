@@ -12,7 +12,8 @@ from benchmarks.figures import Figure
 from benchmarks.plain_bisect import FIXED, PLANNERS, Plan, fewest
 from benchmarks.simulated_bisect import BUILD_MINUTES, Cell, case_figure, cell_of, culprit_figures
 from build.errors import TidemarkError
-from runners.bisect import confirming, terms
+from runners.bisect.domain import rules
+from runners.bisect.inference import sequential_test
 
 
 @pytest.mark.parametrize("share", [1.0, 4.0, math.inf])
@@ -49,8 +50,8 @@ def test_plans_in_their_order() -> None:
 def test_what_is_right() -> None:
     levels = np.array([0, 0, 0, -0.1, -0.1])
 
-    def verdict(kind: terms.Kind, low: int, high: int) -> terms.Verdict:
-        return terms.Verdict(kind, low, high, 0.99, 0.9, (0.88, 0.92), 0.02, 9)
+    def verdict(kind: rules.Kind, low: int, high: int) -> rules.Verdict:
+        return rules.Verdict(kind, low, high, 0.99, 0.9, (0.88, 0.92), 0.02, 9)
 
     whole, holed = Range(levels, (3,)), Range(levels, (3,), frozenset({2}))
     assert whole.right(verdict("culprit", 2, 3))
@@ -70,10 +71,10 @@ def figures_of(cells: list[Cell]) -> dict[str, Figure]:
 
 def test_a_careless_search_misses_the_target() -> None:
     """Figures can fail: verdicts at a posterior of one half are wrong too often."""
-    rules = terms.Rules(confidence=0.51)
+    rules = rules.Rules(confidence=0.51)
     with (
-        patch.object(terms.Rules, "stop", 0.3),
-        patch.object(confirming, "CLAIMED_SHARE", 1.9),
+        patch.object(rules.Rules, "stop", 0.3),
+        patch.object(sequential_test, "CLAIMED_SHARE", 1.9),
         patch.object(bisect_ranges, "Rules", lambda: rules),
     ):
         careless = figures_of([cell_of(64, 0.03, 0.035, 8)])["right where there is a culprit"]

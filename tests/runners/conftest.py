@@ -9,7 +9,7 @@ import pytest
 from runners.fitness import storage
 from runners.fitness.place import Place
 from tests.history.watched import record_regression
-from tests.runners.fake_kernel import FakeKernel, a_good_machine
+from tests.runners.fitness.fake_kernel import FakeKernel, a_good_machine
 
 NOW = datetime(2026, 3, 2, 1, 0)
 

@@ -20,8 +20,8 @@ from history.store.records import Run, RunStatus, SessionStatus
 from history.store.writer import Store, open_store
 from runners.cli import main
 from runners.commands import calibrate
-from runners.request import Request
-from runners.session import Outcome
+from runners.measuring.request import Request
+from runners.measuring.session import Outcome
 from tests.history.handmade import run_record, session_start
 
 GOLDEN = ROOT / "tests/golden/runners/calibrate.txt"
@@ -41,7 +41,7 @@ class Night:
         self.requests: list[Request] = []
 
     def carry_out(self, request: Request, home: object, store: Store, shown: object) -> Outcome:
-        """Stands for runners.session.run_session."""
+        """Stands for runners.measuring.session.run_session."""
         self.requests.append(request)
         session = store.start_session(session_start(f"night-{len(self.requests)}"))
         for position, (step, ratios) in enumerate(self.ratios.items(), start=1):

@@ -9,8 +9,8 @@ import pytest
 from build.home import Home
 from runners import jobs
 from runners.fitness.place import Place
-from runners.sweep import OWNER
-from tests.runners.fake_kernel import FakeKernel
+from runners.measuring.cleanup import OWNER
+from tests.runners.fitness.fake_kernel import FakeKernel
 
 SENSOR = "/sys/class/hwmon/hwmon0/temp1_input"
 

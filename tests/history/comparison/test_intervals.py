@@ -15,7 +15,7 @@ from history.stats.estimators import ratio_interval
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, pooled_noise, sequential_interval
 from history.store.records import Run, RunStatus, Session, SessionStatus
-from runners.deciding import Deciding
+from runners.measuring.undecided import Deciding
 from suites.measurement import METRICS
 from tests.history.handmade import NIGHT, session_start
 

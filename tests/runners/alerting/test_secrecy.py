@@ -23,9 +23,9 @@ from build.work import Work
 from history.store.writer import Store
 from runners.alerting.tokens import github_token
 from runners.cli import main
+from runners.measuring.request import Request
+from runners.measuring.session import Outcome
 from runners.nightly import night as night_module
-from runners.request import Request
-from runners.session import Outcome
 from suites.generators.load import lines_of
 from suites.processes import run, start
 from tests.history.watched import record_regression

@@ -10,10 +10,10 @@ import pytest
 
 from build.home import Home
 from history.store.writer import open_store
-from runners.bisect.account import Account
-from runners.bisect.log import Log
-from runners.bisect.question import Question
-from runners.bisect.terms import Verdict
+from runners.bisect.domain.question import Question
+from runners.bisect.domain.rules import Verdict
+from runners.bisect.report.state import Account
+from runners.bisect.run.event_log import Log
 from tests.plain_repository import PlainRepository
 from tests.runners.bisect.stand import QPS, Stand, a_question, version_of
 

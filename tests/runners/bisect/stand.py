@@ -15,13 +15,13 @@ from build.version import Engine, Version
 from build.work import CompileError
 from history.store.records import Machine, RunRecord, RunStatus, SessionStatus
 from history.store.writer import Store
-from runners.bisect.bisecting import Asked, Bisecting, Edges
-from runners.bisect.log import Log
-from runners.bisect.question import Question
-from runners.entrants import Entrant
-from runners.request import Request
-from runners.rounds import Rounds
-from runners.session import Conduct, Outcome, Sitting
+from runners.bisect.domain.question import Question
+from runners.bisect.run.bisect import Asked, Bisecting, Edges
+from runners.bisect.run.event_log import Log
+from runners.measuring.request import Request
+from runners.measuring.rounds import Rounds
+from runners.measuring.session import Conduct, Outcome, Sitting
+from runners.measuring.session_versions import Entrant
 from suites.definition import Step
 from suites.measurement import Measurement
 from suites.sizing import Machine as Sized

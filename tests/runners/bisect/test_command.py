@@ -7,8 +7,8 @@ import pytest
 
 from build.version import Engine
 from history.store.writer import open_store
-from runners.bisect.question import QuestionError, metric_named
-from runners.bisect.spans import git_of
+from runners.bisect.domain.question import QuestionError, metric_named
+from runners.bisect.run.candidates import git_of
 from runners.cli import main, parser
 from runners.commands import bisect
 from tests.runners.bisect.conftest import Line

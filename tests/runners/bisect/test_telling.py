@@ -12,9 +12,9 @@ from history.store import alert_outbox, bisects
 from history.store.alert_outbox import IssueState
 from history.store.bisects import EventKind
 from history.store.writer import Store, open_store
-from runners.alerting.wanting import wanted_alerts
-from runners.bisect.log import Log, observations, read_log
-from runners.bisect.question import Point, Question, QuestionError, Span
+from runners.alerting.wanted_issues import wanted_alerts
+from runners.bisect.domain.question import Point, Question, QuestionError, Span
+from runners.bisect.run.event_log import Log, observations, read_log
 from runners.bisect.telling import change_of, tell_change
 from tests.history.handmade import MACHINE, NIGHT
 from tests.runners.bisect.conftest import Line

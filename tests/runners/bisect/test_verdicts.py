@@ -19,8 +19,8 @@ from benchmarks.bisect_ranges import (
     two_steps,
     wobbling,
 )
-from runners.bisect.deciding import heavier_side
-from runners.bisect.model import Observation, Rules, Search, Verdict
+from runners.bisect.inference.search import Observation, Rules, Search, Verdict
+from runners.bisect.inference.stopping import heavier_side
 
 
 def stepped(length: int, *steps: tuple[int, float], broken: frozenset[int] = frozenset()) -> Range:

@@ -17,14 +17,14 @@ from build.home import Home
 from build.progress import Silent
 from build.version import Version
 from history.store.writer import open_store
-from runners import session as session_module
+from runners.measuring import session as session_module
+from runners.measuring.rounds import Rounds
 from runners.nightly.night import Night, measure
 from runners.nightly.plan import Plan
-from runners.rounds import Rounds
 from suites.measurement import Measurement
 from suites.sizing import Machine, sizes
 from tests.history.handmade import MACHINE, NIGHT
-from tests.runners.journal import FakeServer, Journal
+from tests.runners.measuring.journal import FakeServer, Journal
 
 BASE = "postgres@17.11"
 STEPS = ("update-index", "delete", "insert")

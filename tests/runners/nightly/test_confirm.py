@@ -168,7 +168,7 @@ def test_without_time_it_is_left_to_the_next_call(lab: Lab) -> None:
 def test_it_ends_with_its_minutes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float | None] = []
     real = "runners.nightly.night.run_session"
-    from runners.session import run_session
+    from runners.measuring.session import run_session
 
     def spied(request: object, *rest: object) -> object:
         asked.append(request.budget_seconds)  # type: ignore[attr-defined]

@@ -15,14 +15,14 @@ from build.home import Home
 from build.progress import Silent
 from history.store import alert_outbox
 from history.store.writer import Store, open_store
-from runners.alone import measuring_alone
 from runners.cli import main
+from runners.measuring.machine_lock import measuring_alone
+from runners.measuring.request import Request
+from runners.measuring.session import Outcome
 from runners.nightly import night as night_module
 from runners.nightly.night import Night, measure
 from runners.nightly.plan import Plan
 from runners.nightly.report import Morning, report, summary
-from runners.request import Request
-from runners.session import Outcome
 from tests.history.handmade import record_steps, session_start
 from tests.history.watched import night, record_regression
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running

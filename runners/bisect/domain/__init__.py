@@ -1,0 +1,1 @@
+"""What a bisect asks and what it may answer, with nothing measured yet."""

@@ -1,0 +1,1 @@
+"""From rounds to probabilities: where the change is, what to measure next, and when to stop."""

@@ -1,0 +1,196 @@
+"""When a search ends, and what it says then."""
+
+import math
+from collections.abc import Set
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runners.bisect.domain.rules import Kind, Measure, Rules, Step, Verdict
+from runners.bisect.inference.level_likelihood import Array, Levels, total
+from runners.bisect.inference.next_probe import nearest_usable, widest
+from runners.bisect.inference.posterior import Belief, priors
+from runners.bisect.inference.sequential_test import Confirmation
+
+SLOPE_POSITIONS = 8
+"""Measured between good and bad before there is talk of a slope: fewer lie on two steps as well."""
+
+LEFT_OVER_SHARE = 0.25
+"""Of the change, that bad may differ from it before bad is measured again; or the threshold, if more."""
+
+
+def decide(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int]) -> Verdict | Measure | None:
+    """The verdict that the beliefs allow, what it still needs, or None when the search is not so far."""
+    closed = closed_cells(belief, unusable)
+    masses = np.where(closed, belief.single + np.diag(belief.pairs), 0.0)  # two in one cell are one range
+    cell = int(np.argmax(masses))
+    if masses[cell] >= rules.stop:
+        if left_over(belief, levels, rules, cell):
+            return Measure((belief.length,), 1 + levels.rounds(belief.length) // 4)
+        return _single(belief, levels, rules, cell, float(masses[cell]))
+    if belief.none >= rules.stop:
+        return of_bad("none", belief.none, levels, rules, belief.length)
+    if belief.slope >= rules.stop:
+        more = widest(belief, unusable) if len(belief.measured) < SLOPE_POSITIONS + 2 else None
+        if more is not None:
+            return Measure((more,))
+        return of_bad("slope", belief.slope, levels, rules, belief.length)
+    places = np.where(closed[:, None] & closed[None, :], belief.pairs, 0.0)
+    if places.max() >= rules.stop:
+        return _two_steps(belief, levels, rules)
+    return None
+
+
+def left_over(belief: Belief, levels: Levels, rules: Rules, cell: int) -> bool:
+    """Whether bad seems to differ from the other positions after the change, as after a second step.
+
+    Bad is seldom measured once it is confirmed, so that a small second step would go unseen otherwise.
+    """
+    others = range(cell, len(belief.single) - 1)
+    if not others:
+        return False
+    values = levels.grid.values
+    shared = _shared(belief, levels, rules, others, near_good=False)
+    after = float(shared @ values / shared.sum())
+    bad = float(levels.distribution(belief.length) @ values)
+    return abs(bad - after) >= max(math.log1p(rules.threshold), LEFT_OVER_SHARE * abs(after))
+
+
+def give_up(belief: Belief, levels: Levels, rules: Rules) -> Verdict:
+    """What can be said when rounds have run out."""
+    if belief.two_steps >= rules.confidence:
+        return _two_steps(belief, levels, rules)
+    low, high = likeliest_cells(belief.single, rules.confidence * float(belief.single.sum()))
+    verdict = of_bad("undecided", float(belief.single[low:high].sum()), levels, rules, belief.length)
+    ends = belief.measured[low], belief.measured[high]
+    return Verdict(
+        "undecided", *ends, verdict.confidence, verdict.size, verdict.interval,
+        verdict.smallest_seen, verdict.rounds,
+    )  # fmt: skip
+
+
+def unconfirmed(found: Confirmation, levels: Levels, rules: Rules, bad: int) -> Verdict:
+    """The verdict of rounds of bad alone."""
+    kind: Kind = found.state if found.state in ("none", "swapped") else "undecided"
+    return of_bad(kind, found.probability, levels, rules, bad)
+
+
+def of_bad(kind: Kind, confidence: float, levels: Levels, rules: Rules, bad: int) -> Verdict:
+    """A verdict without a place, with the size of the whole difference."""
+    size, interval, seen = _difference(levels, bad, rules)
+    return Verdict(kind, 0, bad, confidence, size, interval, seen, levels.total)
+
+
+def closed_cells(belief: Belief, unusable: Set[int]) -> NDArray[np.bool_]:
+    """(c,) whether nothing in a cell is left to be measured."""
+    ends = zip(belief.measured[:-1], belief.measured[1:], strict=True)
+    return np.array([nearest_usable(low, high, low, unusable) is None for low, high in ends])
+
+
+def likeliest_cells(masses: Array, wanted: float) -> tuple[int, int]:
+    """The fewest neighbouring cells [low, high) that hold `wanted` of the mass, the heaviest of these."""
+    sums = np.concatenate([[0.0], np.cumsum(masses)])
+    for count in range(1, len(masses) + 1):
+        held = sums[count:] - sums[:-count]
+        low = int(np.argmax(held))
+        if held[low] >= wanted - 1e-12:
+            return low, low + count
+    return 0, len(masses)
+
+
+def heavier_side(masses: Array, cell: int) -> Array:
+    """The masses of the cells before a cell, or of those after it, whichever are more; the rest is zero."""
+    before = np.arange(len(masses)) < cell
+    return np.where(before == (masses[:cell].sum() >= masses[cell:].sum()), masses, 0.0)
+
+
+def quantiles(values: Array, weights: Array, confidence: float) -> tuple[float, float, float]:
+    """Median, and the ends of the central interval, of a distribution on ascending values."""
+    sums: Array = np.cumsum(weights) - weights / 2
+    low, middle, high = np.interp(
+        [(1 - confidence) / 2, 0.5, (1 + confidence) / 2], sums / weights.sum(), values
+    )
+    return float(middle), float(low), float(high)
+
+
+def _single(belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float) -> Verdict:
+    lesser, rest = belief.lesser[cell], None
+    if 2 * lesser.sum() > belief.single[cell]:
+        masses = heavier_side(lesser, cell)
+        other = int(np.argmax(masses))
+        steps = _steps(belief, levels, rules, min(cell, other), max(cell, other))
+        main, small = steps if cell < other else steps[::-1]
+        step, rest = replace(main, confidence=mass), _about(belief, rules, small, masses)
+    else:
+        step = _step(belief, levels, rules, cell, mass, range(cell), range(cell, len(belief.single)))
+    kind: Kind = "culprit" if step.high == step.low + 1 else "range"
+    _, _, seen = _difference(levels, belief.length, rules)
+    return Verdict(
+        kind, step.low, step.high, mass, step.size, step.interval, seen, levels.total, (step,), rest
+    )
+
+
+def _two_steps(belief: Belief, levels: Levels, rules: Rules) -> Verdict:
+    """Both steps, each with the fewest neighbouring cells that hold the confidence asked for."""
+    first, second = np.unravel_index(int(np.argmax(belief.pairs)), belief.pairs.shape)
+    both = _steps(belief, levels, rules, int(first), int(second))
+    steps = [_about(belief, rules, step, belief.pairs.sum(axis=1 - which)) for which, step in enumerate(both)]
+    size, interval, seen = _difference(levels, belief.length, rules)
+    return Verdict(
+        "two-steps", 0, belief.length, belief.two_steps, size, interval, seen, levels.total, tuple(steps)
+    )
+
+
+def _steps(belief: Belief, levels: Levels, rules: Rules, first: int, second: int) -> tuple[Step, Step]:
+    """Both of two steps that lie in these cells."""
+    before, between = range(first), range(first, second)
+    after = range(second, len(belief.single))
+    return (
+        _step(belief, levels, rules, first, 1.0, before, between),
+        _step(belief, levels, rules, second, 1.0, between, after),
+    )
+
+
+def _about(belief: Belief, rules: Rules, step: Step, masses: Array) -> Step:
+    """The same step, said to lie in the fewest neighbouring cells that hold the confidence asked for."""
+    low, high = likeliest_cells(masses, rules.confidence * float(masses.sum()))
+    ends = belief.measured[low], belief.measured[high]
+    return replace(step, low=ends[0], high=ends[1], confidence=float(masses[low:high].sum()))
+
+
+def _step(
+    belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float, before: range, after: range
+) -> Step:
+    """The change between the levels that two runs of measured positions share; both may be empty."""
+    low = _shared(belief, levels, rules, before, near_good=before.start == 0)
+    high = _shared(belief, levels, rules, after, near_good=False)
+    values = levels.grid.values
+    spacing = levels.grid.spacing
+    differences: Array = (np.arange(2.0 * len(values) - 1) - (len(values) - 1)) * spacing
+    weights = np.asarray(np.convolve(high, low[::-1]), np.float64)
+    middle, low_end, high_end = quantiles(differences, weights, rules.confidence)
+    interval = float(np.exp(low_end)), float(np.exp(high_end))
+    return Step(belief.measured[cell], belief.measured[cell + 1], mass, float(np.exp(middle)), interval)
+
+
+def _shared(belief: Belief, levels: Levels, rules: Rules, run: range, near_good: bool) -> Array:
+    """(levels,) the distribution of the level that the measured positions `run` + 1 share.
+
+    `near_good`: it is good's level, zero but for its wobble.
+    """
+    logs = levels.scale_prior[:, None] + np.zeros(len(levels.grid.values))
+    for index in run:
+        logs = logs + levels.likelihood(belief.measured[index + 1])
+    if near_good:
+        logs = logs + priors(levels.grid, rules).before
+    density = total(logs, axis=0)
+    return np.asarray(np.exp(density - density.max()))
+
+
+def _difference(levels: Levels, bad: int, rules: Rules) -> tuple[float, tuple[float, float], float]:
+    """Ratio of bad to good with its interval, and the smallest difference that it does not leave open."""
+    middle, low, high = quantiles(levels.grid.values, levels.distribution(bad), rules.confidence)
+    seen = {0: max(abs(np.expm1(low)), abs(np.expm1(high))), -1: -np.expm1(low), 1: np.expm1(high)}
+    smallest = max(float(seen[rules.sign]), 0.0)
+    return float(np.exp(middle)), (float(np.exp(low)), float(np.exp(high))), smallest

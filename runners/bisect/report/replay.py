@@ -1,0 +1,125 @@
+"""A bisect once more, from its log: what was known after each round, and what the search wanted next."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from math import exp
+from pathlib import Path
+from typing import Any
+
+from build.errors import TidemarkError
+from history.store.bisects import Bisect, Event, EventKind
+from history.store.records import Machine
+from runners.bisect.domain.question import Question, Span, rules_of
+from runners.bisect.domain.rules import Measure
+from runners.bisect.inference.search import Search
+from runners.bisect.report.state import FORMAT
+from runners.bisect.run.event_log import Log, Round, new_search, rounds_of_observations, tell
+
+
+class LogError(TidemarkError):
+    """A file is no log of a bisect."""
+
+
+def read_file(path: Path) -> Log:
+    """The log that `report --format json` wrote. Raises LogError."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        if kept["tidemark"] != "bisect":
+            raise ValueError("it does not say so")
+        if kept["format"] > FORMAT:
+            raise LogError("the log was written by a newer Tidemark", where=str(path), hint="update")
+        return _log(kept)
+    except OSError as error:
+        raise LogError(f"the log cannot be read: {error.strerror}", where=str(path)) from error
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise LogError(
+            f"the file is no log of a bisect: {error!r}",
+            where=str(path),
+            hint="./tidemark bisect report --format json writes one",
+        ) from error
+
+
+def _log(kept: Mapping[str, Any]) -> Log:
+    events = tuple(
+        Event(
+            each["number"],
+            EventKind(each["kind"]),
+            each["session"],
+            each["detail"],
+            datetime.fromisoformat(each["at"]),
+        )
+        for each in kept["events"]
+    )
+    bisect = Bisect(
+        id=0,
+        uid=str(kept["uid"]),
+        machine=Machine(**kept["machine"]),
+        question=kept["question"],
+        span=kept["span"],
+        change=kept["change"],
+        began_at=datetime.fromisoformat(kept["began_at"]),
+        events=events,
+    )
+    # What is wrong in it is found here, and not in the middle of a replay.
+    Question.of_json(bisect.question)
+    rules_of(bisect.question)
+    Span.of_json(bisect.span)
+    return Log(bisect, rounds_of_observations(kept["observations"]))
+
+
+def replay(log: Log) -> Iterator[str]:
+    """A line for each event and round, with what was known after it. Raises LogError for a wrong log."""
+    search = new_search(log.bisect)
+    span = log.span
+    yield f"bisect {log.bisect.uid}: {log.question.told}"
+    ends = f"position 0 is {span.points[0].short}, {span.length} {span.points[-1].short}"
+    yield f"{span.length} candidates; {ends}"
+    number = 0
+    for entry in log.entries():
+        try:
+            tell(search, entry)
+            if isinstance(entry, Round):
+                number += 1
+                yield f"{number:>4} {_told_round(entry, span)}"
+                yield f"     {_known(search, span)}"
+            else:
+                yield f"     {_told_event(entry, span)}"
+        except (ValueError, KeyError, IndexError) as error:
+            raise LogError(f"the log is wrong at round {number}: {error}", where=log.bisect.uid) from error
+
+
+def _told_round(entry: Round, span: Span) -> str:
+    ratios = ", ".join(
+        f"{place} ({span.points[place].short}) {exp(ratio):.3f}" for place, ratio in entry.log_ratios.items()
+    )
+    return f"round {entry.number} of session {entry.session}: {ratios}"
+
+
+def _known(search: Search, span: Span) -> str:
+    posterior = search.posterior
+    place = int(posterior[1:].argmax()) + 1
+    others = ", ".join(f"{name} {share:.1%}" for name, share in search.alternatives.items())
+    wanted = search.next()
+    if isinstance(wanted, Measure):
+        names = ", ".join(map(str, wanted.positions))
+        then = f"next: {wanted.rounds} x {names}"
+    else:
+        then = f"verdict: {wanted.kind}, {wanted.low} to {wanted.high}, {wanted.confidence:.1%}"
+    return f"likeliest {place} ({span.points[place].short}) {posterior[place]:.1%}; {others}; {then}"
+
+
+def _told_event(entry: Event, span: Span) -> str:
+    detail = entry.detail
+    match entry.kind:
+        case EventKind.SESSION:
+            return f"session {entry.session} begins, {entry.happened_at:%Y-%m-%d %H:%M} UTC"
+        case EventKind.BUILT:
+            return f"compiled: {', '.join(map(str, detail['positions']))}"
+        case EventKind.EXCLUDED:
+            first = str(detail["reason"]).partition("\n")[0]
+            return f"excluded: {detail['position']} ({span.points[detail['position']].short}): {first}"
+        case EventKind.PROFILED:
+            return f"session {entry.session} has profiles of culprit and parent"
+        case EventKind.VERDICT:
+            return f"verdict: {detail['verdict']['kind']}"

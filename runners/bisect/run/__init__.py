@@ -1,0 +1,1 @@
+"""Carrying out a bisect: candidates, builds, sessions, and the log."""

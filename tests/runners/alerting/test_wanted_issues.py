@@ -1,0 +1,194 @@
+"""What people are told: of changes, of what does not build, of what dies; golden texts of issues."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from build.home import ROOT
+from history.changes import repository
+from history.changes.confirmation import Question
+from history.store import alert_outbox
+from history.store.alert_outbox import IssueState, Kind, Wanted
+from history.store.records import SessionStatus
+from history.store.session_writes import insert_profile
+from history.store.writer import Store, open_store
+from runners.alerting.wanted_issues import wanted_alerts
+from tests.history.commits import Commits, commit
+from tests.history.handmade import record_steps, run_record, session_start
+from tests.history.profiled import profile
+from tests.history.watched import NEW, dated, night
+from tests.suites.golden import require_golden
+
+GOLDEN = ROOT / "tests/golden/runners"
+BASE = "postgres@17.11"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "history.db") as store:
+        yield store
+
+
+def wanted(store: Store, smallest: float = 0.02, known: tuple[str, ...] = ()) -> list[Wanted]:
+    with store.database.reading() as connection:
+        return wanted_alerts(connection, smallest, dict.fromkeys(known, IssueState.OPEN))
+
+
+def test_the_issue_of_a_regression(regressed: Path) -> None:
+    with open_store(regressed) as store:
+        (issue,) = wanted(store)
+        assert wanted(store, smallest=0.2) == []
+    assert (issue.kind, issue.state) == (Kind.CHANGE, IssueState.OPEN)
+    require_golden("issue.md", f"# {issue.title}\n\n{issue.body}", GOLDEN)
+
+
+def test_the_issue_of_a_change_between_commits(tmp_path: Path, regressed: Path) -> None:
+    path = tmp_path / "history.db"
+    path.write_bytes(regressed.read_bytes())
+    with open_store(path) as store:
+        with store.database.writing() as connection:
+            (change,) = repository.load(connection)
+            before, after = change.last_before.session_id, change.first_after.session_id
+            for number, session in enumerate((before, after), start=1):
+                digest = f"git:{str(number) * 40}:aa"
+                connection.exec_driver_sql(
+                    "INSERT INTO builds"
+                    " (key, engine, release, source_kind, source_digest, compiler, manifest)"
+                    f" VALUES ('c{number}', 'postgres', '18', 'git', '{digest}', 'gcc', '{{}}')"
+                )
+                connection.exec_driver_sql(
+                    f"UPDATE nights SET version = 'postgres@git:{str(number) * 12}',"
+                    f" build_id = (SELECT id FROM builds WHERE key = 'c{number}')"
+                    f" WHERE session_id = {session} AND branch = '{NEW}'"
+                )
+        (issue,) = wanted(store)
+    require_golden("issue-commits.md", f"# {issue.title}\n\n{issue.body}", GOLDEN)
+
+
+@pytest.fixture
+def commits(tmp_path: Path) -> Iterator[Commits]:
+    with dated(tmp_path / "commits.db", Commits) as commits:
+        yield commits
+
+
+def test_the_issue_of_a_change_that_was_confirmed_and_went_away(commits: Commits) -> None:
+    commits.more(3)
+    commits.more(1, {"insert": 0.93})
+    commits.confirm({"insert": 0.93})
+    (change,) = commits.judge().new
+    (issue,) = wanted(commits.store)
+    assert issue.fingerprint == change.fingerprint
+    assert "./tidemark build postgres@git:000000000003 postgres@git:000000000004\n" in issue.body
+    commits.more(1)
+    commits.confirm(old=3, question=Question.GONE, change=change.fingerprint)
+    commits.judge()
+    (closed,) = wanted(commits.store, known=(issue.fingerprint,))
+    assert closed.state is IssueState.CLOSED
+    text = f"# {issue.title}\n\n{issue.body}\n# closed\n\n{closed.body}"
+    require_golden("issue-confirmed.md", text, GOLDEN)
+
+
+def test_functions_come_from_the_session_that_confirmed(commits: Commits) -> None:
+    commits.more(3)
+    commits.more(1, {"insert": 0.93})
+    session = commits.confirm({"insert": 0.93})
+    commits.judge()
+    with commits.store.database.writing() as connection:
+        for place, version in enumerate((commit(3), commit(4))):
+            query = f"SELECT min(id) FROM runs WHERE session_id = {session} AND version = '{version}'"
+            run = connection.exec_driver_sql(query).scalar_one()
+            stacks = {"client backend;exec;heap_insert": 1000 + 800 * place, "client backend;exec": 500}
+            insert_profile(connection, run, replace(profile({}), stacks=stacks))
+    (issue,) = wanted(commits.store)
+    assert "CPU time per query grew most in heap\\_insert +" in issue.body
+
+
+def test_a_change_that_went_away_closes_its_issue_only_if_there_is_one(
+    regressed: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "history.db"
+    path.write_bytes(regressed.read_bytes())
+    with open_store(path) as store:
+        (issue,) = wanted(store)
+        with store.database.writing() as connection:
+            connection.exec_driver_sql("UPDATE changes SET status = 'closed', reason = 'back since Monday'")
+        assert wanted(store) == []
+        (closed,) = wanted(store, known=(issue.fingerprint,))
+        assert (closed.state, closed.closing) == (IssueState.CLOSED, "back since Monday")
+        assert "**It is gone**: back since Monday." in closed.body
+        with store.database.writing() as connection:
+            connection.exec_driver_sql("UPDATE changes SET status = 'acknowledged'")
+        assert wanted(store, known=(issue.fingerprint,)) == []
+
+
+def test_improvements_open_no_issue(regressed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    path.write_bytes(regressed.read_bytes())
+    with open_store(path) as store:
+        with store.database.writing() as connection:
+            connection.exec_driver_sql("UPDATE changes SET direction = 'improvement'")
+        assert wanted(store) == []
+
+
+def test_functions_of_both_nights_are_named(regressed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    path.write_bytes(regressed.read_bytes())
+    with open_store(path) as store:
+        with store.database.writing() as connection:
+            (change,) = repository.load(connection)
+            for place, session in enumerate((change.last_before, change.first_after)):
+                run = connection.exec_driver_sql(
+                    f"SELECT id FROM runs WHERE session_id = {session.session_id} AND version = '{NEW}'"
+                    " AND step = 'insert'"
+                ).scalar_one()
+                stacks = {"client backend;exec;heap_insert": 1000 + 800 * place, "client backend;exec": 500}
+                insert_profile(connection, run, replace(profile({}), stacks=stacks))
+        (issue,) = wanted(store)
+    assert "CPU time per query grew most in heap\\_insert +" in issue.body
+
+
+def test_a_version_that_does_not_build_is_told_once_and_closed(store: Store) -> None:
+    options = {"versions": [BASE, NEW], "not_built": {NEW: "make failed:\n  ```\n@everyone error: x"}}
+    start = replace(session_start("one"), options=options)
+    record_steps(store, start, {"insert": {BASE: [1.0]}})
+    (issue,) = wanted(store)
+    assert (issue.kind, issue.title) == (Kind.BUILD, "postgres REL_18_STABLE cannot be built")
+    assert "\n    not built: make failed:\n      ```\n    @everyone error: x\n" in issue.body
+    record_steps(store, replace(start, uid="two"), {"insert": {BASE: [1.0]}})
+    assert [each.fingerprint for each in wanted(store)] == [issue.fingerprint]
+    record_steps(store, session_start("three"), {"insert": {BASE: [1.0], NEW: [1.0]}})
+    assert wanted(store) == []
+    (closed,) = wanted(store, known=(issue.fingerprint,))
+    assert (closed.state, closed.closing) == (IssueState.CLOSED, f"{NEW} was built")
+
+
+def test_a_server_that_dies_is_told_with_the_end_of_its_log(store: Store) -> None:
+    session = store.start_session(session_start())
+    store.record_runs(
+        session,
+        [
+            run_record(version=BASE),
+            run_record(version=NEW, failure="died during insert: PANIC", repetition=2),
+        ],
+    )
+    store.finish_session(session, SessionStatus.FINISHED)
+    (issue,) = wanted(store)
+    assert (issue.kind, issue.title) == (Kind.CRASH, "postgres REL_18_STABLE fails while it is measured")
+    assert "    died during insert: PANIC" in issue.body
+    record_steps(store, session_start("two"), {"insert": {BASE: [1.0], NEW: [1.0]}})
+    (closed,) = wanted(store, known=(issue.fingerprint,))
+    assert closed.state is IssueState.CLOSED
+
+
+def test_what_is_wanted_twice_changes_nothing(regressed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    path.write_bytes(regressed.read_bytes())
+    with open_store(path) as store:
+        for _ in range(2):
+            with store.database.writing() as connection:
+                alert_outbox.want(connection, wanted(store), night(100))
+        with store.database.reading() as connection:
+            (alert,) = alert_outbox.load(connection)
+    assert alert.is_due

@@ -1,0 +1,221 @@
+"""The flow of a bisect on a made-up machine: what it answers, leaves out, refuses, and goes on with."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from build.commits import RangeError
+from build.git import GitError
+from build.store import StoreError
+from runners.bisect.domain.question import QuestionError
+from runners.bisect.report.state import Account
+from runners.bisect.run.builds import MachineError
+from runners.bisect.run.conductor import BisectError
+from runners.bisect.run.recorder import MetricError
+from runners.measuring.machine_lock import BusyError, lock_path, measuring_alone
+from suites.definition import SuiteError
+from tests.runners.bisect.conftest import SLOWER, Line, asked, verdict_of
+from tests.runners.bisect.stand import Stand, a_question, total_rounds
+
+Made = Callable[..., Stand]
+
+# --- answers
+
+
+def test_the_culprit_is_found(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER))
+    log = machine.bisect(asked(line))
+    verdict = verdict_of(log)
+    assert (verdict.kind, verdict.low, verdict.high) == ("culprit", 10, 11)
+    assert verdict.interval[0] < SLOWER < verdict.interval[1]
+    (blamed,) = Account(log).blamed()
+    assert (blamed.commit, blamed.subject) == (line.code[10], "Change 11")
+    assert len(log.span.collapsed) == 3
+    assert len(machine.built) < 10
+    assert sorted(machine.destroyed) == sorted(machine.loaded), "every server is destroyed"
+    assert len(set(machine.loaded)) == len(machine.loaded), "each build is loaded once"
+
+
+def test_no_difference_is_said(stand: Made, line: Line) -> None:
+    machine = stand()
+    verdict = verdict_of(machine.bisect(asked(line)))
+    assert verdict.kind == "none"
+    assert 0 < verdict.smallest_seen < 0.03
+    assert len(set(machine.built)) == 2
+
+
+def test_an_improvement_is_found_when_it_is_asked_for(stand: Made, line: Line) -> None:
+    log = stand((4, 1.2)).bisect(asked(line, direction="better"))
+    assert verdict_of(log).high == 4
+
+
+def test_an_improvement_where_a_regression_is_asked_for_is_said(stand: Made, line: Line) -> None:
+    assert verdict_of(stand((4, 1.2)).bisect(asked(line))).kind == "swapped"
+
+
+def test_of_a_cost_more_is_worse(stand: Made, line: Line) -> None:
+    log = stand((6, SLOWER)).bisect(asked(line, metric="server_cpu_us_per_op"))
+    verdict = verdict_of(log)
+    assert (verdict.kind, verdict.high) == ("culprit", 6)
+    assert verdict.size > 1
+
+
+# --- what cannot be measured
+
+
+def test_a_commit_that_does_not_compile_is_left_out_with_its_reason(stand: Made, line: Line) -> None:
+    broken = {line.version(place): "error: expected ';'" for place in (8, 9)}
+    log = stand((11, SLOWER), uncompilable=broken).bisect(asked(line))
+    assert verdict_of(log).high == 11
+    excluded = dict(Account(log).excluded())
+    assert {each.version for each in excluded} <= set(broken)
+    assert all("expected ';'" in reason for reason in excluded.values())
+
+
+def test_of_a_long_log_the_compilers_own_words_are_told(stand: Made, line: Line, tmp_path: Path) -> None:
+    log = tmp_path / "build.log"
+    log.write_text("\n".join(["checking error: no", "a.c:7:1: error: expected ';'", *["make: Leaving"] * 99]))
+    tail = 30 * "x\n"
+    machine = stand((11, SLOWER), uncompilable=dict.fromkeys(map(line.version, range(5, 12)), tail), log=log)
+    excluded = [reason for _, reason in Account(machine.bisect(asked(line))).excluded()]
+    assert excluded
+    assert {reason.splitlines()[1] for reason in excluded} == {"a.c:7:1: error: expected ';'"}
+    assert {len(reason.splitlines()) for reason in excluded} == {2}
+
+
+def test_a_culprit_among_broken_commits_is_a_range(stand: Made, line: Line) -> None:
+    broken = {line.version(place): "error" for place in (9, 10, 11)}
+    verdict = verdict_of(stand((11, SLOWER), uncompilable=broken).bisect(asked(line)))
+    assert (verdict.kind, verdict.low, verdict.high) == ("range", 8, 12)
+
+
+@pytest.mark.parametrize("way", ["not_starting", "dying"])
+def test_a_commit_that_does_not_run_is_left_out(stand: Made, line: Line, way: str) -> None:
+    machine = stand((11, SLOWER), **{way: [line.version(place) for place in (8, 9)]})
+    log = machine.bisect(asked(line))
+    assert verdict_of(log).high == 11
+    assert {each.version for each, _ in Account(log).excluded()} & {line.version(8), line.version(9)}
+
+
+@pytest.mark.parametrize(("place", "what"), [(0, "good"), (16, "bad")])
+def test_good_and_bad_have_to_compile(stand: Made, line: Line, place: int, what: str) -> None:
+    version = line.version(place) if place else f"postgres@git:{line.good[:12]}"
+    with pytest.raises(BisectError, match=f"{what} .* does not compile") as caught:
+        stand((11, SLOWER), uncompilable={version: "error"}).bisect(asked(line))
+    assert f"another --{what}" in caught.value.hint
+
+
+def test_good_has_to_run(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER), not_starting=[f"postgres@git:{line.good[:12]}"])
+    with pytest.raises(BisectError, match="cannot be measured"):
+        machine.bisect(asked(line))
+
+
+@pytest.mark.parametrize("said", ["cc: No space left on device", "gcc: Killed signal terminated program cc1"])
+def test_a_compile_that_the_machine_broke_off_is_nobodys_fault(stand: Made, line: Line, said: str) -> None:
+    everything = {line.version(place): said for place in range(1, 16)}
+    machine = stand((11, SLOWER), uncompilable=everything)
+    with pytest.raises(MachineError, match="ran out of disk or memory") as caught:
+        machine.bisect(asked(line))
+    assert "what was measured is kept" in caught.value.hint
+    measured = total_rounds(machine.store)
+    assert measured > 0
+    machine.uncompilable = {}
+    log = machine.bisect(asked(line))
+    assert verdict_of(log).high == 11
+    assert not list(Account(log).excluded())
+    assert Account(log).rounds == total_rounds(machine.store) > measured
+
+
+def test_a_full_disk_excludes_nobody(stand: Made, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = stand((11, SLOWER), not_starting=[line.version(place) for place in range(1, 16)])
+    full = SimpleNamespace(free=1000)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: full)
+    # It was enough before the data was loaded.
+    monkeypatch.setattr("runners.bisect.run.conductor.require_disk", lambda path, needed: None)
+    with pytest.raises(MachineError, match="ran out of disk"):
+        machine.bisect(asked(line))
+    monkeypatch.undo()
+    machine.not_starting = ()
+    log = machine.bisect(asked(line))
+    assert verdict_of(log).high == 11
+    assert not list(Account(log).excluded())
+
+
+def test_a_dirty_build_is_refused(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER))
+    machine.bisect(asked(line, seconds=2.0))
+    (machine.folder / "prefix/bin/psql").write_text("changed")
+    with pytest.raises(StoreError, match="dirty: bin/psql was written later") as caught:
+        machine.bisect(asked(line))
+    assert "remove the folder" in caught.value.hint
+    (machine.folder / "prefix/bin/psql").unlink()
+    with pytest.raises(StoreError, match="dirty: bin/psql is gone"):
+        machine.bisect(asked(line))
+
+
+def test_a_metric_that_is_not_recorded_is_refused(stand: Made, line: Line) -> None:
+    machine = stand((11, SLOWER), metrics={"server_read_kb_per_op": 0.0})
+    for metric in ("wal_bytes_per_op", "server_read_kb_per_op"):
+        with pytest.raises(MetricError, match=f"no {metric} above zero") as caught:
+            machine.bisect(asked(line, metric=metric))
+        assert "qps" in caught.value.hint
+
+
+# --- what cannot be asked
+
+
+def test_good_and_bad_swapped(stand: Made, line: Line) -> None:
+    with pytest.raises(RangeError, match="swapped"):
+        stand().bisect(a_question("main", line.good))
+
+
+def test_a_ref_that_does_not_exist(stand: Made, line: Line) -> None:
+    with pytest.raises(GitError, match="no tag, branch or commit 'nowhere'"):
+        stand().bisect(a_question(line.good, "nowhere"))
+
+
+def test_a_step_that_does_not_exist(stand: Made, line: Line) -> None:
+    with pytest.raises(SuiteError, match="update-everything"):
+        stand().bisect(asked(line, step="update-everything"))
+
+
+def test_a_profile_without_rounds(stand: Made, line: Line) -> None:
+    with pytest.raises(QuestionError, match="keeps its servers up"):
+        stand().bisect(asked(line, profile="long"))
+
+
+def test_not_while_something_else_measures(
+    stand: Made, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = stand((11, SLOWER))
+    with measuring_alone(machine.home), monkeypatch.context() as another_process:
+        another_process.setattr("runners.measuring.machine_lock._held", set())
+        with pytest.raises(BusyError):
+            machine.bisect(asked(line))
+    assert lock_path(machine.home).exists()
+
+
+# --- releases
+
+
+def test_releases_end_with_a_pair_of_neighbours(stand: Made) -> None:
+    names = ("15.17", "15.18", "17.9", "17.10", "17.11", "18.3", "18.4", "18.6")
+    rates = {f"postgres@{each}": 10_000.0 * (1.0 if each < "17.10" else SLOWER) for each in names}
+    rates["postgres@17.9"] = 10_000.0
+    machine = stand(rates=rates, address=None, missing=["postgres@18.3"])
+    log = machine.bisect(a_question("15.17", "18.6", git=None))
+    assert [each.short for each in log.span.points] == list(names)
+    verdict = verdict_of(log)
+    assert (log.span.points[verdict.low].short, log.span.points[verdict.high].short) == ("17.9", "17.10")
+
+
+def test_releases_swapped_and_the_same(stand: Made) -> None:
+    machine = stand(address=None)
+    with pytest.raises(RangeError, match="swapped") as caught:
+        machine.bisect(a_question("18.6", "15.17", git=None))
+    assert caught.value.hint.startswith("--good 15.17 --bad 18.6")
+    with pytest.raises(RangeError, match="the same release"):
+        machine.bisect(a_question("18.6", "18.6", git=None))

@@ -1,0 +1,184 @@
+"""What people read of a bisect: report, status, replay; in words, Markdown and JSON."""
+
+import itertools
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.home import ROOT
+from history.comparison.profile_diff import differential
+from runners.bisect.domain.question import Point
+from runners.bisect.domain.rules import Step, Verdict
+from runners.bisect.report.render import markdown, result, text
+from runners.bisect.report.replay import LogError, read_file, replay
+from runners.bisect.report.state import Account, export, verdict_of
+from runners.bisect.report.wording import beside, headline, within
+from runners.bisect.run.event_log import Log
+from runners.cli import main
+from tests.history.profiled import profile
+from tests.runners.bisect.conftest import Line
+from tests.runners.bisect.stand import Stand, a_question
+from tests.suites.golden import require_golden
+
+GOLDEN = ROOT / "tests/golden/runners"
+
+Made = Callable[..., Stand]
+
+
+@pytest.fixture
+def log(stand: Made, line: Line, monkeypatch: pytest.MonkeyPatch) -> Log:
+    """A culprit among commits that do not compile, and two calls: the budget of the first was too small."""
+    numbers = itertools.count(1)
+    monkeypatch.setattr("secrets.token_hex", lambda size: f"{next(numbers):0{2 * size}x}")
+    broken = {line.version(place): "cc -c a.c\na.c:1: error: expected ';' | <b>" for place in range(6, 10)}
+    machine = stand((11, 0.7), uncompilable=broken)
+    question = a_question(line.good[:12], line.code[-1][:12])
+    machine.bisect(question, budget_seconds=4 * 60.0)
+    return machine.bisect(question)
+
+
+def test_golden_reports(log: Log) -> None:
+    account = Account(log)
+    require_golden("bisect.txt", text(account), GOLDEN)
+    require_golden("bisect.md", markdown(account), GOLDEN)
+    require_golden("bisect-replay.txt", "\n".join(replay(log)) + "\n", GOLDEN)
+
+
+def test_status_of_all(log: Log, stand: Made, line: Line, capsys: pytest.CaptureFixture[str]) -> None:
+    machine = stand((11, 0.7))
+    machine.bisect(a_question(line.good[:12], line.code[-1][:12], direction="either"), budget_seconds=300.0)
+    assert main(["bisect", "status", "--history", str(machine.folder / "history.db")]) == 0
+    require_golden("bisect-status.txt", capsys.readouterr().out, GOLDEN)
+
+
+def test_a_log_that_was_exported_is_replayed_as_in_the_history(log: Log, tmp_path: Path) -> None:
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(export(Account(log))), encoding="utf-8")
+    again = read_file(file)
+    # An exported verdict holds no observations of its own: the file has them once.
+    assert list(replay(again)) == list(replay(log))
+    assert text(Account(again)) == text(Account(log))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tidemark": "history"},
+        {"format": 99},
+        {"question": {}},
+        {"span": {"points": [{}], "collapsed": []}},
+        {"events": [{"number": 1}]},
+        {"observations": [["s0", 1, 99, 0.5]]},
+        {"observations": [["s0", 1, 3, float("nan")]]},
+        {"observations": 7},
+    ],
+    ids=str,
+)
+def test_a_file_that_is_no_log_is_refused(log: Log, tmp_path: Path, change: dict[str, Any]) -> None:
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(export(Account(log)) | change), encoding="utf-8")
+    with pytest.raises(LogError) as caught:
+        list(replay(read_file(file)))
+    assert caught.value.where
+
+
+def test_texts_of_others_are_no_markup_and_move_no_cursor(log: Log) -> None:
+    evil = "Fix \x1b[2J it @everyone #1 | <script> `rm` [x](http://evil)"
+    points = list(log.span.points)
+    points[11] = replace(points[11], subject=evil, message=f"{evil}\n\n```\n{evil}", author="<b> | @me")
+    span = replace(log.span, points=tuple(points))
+    changed = replace(log, bisect=replace(log.bisect, span=span.to_json()))
+    for told in (text(Account(changed)), markdown(Account(changed)), result(Account(changed))):
+        assert "\x1b" not in told
+    shown = markdown(Account(changed))
+    plain = [row for row in shown.splitlines() if not row.startswith("    ")]
+    assert not any("<script>" in row or "@everyone" in row or "http://" in row for row in plain)
+    table = [row for row in plain if row.startswith("| 11 |")]
+    assert len(table) == 2
+    assert all(row.replace("\\|", "").count("|") in (6, 7) for row in table)
+
+
+def verdict(kind: Any, low: int, high: int, **changes: Any) -> Verdict:
+    given: dict[str, Any] = {
+        "confidence": 0.97,
+        "size": 0.9,
+        "interval": (0.88, 0.92),
+        "smallest_seen": 0.013,
+        "rounds": 40,
+    }
+    return Verdict(kind, low, high, **given | changes)
+
+
+STEPS = (Step(3, 4, 0.97, 0.9, (0.88, 0.92)), Step(10, 12, 0.96, 0.8, (0.78, 0.83)))
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (verdict("culprit", 3, 4), "(Change 4) changes qps of update-nonindex by -10.0% (-12.0% to -8.0%)"),
+        (verdict("range", 3, 6), "one of 3 neighbours"),
+        (verdict("none", 0, 16), "a change of 1.3% or more would have been seen"),
+        (verdict("two-steps", 0, 16, steps=STEPS), "two steps: qps of update-nonindex changes at"),
+        (verdict("slope", 0, 16), "a slope, and no single culprit"),
+        (verdict("undecided", 3, 9), "undecided after"),
+        (verdict("swapped", 0, 16, size=1.1), "bad is better, not worse"),
+    ],
+    ids=lambda each: getattr(each, "kind", None),
+)
+def test_every_verdict_is_told_in_every_way(log: Log, given: Verdict, wanted: str) -> None:
+    account = Account(log)
+    account.__dict__["verdict"] = given
+    assert wanted in headline(account)
+    told = text(account)
+    assert wanted in told
+    assert wanted.partition(" (")[0].replace("-", "") in markdown(account).replace("-", "")
+    places = {"two-steps": 2, "culprit": 1, "range": 3}.get(given.kind, 0)
+    assert len(account.blamed()) == places
+    assert told.count("./tidemark run") == 1
+
+
+def test_what_changes_much_less_elsewhere_is_told_with_how_to_find_it(log: Log) -> None:
+    account = Account(log)
+    assert beside(account) == ""
+    small = Step(5, 9, 0.96, 1.03, (1.02, 1.04))
+    account.__dict__["verdict"] = verdict("culprit", 10, 11, rest=small)
+    low, high = (account.point(place).short for place in (5, 9))
+    assert f"between {low} and {high} changes qps of update-nonindex by +3.0% (+2.0% to +4.0%)" in beside(
+        account
+    )
+    assert f"--good {low} --bad {high}" in text(account)
+    for told in (text(account), markdown(account), result(account)):
+        assert "too little beside it to be searched for" in told
+
+
+def test_a_verdict_is_read_as_it_was_written() -> None:
+    given = verdict("culprit", 10, 11, steps=STEPS[:1], rest=STEPS[1])
+    kept = json.loads(json.dumps(asdict(given)))
+    assert verdict_of(kept) == given
+    del kept["rest"]  # as the first Tidemarks wrote it
+    assert verdict_of(kept) == replace(given, rest=None)
+
+
+def test_profiles_are_part_of_the_report(log: Log) -> None:
+    before = {number: profile({"client backend;main;heap_update": 400}) for number in (1, 2, 3)}
+    after = {number: profile({"client backend;main;weigh_successor": 900}) for number in (1, 2, 3)}
+    account = Account(log, differential(before, after))
+    assert "| weigh\\_successor | 0.00 |" in markdown(account)
+    assert "weigh_successor" in text(account)
+
+
+def test_a_merge_tells_how_to_search_its_side(log: Log) -> None:
+    account = Account(log)
+    culprit = account.blamed()[0]
+    side = {"commit": "f" * 40, "subject": "of the side", "reason": f"came with the merge {culprit.short}"}
+    merged = replace(log, bisect=replace(log.bisect, span={**log.bisect.span, "collapsed": [side]}))
+    assert within(account) == ""
+    assert f"--bad {'f' * 40}" in within(Account(merged))
+
+
+def test_a_release_has_no_commit() -> None:
+    assert Point("postgres@18.6").short == "18.6"

@@ -1,0 +1,379 @@
+"""What a session does, in which order, and what when something breaks: with servers that only remember."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.build import Build
+from build.progress import Silent
+from build.version import Engine, parse_version
+from history.stats.repeated_intervals import Design
+from history.store.records import Run, RunStatus
+from history.store.resume import Recorded, recorded
+from runners.measuring.request import Request
+from runners.measuring.rounds import MOST_DISTURBED, MOST_FAILURES, Rounds
+from runners.measuring.undecided import Deciding
+from suites.definition import Mode, load_suite
+from suites.disturbance import Limits
+from suites.measurement import Measurement
+from suites.sizing import Machine, Sizes, sizes
+from suites.step import ServerDiedError
+from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal
+
+SUITE = load_suite("write-heavy")
+STEPS = SUITE.select(("update-index", "delete"))
+LARGE = Machine(2, 24 * 1024**3)
+
+
+def a_build(release: str) -> Build:
+    return Build(parse_version(f"postgres@{release}"), release, f"key {release}", Path("/nowhere"), {})
+
+
+OLD, NEW, OLDEST = a_build("17.11"), a_build("18.6"), a_build("15.18")
+
+
+@pytest.fixture
+def journal(monkeypatch: pytest.MonkeyPatch) -> Journal:
+    """A journal, whose `disturbed` decides what is seen of other processes."""
+    journal = Journal()
+
+    class FakeWatch:
+        def __init__(self, ours: object) -> None: ...
+
+        def begin(self) -> None: ...
+
+        def end(self) -> "FakeWatch":
+            return self
+
+        def metrics(self) -> dict[str, float]:
+            return {"others_cpu_share": 0.25}
+
+        def reasons(self, limits: Limits) -> tuple[str, ...]:
+            journal.disturbed -= 1
+            return ("a neighbour",) if journal.disturbed >= 0 else ()
+
+    monkeypatch.setattr("runners.measuring.rounds.Watch", FakeWatch)
+    return journal
+
+
+def carry_out(
+    journal: Journal,
+    builds: tuple[Build, ...],
+    repetitions: int,
+    room: Sizes | None = None,
+    recorded: Recorded | None = None,
+    **options: Any,
+) -> Rounds:
+    names = tuple(each.version for each in builds)
+    request = Request(names, SUITE, "smoke", STEPS, repetitions, **options)
+    servers: dict[str, FakeServer] = {}
+
+    def serve(build: Build, folder: Path) -> FakeServer:
+        servers[build.release] = FakeServer(build, journal)
+        return servers[build.release]
+
+    room = room or sizes(SUITE, SUITE.profile("smoke"), LARGE)
+    store: Any = journal
+    design = Design(steps=2, least=3, cap=20)
+    deciding = Deciding(str(names[0]), [str(each) for each in names[1:]], design, 0.02, {})
+    generator: Any = FakeGenerator(journal, servers)
+    rounds = Rounds(request, room, serve, generator, store, 1, Silent(), deciding, recorded=recorded or {})
+    rounds.run(builds, Path("/nowhere"))
+    return rounds
+
+
+def loading(release: str) -> list[str]:
+    return [f"{what} {release}" for what in ("create", "start", "load", "reset", "keep")]
+
+
+def one_round(number: int, step: str) -> list[str]:
+    both = ("17.11", "18.6")
+    cleaned = both if number % 2 else both[::-1]
+    begin = [f"{what} {release}" for release in both for what in ("restore", "start")]
+    end = [*(f"reset {release}" for release in cleaned), *(f"abandon {release}" for release in both)]
+    return [*begin, f"run 17.11 18.6 {step}", *end, *(f"record {each} {step} finished" for each in both)]
+
+
+def test_the_order_of_everything(journal: Journal) -> None:
+    carry_out(journal, (OLD, NEW), 2)
+    rounds = [line for number in (1, 2) for step in STEPS for line in one_round(number, step.name)]
+    assert journal.lines == [
+        *loading("17.11"),
+        *loading("18.6"),
+        *rounds,
+        "destroy 17.11",
+        "destroy 18.6",
+    ]
+    assert [record.position for record in journal.records] == list(range(1, 9))
+    assert {record.step_position for record in journal.records} == {2, 9}
+    assert all(record.configuration == {"shared_buffers": "1GB"} for record in journal.records)
+    measured = [record.measurement for record in journal.records if record.measurement]
+    assert [each.values["others_cpu_share"] for each in measured] == [0.25] * 8
+
+
+def test_another_round_draws_other_ids_and_another_order(journal: Journal) -> None:
+    carry_out(journal, (OLD, NEW), 20)
+    rounds = [share for share in journal.shares if share.transactions is None]
+    assert [share.round for share in rounds] == list(range(1, 21))
+    assert len({share.schedule.order for share in rounds}) > 5
+
+
+def test_a_step_that_uses_rows_up_is_limited(journal: Journal) -> None:
+    carry_out(journal, (OLD, NEW), 1)
+    assert [share.transactions for share in journal.shares] == [None, 49557]  # half of the rows
+
+
+def test_servers_that_do_not_fit_together_work_one_after_the_other_in_a_drawn_order(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runners.measuring.rounds.fit_together", lambda *_: False)
+    carry_out(journal, (OLD, NEW), 20)
+    runs = [line for line in journal.lines if line.startswith("run") and line.endswith("update-index")]
+    assert set(runs) == {"run 17.11 update-index", "run 18.6 update-index"}
+    first = runs[::2]
+    assert len(runs) == 40
+    assert 3 < first.count("run 18.6 update-index") < 17
+    for run in range(len(journal.lines)):
+        if journal.lines[run] == "run 18.6 delete":
+            assert journal.lines[run + 1 : run + 3] == ["reset 18.6", "abandon 18.6"]
+    assert [each.build.release for each in journal.records[:2]] == ["17.11", "18.6"]
+
+
+def test_a_failure_that_names_nobody_is_of_the_one_who_worked_alone(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails_on_new(servers: Sequence[FakeServer], *_: object, **__: object) -> list[Measurement]:
+        if servers[0].build is NEW:
+            raise ServerDiedError("the load generator is late", None)
+        return [Measurement({"qps": 1000.0}, [])]
+
+    monkeypatch.setattr("runners.measuring.rounds.fit_together", lambda *_: False)
+    monkeypatch.setattr("runners.measuring.rounds.run_slices", fails_on_new)
+    carry_out(journal, (OLD, NEW), 1)
+    assert journal.rounds_of("18.6", "delete") == [(1, RunStatus.FAILED)]
+    assert journal.rounds_of("17.11", "delete") == [(1, RunStatus.FINISHED)]
+
+
+def test_a_server_that_dies_once_fails_one_round_only(journal: Journal) -> None:
+    journal.dies_in = {"18.6 update-index": 1}
+    rounds = carry_out(journal, (OLD, NEW), 3)
+    assert journal.rounds_of("18.6", "update-index") == [
+        (1, RunStatus.FAILED),
+        (2, RunStatus.FINISHED),
+        (3, RunStatus.FINISHED),
+    ]
+    # The other version's round is not lost, it begins again from the same data.
+    assert journal.rounds_of("17.11", "update-index") == [(each, RunStatus.FINISHED) for each in (1, 2, 3)]
+    assert "run 17.11 update-index" in journal.lines
+    (failure,) = rounds.failures
+    assert "18.6 update-index (round 1)" in failure
+    assert "died during update-index: killed by SIGKILL" in failure
+
+
+def test_a_server_that_dies_again_and_again_is_left_out_of_that_step(journal: Journal) -> None:
+    journal.dies_in = {"18.6 update-index": 99}
+    rounds = carry_out(journal, (OLD, NEW), 4)
+    assert 99 - journal.dies_in["18.6 update-index"] == MOST_FAILURES
+    assert journal.rounds_of("18.6", "update-index") == [(each, RunStatus.FAILED) for each in (1, 2, 3, 4)]
+    assert journal.rounds_of("18.6", "delete") == [(each, RunStatus.FINISHED) for each in (1, 2, 3, 4)]
+    assert journal.rounds_of("17.11", "update-index") == [(each, RunStatus.FINISHED) for each in (1, 2, 3, 4)]
+    assert len(rounds.failures) == MOST_FAILURES
+
+
+def test_a_server_that_never_starts_again_fails_its_rounds(journal: Journal) -> None:
+    journal.never_starts_again = {"18.6"}
+    carry_out(journal, (OLD, NEW), 1)
+    assert journal.rounds_of("18.6", "update-index") == [(1, RunStatus.FAILED)]
+    assert journal.rounds_of("17.11", "update-index") == [(1, RunStatus.FINISHED)]
+
+
+def test_data_that_does_not_load_fails_all_rounds_with_the_reason(journal: Journal) -> None:
+    journal.unloadable = {"18.6"}
+    rounds = carry_out(journal, (OLD, NEW), 2)
+    failed = [each for each in journal.records if each.status is RunStatus.FAILED]
+    assert [(each.build.release, each.failure) for each in failed] == [("18.6", "no data")] * 4
+    assert len(rounds.failures) == 1
+    assert journal.lines[-1] == "destroy 18.6"
+
+
+def test_a_disturbed_round_is_dropped_with_its_reason_and_run_again(journal: Journal) -> None:
+    journal.disturbed = 1
+    carry_out(journal, (OLD, NEW), 1)
+    (dropped,) = journal.dropped
+    assert (dropped.step, dropped.repetition, dropped.reason) == ("update-index", 1, "a neighbour")
+    assert dropped.measured == pytest.approx({"postgres@17.11": 1010.0, "postgres@18.6": 1010.0})
+    assert journal.lines.count("run 17.11 18.6 update-index") == 2
+    assert journal.rounds_of("18.6", "update-index") == [(1, RunStatus.FINISHED)]
+    assert not any(each.measurement and each.measurement.warnings for each in journal.records)
+
+
+def test_a_machine_that_is_always_disturbed_is_measured_with_a_warning(journal: Journal) -> None:
+    journal.disturbed = 1000
+    carry_out(journal, (OLD, NEW), 1)
+    assert len(journal.dropped) == MOST_DISTURBED * len(STEPS)
+    warnings = [each.measurement.warnings for each in journal.records if each.measurement]
+    assert warnings == [["disturbed: a neighbour"]] * 4
+
+
+def test_disturbed_rounds_can_be_kept(journal: Journal) -> None:
+    journal.disturbed = 1
+    carry_out(journal, (OLD, NEW), 1, keep_disturbed=True)
+    assert not journal.dropped
+    warnings = [each.measurement.warnings for each in journal.records if each.measurement]
+    assert warnings == [["disturbed: a neighbour"]] * 2 + [[]] * 2
+
+
+def test_decided_steps_stop_and_open_ones_go_on(journal: Journal) -> None:
+    journal.speed = {"18.6": 0.7}
+    carry_out(journal, (OLD, NEW), 3, until_decided=True)
+    # 30 % with no scatter at all is a regression at the first look.
+    assert journal.rounds_of("18.6", "update-index") == [(each, RunStatus.FINISHED) for each in (1, 2, 3)]
+
+
+def test_an_open_step_gets_rounds_up_to_the_cap(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Deciding, "open_steps", lambda self, steps: ["delete"])
+    carry_out(journal, (OLD, NEW), 3, until_decided=True)
+    assert len(journal.rounds_of("18.6", "update-index")) == 3
+    assert len(journal.rounds_of("18.6", "delete")) == SUITE.profile("smoke").most_rounds
+
+
+def test_the_budget_ends_open_steps_but_never_the_least_rounds(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Deciding, "open_steps", lambda self, steps: list(steps))
+    carry_out(journal, (OLD, NEW), 3, until_decided=True, budget_seconds=0.0)
+    assert [len(journal.rounds_of("18.6", step.name)) for step in STEPS] == [3, 3]
+
+
+def test_a_version_that_cannot_run_a_step_keeps_it_not_open(journal: Journal) -> None:
+    journal.dies_in = {"18.6 update-index": 99}
+    carry_out(journal, (OLD, NEW), 3, until_decided=True)
+    assert len(journal.rounds_of("17.11", "update-index")) == 3
+
+
+@pytest.mark.parametrize(("seconds", "blocks"), [(2.0, 1), (30.0, 3), (100.0, 10)])
+def test_long_mode_keeps_the_servers_up_and_measures_the_base_first_and_last(
+    journal: Journal, seconds: float, blocks: int
+) -> None:
+    carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=seconds)
+    slices = round(seconds / blocks / SUITE.profile("smoke").slice_seconds)
+    assert {share.schedule.order for share in journal.shares} == {(0, 1, 1, 0) * (slices // 2)}
+    assert journal.rounds_of("18.6", "delete") == [
+        (each, RunStatus.FINISHED) for each in range(1, blocks + 1)
+    ]
+    assert not [line for line in journal.lines if line.startswith(("restore", "keep"))]
+    # After the loading there is one reset of each version after each step, not after each block.
+    assert journal.lines.count("reset 18.6") == 1 + len(STEPS)
+    deletes = journal.shares[blocks:]
+    assert [share.done_before for share in deletes] == [
+        place * (share.transactions or 0) for place, share in enumerate(deletes)
+    ]
+
+
+def test_a_server_that_dies_in_long_mode_is_out_of_the_session(journal: Journal) -> None:
+    journal.dies_in = {"18.6 update-index": 1}
+    carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=30.0)
+    assert {status for _, status in journal.rounds_of("18.6", "delete")} == {RunStatus.FAILED}
+    assert {status for _, status in journal.rounds_of("17.11", "delete")} == {RunStatus.FINISHED}
+
+
+@pytest.mark.parametrize(
+    "interrupted_at", ["create", "load", "keep", "restore", "run", "reset", "record", "abandon"]
+)
+def test_an_interrupt_destroys_the_servers(interrupted_at: str, journal: Journal) -> None:
+    class Interrupting(list[str]):
+        def append(self, line: str) -> None:
+            super().append(line)
+            if line.startswith(interrupted_at):
+                raise KeyboardInterrupt
+
+    journal.lines = Interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(journal, (OLD, NEW), 1)
+    assert journal.lines[-2:] == ["destroy 17.11", "destroy 18.6"]
+
+
+def as_recorded(journal: Journal) -> Recorded:
+    """What the history would hold of the journal's records."""
+    return recorded(
+        [
+            Run(
+                position,
+                str(each.build.version),
+                each.build.key,
+                each.step,
+                each.step_position,
+                each.repetition,
+                each.position,
+                each.status,
+                each.failure,
+                each.measurement.values if each.measurement else {},
+            )
+            for position, each in enumerate(journal.records)
+        ]
+    )
+
+
+@pytest.mark.parametrize("mode", [Mode.ROUNDS, Mode.LONG])
+@pytest.mark.parametrize("records", [1, 2, 3, 5, 11])
+def test_an_interrupted_session_goes_on_and_measures_nothing_twice(
+    journal: Journal, records: int, mode: Mode
+) -> None:
+    options: dict[str, Any] = {"mode": mode, "seconds": 30.0}
+    journal.dies_in = {"18.6 update-index": 1}
+
+    class Interrupting(list[str]):
+        def append(self, line: str) -> None:
+            super().append(line)
+            if len(journal.records) >= records:
+                raise KeyboardInterrupt
+
+    whole = journal.lines
+    journal.lines = Interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(journal, (OLD, NEW), 3, **options)
+    journal.lines = whole
+    carry_out(journal, (OLD, NEW), 3, recorded=as_recorded(journal), **options)
+    found = [(each.build.release, each.step, each.repetition) for each in journal.records]
+    rounds = 3 if mode is Mode.ROUNDS else max(each.repetition for each in journal.records)
+    assert sorted(found) == sorted(
+        (release, step.name, number)
+        for release in ("17.11", "18.6")
+        for step in STEPS
+        for number in range(1, rounds + 1)
+    )
+    positions = [each.position for each in journal.records]
+    assert len(set(positions)) == len(positions)
+
+
+def test_a_version_that_was_left_out_of_a_step_stays_out(journal: Journal) -> None:
+    journal.dies_in = {"18.6 update-index": 99}
+    carry_out(journal, (OLD, NEW), 2)
+    died = 99 - journal.dies_in["18.6 update-index"]
+    carry_out(journal, (OLD, NEW), 3, recorded=as_recorded(journal))
+    assert 99 - journal.dies_in["18.6 update-index"] == died == MOST_FAILURES
+    assert journal.rounds_of("18.6", "update-index") == [(each, RunStatus.FAILED) for each in (1, 2, 3)]
+
+
+def test_what_was_decided_before_needs_no_more_rounds(journal: Journal) -> None:
+    journal.speed = {"18.6": 900.0}
+    carry_out(journal, (OLD, NEW), 3, until_decided=True)
+    runs = len([line for line in journal.lines if line.startswith("run")])
+    carry_out(journal, (OLD, NEW), 3, until_decided=True, recorded=as_recorded(journal))
+    assert len([line for line in journal.lines if line.startswith("run")]) == runs
+
+
+def test_three_versions_work_in_one_round(journal: Journal) -> None:
+    carry_out(journal, (OLDEST, OLD, NEW), 1)
+    assert "run 15.18 17.11 18.6 delete" in journal.lines
+    order = journal.shares[0].schedule.order
+    assert sorted(order) == sorted([0, 1, 2] * (len(order) // 3))
+
+
+def test_a_setting_can_be_for_one_engine() -> None:
+    chosen = {"postgres.io_method": "worker", "mysql.sync_binlog": "1", "pg_stat_statements.max": "100"}
+    request = Request((OLD.version,), SUITE, "smoke", STEPS, 1, settings=chosen)
+    assert request.settings_of(Engine.POSTGRES) == {"io_method": "worker", "pg_stat_statements.max": "100"}
+    assert request.settings_of(Engine.MYSQL) == {"sync_binlog": "1", "pg_stat_statements.max": "100"}

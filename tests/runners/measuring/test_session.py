@@ -1,0 +1,54 @@
+"""What is refused before anything is compiled."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from build.home import Home
+from build.version import parse_version
+from history.changes.confirmation import Confirms, Question
+from runners.measuring import session
+from runners.measuring.request import Request
+from suites.definition import Mode, load_suite
+from suites.server import ServerError
+
+SUITE = load_suite("write-heavy")
+VERSIONS = (parse_version("postgres@17.11"), parse_version("postgres@18.6"))
+
+
+def test_long_mode_needs_memory_for_all_servers_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def fits(servers: int, *_: object) -> bool:
+        asked.append(servers)
+        return False
+
+    monkeypatch.setattr(session, "tool", str)
+    monkeypatch.setattr(session, "require_reachable", lambda _: None)
+    monkeypatch.setattr(session, "require_short_sockets", lambda _: None)
+    monkeypatch.setattr(session, "require_disk", lambda *_: None)
+    monkeypatch.setattr(session, "fit_together", fits)
+    home = Home(tmp_path)
+    rounds = Request(VERSIONS, SUITE, "smoke", SUITE.steps, 3)
+    session._check(rounds, home)
+    assert not asked, "rounds measure servers one after the other when they do not fit"
+    with pytest.raises(ServerError, match="2 servers do not fit into memory together"):
+        session._check(Request(VERSIONS, SUITE, "smoke", SUITE.steps, 3, mode=Mode.LONG), home)
+    assert asked == [2]
+
+
+def test_a_session_that_confirms_decides_more_strictly() -> None:
+    confirms = Confirms(Question.NEW, "postgres@master", "a", "b", ("insert",), 0.02)
+    request = Request(VERSIONS, SUITE, "smoke", SUITE.select(("insert",)), 3, until_decided=True)
+    builds = [Build(each, each.ref, each.ref, Path("/nowhere"), {}) for each in VERSIONS]
+    usual = session._deciding(request, builds, {})
+    strict = session._deciding(replace(request, confirms=confirms), builds, {})
+    for round_ in range(8):
+        for deciding in (usual, strict):
+            deciding.add("insert", {"postgres@17.11": 1000.0, "postgres@18.6": 940.0 + 30 * (round_ % 2)})
+    assert usual.open_steps(["insert"]) == []
+    assert strict.open_steps(["insert"]) == ["insert"]
