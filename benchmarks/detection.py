@@ -1,6 +1,7 @@
 """Change points: how many are false, how soon steps are seen, and how fast, beside other tools.
 
-Series of a year with noise of 2 % and steps of 0.75 to 5 standard deviations: benchmarks/detection_series.py.
+Series of a year with noise of 2 % and steps of 0.75 to 5 standard deviations,
+from simulation/detection_series.py.
 Each tool looks at finished series, and again every night at the nights so far. `$TIDEMARK_BENCH_PARTS` has
 parts: own, rivals (with own), speed. Seeds are fixed: (kind, 0) without steps, (kind, 1, 100 * size) with
 one, (kind, 2) with several, where kind is the position in the table of kinds.
@@ -14,7 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.detection_scores import (
+from benchmarks.figures import Figure, report
+from benchmarks.rivals.figures import RIVALS, Found, Series, finished_series, rivals_found
+from benchmarks.rivals.scores import (
     Delay,
     Reports,
     Score,
@@ -23,10 +26,16 @@ from benchmarks.detection_scores import (
     finished_score,
     nightly_score,
 )
-from benchmarks.detection_series import KINDS, NIGHTS, OTHER_KINDS, Array, Kind, one_step, several_steps
-from benchmarks.figures import Figure, report
-from benchmarks.rival_figures import RIVALS, Found, Series, finished_series, rivals_found
-from benchmarks.rival_tools import provide_rivals, rows_of
+from benchmarks.rivals.tools import provide_rivals, rows_of
+from benchmarks.simulation.detection_series import (
+    KINDS,
+    NIGHTS,
+    OTHER_KINDS,
+    Array,
+    Kind,
+    one_step,
+    several_steps,
+)
 from build.home import locate
 from history.stats.change_points import ChangePoint, Watch, find_changes_many, watch_many
 

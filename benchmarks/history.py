@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.figures import Figure, report
-from benchmarks.years import METRICS, Scale, write
+from benchmarks.simulation.years import METRICS, Scale, write
 from build.home import ROOT, locate
 from history.changes.detector import judge
 from history.series.series import SeriesKey, read

@@ -14,8 +14,8 @@ from typing import Any
 from benchmarks.figures import Figure
 from benchmarks.planted_history import BRANCH, PlantedHistory, make_history
 from build.errors import TidemarkError
-from build.git import mirror
 from build.home import ROOT, Home, locate
+from build.sources.git import mirror
 from build.version import Engine
 
 LARGER = 240

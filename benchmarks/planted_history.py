@@ -13,7 +13,7 @@ from pathlib import Path
 
 from build.home import Home
 from build.progress import Silent
-from build.source import obtain
+from build.sources.source import obtain
 from build.version import parse_version
 
 RELEASE = parse_version("postgres@18.6")

@@ -2,7 +2,7 @@
 
 Simulated with noise of 2 %, and on real servers; the real half takes about an hour. `$TIDEMARK_BENCH_PARTS`
 chooses parts: simulated, equal, widths (with equal), planted. `record` beside `equal` keeps its rounds as
-benchmarks/noise.json, for the simulation.
+benchmarks/simulation/noise.json, for the simulation.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.figures import Figure, report
 from benchmarks.real_verdicts import bench_of, equal_figures, planted_figures
-from benchmarks.simulated_verdicts import RECORDING, simulated_figures
+from benchmarks.simulation.simulated_verdicts import RECORDING, simulated_figures
 from build.home import locate
 from runners.console import Lines
 

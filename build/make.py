@@ -11,14 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from build import host, order, source, store
+from build import host, order
 from build.build import Build
+from build.cache import store
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
 from build.order import FORMAT, Order, Patch
 from build.progress import Progress
-from build.unpack import apply_patches, masquerade, unpack
+from build.sources import source
+from build.sources.unpack import apply_patches, masquerade, unpack
 from build.version import Version, release_numbers
 from build.work import Work
 

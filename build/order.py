@@ -8,10 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
-from build import git, host, mysql, postgres
+from build import host
 from build.errors import TidemarkError
-from build.recipe import Recipe, RecipeError
-from build.source import Source
+from build.recipes import mysql, postgres
+from build.recipes.recipe import Recipe, RecipeError
+from build.sources import git
+from build.sources.source import Source
 from build.version import Engine, Version
 
 FORMAT = 1

@@ -9,8 +9,8 @@ from typing import TypeVar
 import numpy as np
 
 from build.errors import TidemarkError
-from suites.costs import Meter
-from suites.counters import instructions_of
+from suites.accounting.costs import Meter
+from suites.accounting.counters import instructions_of
 from suites.definition import Step
 from suites.generators.load import Generator, Load, LoadError, Share
 from suites.measurement import Measurement

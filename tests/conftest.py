@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from build.build import Build
+from build.cache.archives import import_
 from build.errors import TidemarkError
 from build.home import ROOT, Home, locate
 from build.make import lookup, provide
 from build.progress import Silent
-from build.transfer import import_
 from build.version import parse_version
 from suites.processes import run
 

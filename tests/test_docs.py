@@ -23,7 +23,7 @@ import pytest
 import compare
 from build.build import Build
 from build.home import ROOT, Home
-from build.releases import upstream
+from build.sources.releases import upstream
 from build.version import Engine, parse_version
 from history.comparison.compare import CONFIDENCE, THRESHOLD
 from history.comparison.explanation import Variation

@@ -44,7 +44,7 @@ def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -
 
 
 def _export(words: list[str], home: Home) -> int:
-    from build.transfer import export
+    from build.cache.archives import export
 
     if len(words) < 2:
         raise TidemarkError("export needs a folder and versions", hint="build export FOLDER VERSION...")
@@ -65,6 +65,6 @@ def _import(words: list[str], home: Home) -> int:
 
 
 def _taken_in(path: Path, home: Home, shown: Progress) -> Path:
-    from build.transfer import import_
+    from build.cache.archives import import_
 
     return import_(path, home, shown).prefix

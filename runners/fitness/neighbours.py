@@ -4,8 +4,8 @@ from collections import Counter
 
 from runners.fitness.finding import Found, note, ok, unfit
 from runners.fitness.place import Place
-from suites.disturbance import Limits
-from suites.proc import processes
+from suites.accounting.disturbance import Limits
+from suites.accounting.proc import processes
 
 SERVICES = {
     "postgres": "postgresql",

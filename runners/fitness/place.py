@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from runners.fitness.kernel import Kernel
-from suites.disturbance import Disturbance, Watch
+from suites.accounting.disturbance import Disturbance, Watch
 
 SAMPLE_SECONDS = 1.0
 PROGRAM_SECONDS = 10

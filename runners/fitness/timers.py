@@ -8,7 +8,7 @@ from datetime import datetime
 from runners.fitness.cron import jobs
 from runners.fitness.finding import Found, ok, unfit
 from runners.fitness.place import Place
-from suites.proc import processes
+from suites.accounting.proc import processes
 
 HOURS = 4.0
 """How far is looked ahead: longer than a session of the short profile takes."""

@@ -18,8 +18,8 @@ from history.store.writer import Store
 from runners.measuring.request import Request
 from runners.measuring.session_versions import Entrant, Serve
 from runners.measuring.undecided import METRIC, Deciding
+from suites.accounting.disturbance import Limits, Watch
 from suites.definition import Mode, Profile, Step
-from suites.disturbance import Limits, Watch
 from suites.generators.load import Generator, Share
 from suites.measurement import Measurement
 from suites.profiling.profiler import Profiling

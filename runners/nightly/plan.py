@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from build.errors import TidemarkError
-from build.git import without_credentials
+from build.sources.git import without_credentials
 from build.version import Engine, Version, VersionError, parse_version
 from suites.definition import Suite, SuiteError, load_suite
 

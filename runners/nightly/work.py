@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from build.errors import TidemarkError
-from build.git import mirror
 from build.home import Home
-from build.releases import upstream
-from build.source import git_address
+from build.sources.git import mirror
+from build.sources.releases import upstream
+from build.sources.source import git_address
 from build.version import Engine, Version, parse_version
 from history.series.night import configuration_name
 from history.store.records import Place, SessionStatus

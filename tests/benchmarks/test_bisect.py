@@ -6,11 +6,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from benchmarks import bisect, bisect_ranges, simulated_bisect
-from benchmarks.bisect_ranges import Range
+from benchmarks import bisect
 from benchmarks.figures import Figure
-from benchmarks.plain_bisect import FIXED, PLANNERS, Plan, fewest
-from benchmarks.simulated_bisect import BUILD_MINUTES, Cell, case_figure, cell_of, culprit_figures
+from benchmarks.simulation import bisect_ranges, simulated_bisect
+from benchmarks.simulation.bisect_ranges import Range
+from benchmarks.simulation.plain_bisect import FIXED, PLANNERS, Plan, fewest
+from benchmarks.simulation.simulated_bisect import BUILD_MINUTES, Cell, case_figure, cell_of, culprit_figures
 from build.errors import TidemarkError
 from runners.bisect.domain import rules
 from runners.bisect.inference import sequential_test
@@ -71,7 +72,7 @@ def figures_of(cells: list[Cell]) -> dict[str, Figure]:
 
 def test_a_careless_search_misses_the_target() -> None:
     """Figures can fail: verdicts at a posterior of one half are wrong too often."""
-    rules = rules.Rules(confidence=0.51)
+    careless = rules.Rules(confidence=0.51)
     with (
         patch.object(rules.Rules, "stop", 0.3),
         patch.object(sequential_test, "CLAIMED_SHARE", 1.9),

@@ -10,9 +10,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from benchmarks import detection, rival_figures, rival_tools
-from benchmarks.detection_scores import Score, delay_of, false_share, finished_score, nightly_score
-from benchmarks.detection_series import (
+from benchmarks import detection
+from benchmarks.rivals import figures, tools
+from benchmarks.rivals.scores import Score, delay_of, false_share, finished_score, nightly_score
+from benchmarks.rivals.tools import Job, RivalsError, answers, rows_of
+from benchmarks.simulation.detection_series import (
     CENSORED,
     FIRST_STEP,
     KINDS,
@@ -27,7 +29,6 @@ from benchmarks.detection_series import (
     outliers_and_gaps,
     several_steps,
 )
-from benchmarks.rival_tools import Job, RivalsError, answers, rows_of
 
 SHAPE = (400, NIGHTS)
 
@@ -35,7 +36,7 @@ SHAPE = (400, NIGHTS)
 @pytest.fixture
 def rivals() -> ModuleType:
     """The rivals' program, without the rivals."""
-    spec = importlib.util.spec_from_file_location("rivals_program", rival_tools.PROGRAM)
+    spec = importlib.util.spec_from_file_location("rivals_program", tools.PROGRAM)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -136,7 +137,7 @@ def test_answers_come_in_the_order_of_the_jobs(tmp_path: Path, monkeypatch: pyte
         "import json, sys\nprint(json.dumps([[[[job['parameter'], 0]]] for job in json.load(sys.stdin)]))\n",
         encoding="utf-8",
     )
-    monkeypatch.setattr(rival_tools, "PROGRAM", program)
+    monkeypatch.setattr(tools, "PROGRAM", program)
     jobs = [Job("otava", number, rows_of(np.array([[1.0, np.nan]]))) for number in range(5)]
     assert jobs[0].series == [[1.0, None]]
     assert answers(Path(sys.executable), jobs) == [[[(number, 0)]] for number in range(5)]
@@ -152,19 +153,19 @@ def test_the_rivals_import_nothing_that_lies_beside_them(
     program = tmp_path / "program.py"
     program.write_text("import beside\n", encoding="utf-8")
     (tmp_path / "beside.py").write_text("raise SystemExit('ours')", encoding="utf-8")
-    monkeypatch.setattr(rival_tools, "PROGRAM", program)
+    monkeypatch.setattr(tools, "PROGRAM", program)
     with pytest.raises(RivalsError, match="No module named 'beside'"):
         answers(Path(sys.executable), [Job("potts", 1.0, [])])
 
 
 def test_every_rival_has_a_parameter_for_every_kind(rivals: ModuleType) -> None:
-    for rival in rival_figures.RIVALS:
+    for rival in figures.RIVALS:
         assert rival.tool in rivals.TOOLS
         assert rival.finished.keys() == rival.nightly.keys() == KINDS.keys()
 
 
 def test_the_requirements_are_locked_and_name_no_index() -> None:
-    text = rival_tools.REQUIREMENTS.read_text(encoding="utf-8")
+    text = tools.REQUIREMENTS.read_text(encoding="utf-8")
     assert "apache-otava==" in text
     assert "--hash=sha256:" in text
     assert "://" not in text

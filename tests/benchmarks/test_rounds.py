@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.rounds import (
+from benchmarks.simulation.rounds import (
     DEVIATION,
     NEIGHBOURS,
     SYNTHETIC,

@@ -5,11 +5,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from benchmarks import simulated_verdicts, verdicts
+from benchmarks import verdicts
 from benchmarks.figures import Figure
-from benchmarks.rounds import gaussian, stalling
-from benchmarks.simulated_verdicts import false_regressions, fixed_rounds, simulate
-from benchmarks.vectorised import REGRESSION, UNCHANGED
+from benchmarks.simulation import simulated_verdicts
+from benchmarks.simulation.rounds import gaussian, stalling
+from benchmarks.simulation.simulated_verdicts import false_regressions, fixed_rounds, simulate
+from benchmarks.simulation.vectorised import REGRESSION, UNCHANGED
 from history.stats import repeated_intervals
 
 

@@ -6,8 +6,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from benchmarks.rounds import SYNTHETIC
-from benchmarks.vectorised import (
+from benchmarks.simulation.rounds import SYNTHETIC
+from benchmarks.simulation.vectorised import (
     IMPROVEMENT,
     REGRESSION,
     UNCHANGED,
@@ -15,7 +15,7 @@ from benchmarks.vectorised import (
     Calibration,
     run_suites,
 )
-from benchmarks.vectorised import judged as judged_by_twin
+from benchmarks.simulation.vectorised import judged as judged_by_twin
 from history.comparison.verdict import Verdict, judge
 from history.stats import noise_model
 from history.stats.estimators import Interval

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from build import host, releases
+from build import host
 from build.home import Home
 from build.progress import Silent
+from build.sources import releases
 from tests.build.stand import Pins, Repository, Stand, Web
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from build import postgres
+from build.recipes import postgres
 
 Pins = Callable[..., Path]
 """Writes a versions.toml with the given pins (`r18_6=digest`) and has it used; returns its path."""

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build import git
-from build.commits import Described, RangeError, collapse, commit_range, immaterial, is_immaterial
-from build.git import GitError, Mirror
 from build.home import Home
+from build.sources import git
+from build.sources.commits import Described, RangeError, collapse, commit_range, immaterial, is_immaterial
+from build.sources.git import GitError, Mirror
 from build.version import Engine
 from tests.plain_repository import PlainRepository
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from build import git
-from build.git import Commit, GitError
 from build.home import Home
 from build.progress import Silent
-from build.source import Source, SourceError, at_hand, obtain
+from build.sources import git
+from build.sources.git import Commit, GitError
+from build.sources.source import Source, SourceError, at_hand, obtain
 from build.version import Engine, parse_version
 from tests.build.stand import Repository
 

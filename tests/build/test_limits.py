@@ -8,12 +8,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from build import download, git, inferno, work
-from build.download import DownloadError
-from build.git import GitError
+from build import inferno, work
 from build.home import Home
 from build.inferno import InfernoError, provide_inferno
 from build.progress import Silent
+from build.sources import download, git
+from build.sources.download import DownloadError
+from build.sources.git import GitError
 from build.version import Engine
 from build.work import CompileError, Work
 from tests.build.stand import Repository

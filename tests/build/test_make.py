@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from build import store
+from build.cache import store
 from build.home import ROOT, Home
 from build.make import lookup, provide
 from build.order import PatchError

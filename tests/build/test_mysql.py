@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from build import mysql, transfer
+from build.cache import archives
+from build.cache.manifest import TransferError
 from build.home import Home
 from build.make import lookup
-from build.parcel import TransferError
 from build.progress import Silent
-from build.recipe import RecipeError
+from build.recipes import mysql
+from build.recipes.recipe import RecipeError
 from build.version import parse_version
 
 
@@ -84,23 +85,23 @@ def tree(tmp_path: Path) -> Path:
 
 def test_an_install_tree_made_elsewhere_is_taken_in(tree: Path, tmp_path: Path) -> None:
     home, progress = Home(tmp_path / "home"), Silent()
-    build = transfer.import_(tree, home, progress)
+    build = archives.import_(tree, home, progress)
     assert subprocess.check_output([build.program("mysqld")], text=True) == "it runs\n"
     assert (build.release, str(build.version)) == ("9.7.2", "mysql@9.7.2")
     assert build.manifest["source"]["digest"] == "sha256:" + "e5" * 32
     assert build.manifest["without"] == ["X plugin"]
-    assert transfer.import_(tree, home, progress).key == build.key
+    assert archives.import_(tree, home, progress).key == build.key
     assert "already there" in progress.notes[-1]
 
 
 def test_a_release_with_a_pin_takes_only_the_tree_of_that_source(tree: Path, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    transfer.import_(tree, home, Silent())
+    archives.import_(tree, home, Silent())
     assert lookup(parse_version("mysql@9.7.2"), home) is None
     sidecar = tree.with_name(tree.name.replace(".tar.zst", ".json"))
     pinned = "e5a676c7cb73738dc6ea33db2093806ebd512b629a139b897fcab68fcd81aaa4"
     sidecar.write_text(json.dumps({**ABOUT, "source": {**ABOUT["source"], "sha256": pinned}}))  # type: ignore[dict-item]
-    build = transfer.import_(tree, home, Silent())
+    build = archives.import_(tree, home, Silent())
     found = lookup(parse_version("mysql@9.7.2"), home)
     assert found is not None
     assert found.key == build.key
@@ -110,11 +111,11 @@ def test_a_tree_whose_name_says_no_platform_is_refused(tree: Path, tmp_path: Pat
     renamed = tree.rename(tree.with_name("mysql.tar.zst"))
     tree.with_name("mysql-9.7.2-linux-x86_64-glibc2.17.json").rename(renamed.with_name("mysql.json"))
     with pytest.raises(TransferError, match="does not say what it runs on"):
-        transfer.import_(renamed, Home(tmp_path / "home"), Silent())
+        archives.import_(renamed, Home(tmp_path / "home"), Silent())
 
 
 def test_a_tree_for_a_newer_c_library_is_refused(tree: Path, tmp_path: Path) -> None:
     new = "mysql-9.7.2-linux-x86_64-glibc99.9"
     tree.with_name("mysql-9.7.2-linux-x86_64-glibc2.17.json").rename(tree.with_name(f"{new}.json"))
     with pytest.raises(TransferError, match=r"needs glibc 99\.9"):
-        transfer.import_(tree.rename(tree.with_name(f"{new}.tar.zst")), Home(tmp_path / "home"), Silent())
+        archives.import_(tree.rename(tree.with_name(f"{new}.tar.zst")), Home(tmp_path / "home"), Silent())

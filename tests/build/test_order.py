@@ -8,10 +8,10 @@ import pytest
 from build.home import Home
 from build.host import Compiler
 from build.order import ENGINES, Order, Patch, PatchError, engine_module, order, read_patches, release_of
-from build.postgres import recipe
 from build.progress import Silent
-from build.recipe import RecipeError
-from build.source import Source, obtain
+from build.recipes.postgres import recipe
+from build.recipes.recipe import RecipeError
+from build.sources.source import Source, obtain
 from build.version import Engine, parse_version
 from tests.build.stand import Repository
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from build.postgres import recipe, release_of
-from build.recipe import RecipeError
+from build.recipes.postgres import recipe, release_of
+from build.recipes.recipe import RecipeError
 
 
 def flags(release: str, *libraries: str) -> list[str]:

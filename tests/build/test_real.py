@@ -10,8 +10,8 @@ import pytest
 from build.build import Build
 from build.home import locate
 from build.make import provide
-from build.postgres import CONTRIB
 from build.progress import Silent
+from build.recipes.postgres import CONTRIB
 from build.version import parse_version
 
 pytestmark = pytest.mark.compile

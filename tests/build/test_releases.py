@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from build import releases
 from build.home import Home
+from build.sources import releases
 from build.version import Engine, parse_version, release_numbers
 from tests.build.stand import Pins
 

@@ -7,8 +7,8 @@ import pytest
 
 from build.home import Home
 from build.progress import Silent
-from build.releases import pinned_digest
-from build.source import SourceError, at_hand, obtain
+from build.sources.releases import pinned_digest
+from build.sources.source import SourceError, at_hand, obtain
 from build.version import parse_version
 from tests.build.stand import Pins, Repository, Stand, Web
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from suites.proc import KERNEL_THREAD
+from suites.accounting.proc import KERNEL_THREAD
 
 
 class FakeMachine:

@@ -17,7 +17,7 @@ from suites.profiling.stacks import StepProfile
 from suites.server import Address, ResetError, ServerError
 from suites.slices import mirrored
 from suites.step import ServerDiedError, run_slices
-from tests.suites.test_configuration import build_of
+from tests.suites.engines.test_postgres_configuration import build_of
 from tests.suites.test_step import LOAD, NOBODY, STEP
 
 SHARE = Share(mirrored(range(2), 4, 1, "seed"), round=3)

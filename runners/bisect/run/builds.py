@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from build.build import Build
+from build.cache.store import all_builds, require_clean
 from build.errors import TidemarkError
 from build.home import Home
 from build.make import provide
 from build.progress import Progress
-from build.recipe import RecipeError
-from build.source import SourceError
-from build.store import all_builds, require_clean
+from build.recipes.recipe import RecipeError
+from build.sources.source import SourceError
 from build.version import Version
 from build.work import CompileError
 from runners.bisect.domain.question import Span

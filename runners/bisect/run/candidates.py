@@ -1,10 +1,10 @@
 """The points between good and bad: commits of a git source, or known releases where there is none."""
 
-from build.commits import CommitRange, Described, RangeError, commit_range
-from build.git import mirror, without_credentials
 from build.home import Home
-from build.releases import known_releases, upstream
-from build.source import git_address
+from build.sources.commits import CommitRange, Described, RangeError, commit_range
+from build.sources.git import mirror, without_credentials
+from build.sources.releases import known_releases, upstream
+from build.sources.source import git_address
 from build.version import Engine, Version, release_numbers
 from runners.bisect.domain.question import Point, Span
 

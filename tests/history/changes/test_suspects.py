@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.vectorised import IMPROVEMENT, REGRESSION, run_suites
+from benchmarks.simulation.vectorised import IMPROVEMENT, REGRESSION, run_suites
 from history.changes import repository
 from history.changes.anomaly_score import Line, RoundNoise, Row, probabilities
 from history.changes.confirmation import CONFIDENCE, METRIC_CONFIDENCE, Question

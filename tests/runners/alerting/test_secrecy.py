@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from build import git
 from build.build import Build
 from build.home import ROOT, Home
 from build.progress import Progress
+from build.sources import git
 from build.version import Engine
 from build.work import Work
 from history.store.writer import Store

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from build import postgres
 from build.build import Build
 from build.home import Home
 from build.progress import Progress, Silent
-from build.source import SourceError
+from build.recipes import postgres
+from build.sources.source import SourceError
 from build.version import Engine, Version
 from build.work import CompileError
 from history.store.records import Machine, RunRecord, RunStatus, SessionStatus

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from build.commits import RangeError
-from build.git import GitError
-from build.store import StoreError
+from build.cache.store import StoreError
+from build.sources.commits import RangeError
+from build.sources.git import GitError
 from runners.bisect.domain.question import QuestionError
 from runners.bisect.report.state import Account
 from runners.bisect.run.builds import MachineError

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.planted_history import BRANCH, PlantedHistory, make_history
+from build.cache.store import all_builds
 from build.home import ROOT, Home, locate
-from build.store import all_builds
 
 pytestmark = [pytest.mark.server, pytest.mark.compile, pytest.mark.alone]
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.bisect_ranges import (
+from benchmarks.simulation.bisect_ranges import (
     Outcome,
     Range,
     drifting,

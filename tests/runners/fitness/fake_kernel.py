@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from runners.fitness.kernel import Kernel
-from suites.proc import KERNEL_THREAD
+from suites.accounting.proc import KERNEL_THREAD
 
 CPU = "/sys/devices/system/cpu"
 

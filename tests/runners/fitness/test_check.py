@@ -20,7 +20,7 @@ from runners.fitness.finding import FIX, NOT_VISIBLE, Level
 from runners.fitness.fixes import Change, Mended
 from runners.fitness.kernel import chosen
 from runners.fitness.place import Place
-from suites.disturbance import Disturbance
+from suites.accounting.disturbance import Disturbance
 from tests.runners.fitness.fake_kernel import CPU, FakeKernel, a_good_machine
 
 CLOCKS = "/sys/devices/system/clocksource/clocksource0"

@@ -15,8 +15,8 @@ from history.store.resume import Recorded, recorded
 from runners.measuring.request import Request
 from runners.measuring.rounds import MOST_DISTURBED, MOST_FAILURES, Rounds
 from runners.measuring.undecided import Deciding
+from suites.accounting.disturbance import Limits
 from suites.definition import Mode, load_suite
-from suites.disturbance import Limits
 from suites.measurement import Measurement
 from suites.sizing import Machine, Sizes, sizes
 from suites.step import ServerDiedError

@@ -1,0 +1,1 @@
+"""Simulated rounds, suites, series and histories that benchmarks run our own methods on."""

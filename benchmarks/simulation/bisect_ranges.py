@@ -1,0 +1,141 @@
+"""Simulated ranges of commits with known changes, and a search run on one of them, round by round."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.simulation.rounds import DEVIATION, Array, gaussian, heavy_tailed, stalling
+from runners.bisect.inference.search import Observation, Rules, Search, Verdict
+
+MOST_OBSERVATIONS = 2_000
+"""Rounds that are drawn for one search; more than the rules allow."""
+
+BUILD_ROUNDS = 2.5
+"""A build in units of a round, which the search chooses by and figures are stated for."""
+
+Noise = Callable[[np.random.Generator, float], Array]
+"""Log ratios (MOST_OBSERVATIONS,) of rounds without a change, of a standard deviation."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Commits from good (0) to bad (the last); ratios of the raw metric to good, without noise."""
+
+    levels: Array
+    """(length + 1,) log ratios."""
+
+    culprits: tuple[int, ...] = ()
+    """Positions at which the level changes; none for a slope."""
+
+    broken: frozenset[int] = frozenset()
+    """Positions that do not compile."""
+
+    @property
+    def length(self) -> int:
+        """Candidates, bad included."""
+        return len(self.levels) - 1
+
+    def right(self, verdict: Verdict) -> bool:
+        """Whether exactly the culprit is named, or the smallest range around it that compiles."""
+        if len(self.culprits) != 1:
+            raise AssertionError("only one culprit can be named")
+        culprit = self.culprits[0]
+        low = max(each for each in range(culprit) if each not in self.broken)
+        high = min(each for each in range(culprit, self.length + 1) if each not in self.broken)
+        kind = "culprit" if high - low == 1 else "range"
+        return (verdict.kind, verdict.low, verdict.high) == (kind, low, high)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a search ended, and what it cost."""
+
+    verdict: Verdict
+    rounds: int
+    builds: int
+    """Good and bad included, and those that failed."""
+
+
+def normal(rng: np.random.Generator, deviation: float) -> Array:
+    """Gaussian rounds."""
+    return np.asarray(gaussian(rng, (1, 1, MOST_OBSERVATIONS))[0, 0] * deviation / DEVIATION)
+
+
+def heavy(rng: np.random.Generator, deviation: float) -> Array:
+    """Student's t with three degrees of freedom."""
+    return np.asarray(heavy_tailed(rng, (1, 1, MOST_OBSERVATIONS))[0, 0] * deviation / DEVIATION)
+
+
+def stalls(rng: np.random.Generator, deviation: float) -> Array:
+    """Gaussian rounds, in 2 % of which one of the versions loses 20 to 60 % of its throughput."""
+    shape = (1, 1, MOST_OBSERVATIONS)
+    rounds = stalling(rng, shape, lambda rng, shape: gaussian(rng, shape) * deviation / DEVIATION)
+    return np.asarray(rounds[0, 0])
+
+
+def one_step(rng: np.random.Generator, length: int, size: float, broken: float = 0.0) -> Range:
+    """A loss of `size` at a random commit; a share of the others does not compile."""
+    culprit = int(rng.integers(1, length + 1))
+    levels = np.zeros(length + 1)
+    levels[culprit:] = math.log1p(-size)
+    failing = np.flatnonzero(rng.random(length + 1) < broken)
+    return Range(levels, (culprit,), frozenset(failing.tolist()) - {0, length})
+
+
+def no_step(length: int) -> Range:
+    """Nothing changes."""
+    return Range(np.zeros(length + 1))
+
+
+def two_steps(rng: np.random.Generator, length: int, sizes: tuple[float, float]) -> Range:
+    """Two losses, at least a tenth of the range apart."""
+    while True:
+        first, second = sorted(rng.integers(1, length + 1, 2).tolist())
+        if second - first >= length / 10:
+            break
+    levels = np.zeros(length + 1)
+    levels[first:] += math.log1p(-sizes[0])
+    levels[second:] += math.log1p(-sizes[1])
+    return Range(levels, (first, second))
+
+
+def slope(rng: np.random.Generator, length: int, size: float) -> Range:
+    """A loss of `size` by as many small losses, of random sizes, as there are commits."""
+    parts = rng.exponential(1.0, length)
+    return Range(np.concatenate([[0.0], np.cumsum(parts) / parts.sum()]) * math.log1p(-size))
+
+
+def drifting(rng: np.random.Generator, commits: Range, deviation: float) -> Range:
+    """Every commit is a little faster or slower than the one before: bad is off by a deviation of so much."""
+    parts = rng.normal(0, deviation / math.sqrt(commits.length), commits.length)
+    offsets = np.concatenate([[0.0], np.cumsum(parts)])
+    return Range(commits.levels + offsets, commits.culprits, commits.broken)
+
+
+def wobbling(rng: np.random.Generator, commits: Range, deviation: float) -> Range:
+    """Every commit lies off by its layout, good as well; ratios are to good as it is."""
+    offsets = rng.normal(0, deviation, len(commits.levels))
+    return Range(commits.levels + offsets - offsets[0], commits.culprits, commits.broken)
+
+
+def search(commits: Range, rounds: Array, rules: Rules | None = None) -> Outcome:
+    """Ask, build, measure and observe until there is a verdict; `rounds` is the noise, in order."""
+    asked = Search(commits.length, rules or Rules(), BUILD_ROUNDS)
+    spent, tried = 0, {0, commits.length}
+    while not isinstance(answer := asked.next(), Verdict):
+        for position in answer.positions:
+            tried.add(position)
+            if position in commits.broken:
+                asked.exclude(position)
+                continue
+            for noise in rounds[spent : spent + answer.rounds]:
+                asked.observe(Observation(position, float(commits.levels[position] + noise)))
+            spent += answer.rounds
+    return Outcome(answer, spent, len(tried))
+
+
+def mean(values: Sequence[float]) -> float:
+    """Of at least one."""
+    return float(np.mean(values))

@@ -1,0 +1,1 @@
+"""Finished builds: the cache, and archives that carry them between machines."""

@@ -1,0 +1,1 @@
+"""How each engine is configured and compiled, version by version."""

@@ -1,0 +1,1 @@
+"""Where source comes from: releases, tarballs, git, and the commits between two."""

@@ -1,0 +1,209 @@
+"""Where the source of a version comes from: each source is tried in order, and the log says which served."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from build.errors import TidemarkError
+from build.home import Home
+from build.lock import held
+from build.progress import Progress
+from build.sources import download, git
+from build.sources.releases import known_releases, pinned_digest, record_pin, upstream
+from build.version import Engine, Version
+
+
+class SourceError(TidemarkError):
+    """No source has the version."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The source of one version, on this machine and checked."""
+
+    version: Version
+
+    kind: str
+    """Which source served: `cache`, `git`, `upstream` or `apt-pool`."""
+
+    digest: str
+    """What decides whether two sources are the same: `sha256:…` of the tarball, or `git:commit:tree`."""
+
+    location: str
+    """The tarball's file name, or the git URL without credentials."""
+
+    tarball: Path | None = None
+    """The tarball in the source cache; None for a git source."""
+
+    commit: git.Commit | None = None
+    """The commit in the mirror; None for a tarball."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For the manifest; no address of a package mirror and no path of this machine."""
+        about: dict[str, Any] = {"kind": self.kind, "location": self.location, "digest": self.digest}
+        if self.commit is not None:
+            about |= {"commit": self.commit.commit, "tree": self.commit.tree}
+        return about
+
+
+def git_address(engine: Engine, given: str | None) -> str | None:
+    """The git source to use: what was given, else `$TIDEMARK_GIT_POSTGRES` or `$TIDEMARK_GIT_MYSQL`."""
+    return given or os.environ.get(f"TIDEMARK_GIT_{engine.upper()}") or None
+
+
+def at_hand(version: Version, home: Home, git_source: str | None = None) -> list[Source]:
+    """What the source may be, as far as it is known without network and without reading a tarball.
+
+    Of a pinned release the digest is known even when the tarball is not here (`tarball` may not exist); of a
+    git source what lies in the mirror already. Empty for a branch.
+    """
+    known: list[Source] = []
+    digest = pinned_digest(version, home)
+    if digest is not None:
+        known.append(_tarball(version, "cache", _cached_tarball(version, home), digest))
+    address = _git_source(version, git_source)
+    if address is not None:
+        commit = _git_at_hand(version, git.mirror(address, version.engine, home))
+        known += [commit] if commit else []
+    return known
+
+
+def obtain(version: Version, home: Home, progress: Progress, git_source: str | None = None) -> Source:
+    """Get the source onto this machine, from the first place that has it.
+
+    Raises SourceError, with each source's own reason, when none has.
+    """
+    reasons: list[str] = []
+    with held(_lock(version, home), lambda: progress.note(f"{version}: another process fetches the source")):
+        for name, attempt in _attempts(version, home, progress, git_source):
+            try:
+                found = attempt()
+            except TidemarkError as error:
+                reasons.append(f"{name}: {error.what}" + (f" ({error.where})" if error.where else ""))
+                continue
+            if found is not None:
+                _say(found, reasons, progress)
+                return found
+            reasons.append(f"{name}: not there")
+    raise _none_has_it(version, home, reasons)
+
+
+Attempt = tuple[str, Callable[[], Source | None]]
+
+
+def _attempts(version: Version, home: Home, progress: Progress, git_source: str | None) -> Iterator[Attempt]:
+    """The sources in order, each with the name that messages give it."""
+    if version.is_release:
+        yield "source cache", lambda: _from_cache(version, home, progress)
+    address = _git_source(version, git_source)
+    if address is not None:
+        repository = git.mirror(address, version.engine, home)
+        yield f"git {repository.shown}", lambda: _from_git(version, repository, progress)
+    if version.is_release:
+        yield "upstream", lambda: _from_upstream(version, home, progress)
+        yield "apt pool", lambda: _from_pool(version, home, progress)
+
+
+def _git_source(version: Version, given: str | None) -> str | None:
+    chosen = git_address(version.engine, given)
+    # A release has a tarball, which is far less to download than upstream's whole repository.
+    return chosen or (None if version.is_release else upstream(version.engine).git)
+
+
+def _cached_tarball(version: Version, home: Home) -> Path:
+    names = upstream(version.engine).file_names(version.ref)
+    return next(
+        (home.sources / name for name in names if (home.sources / name).exists()), home.sources / names[0]
+    )
+
+
+def _from_cache(version: Version, home: Home, progress: Progress) -> Source | None:
+    path = _cached_tarball(version, home)
+    if not path.exists():
+        return None
+    expected, found = pinned_digest(version, home), download.sha256_of(path)
+    try:
+        download.check_digest(path.name, found, expected)
+    except download.DigestError:
+        path.unlink()
+        raise
+    return _accepted(version, "cache", path, found, home, progress)
+
+
+def _git_at_hand(version: Version, repository: git.Mirror) -> Source | None:
+    commit = repository.find(version.git_ref)
+    return None if commit is None else _commit(version, repository, commit)
+
+
+def _from_git(version: Version, repository: git.Mirror, progress: Progress) -> Source:
+    found = _git_at_hand(version, repository)
+    if found is not None:
+        return found
+    with progress.task(f"fetch {repository.shown}"):
+        return _commit(version, repository, repository.fetch(version.git_ref))
+
+
+def _from_upstream(version: Version, home: Home, progress: Progress) -> Source:
+    url = upstream(version.engine).tarball_url(version.ref)
+    return _downloaded(version, "upstream", url, home, progress)
+
+
+def _from_pool(version: Version, home: Home, progress: Progress) -> Source:
+    addresses = download.apt_addresses()
+    if not addresses:
+        raise SourceError(
+            "apt names no package archive (is there no apt, or did `apt-get update` never run?)"
+        )
+    reasons: list[str] = []
+    for path in upstream(version.engine).pool_paths(version.ref):
+        for address in addresses:
+            try:
+                return _downloaded(version, "apt-pool", address + path, home, progress)
+            except download.DownloadError as error:
+                reasons.append(error.what)
+    raise SourceError("; ".join(dict.fromkeys(reasons)))
+
+
+def _downloaded(version: Version, kind: str, url: str, home: Home, progress: Progress) -> Source:
+    path = home.sources / url.rpartition("/")[2]
+    digest = download.download(url, path, pinned_digest(version, home), progress)
+    return _accepted(version, kind, path, digest, home, progress)
+
+
+def _accepted(version: Version, kind: str, path: Path, sha256: str, home: Home, progress: Progress) -> Source:
+    if pinned_digest(version, home) is None:
+        record_pin(version, sha256, home)
+        progress.note(f"{version}: no digest was pinned; recorded SHA-256 {sha256} at first use")
+    return _tarball(version, kind, path, sha256)
+
+
+def _tarball(version: Version, kind: str, path: Path, sha256: str) -> Source:
+    return Source(version, kind, f"sha256:{sha256}", path.name, tarball=path)
+
+
+def _commit(version: Version, repository: git.Mirror, commit: git.Commit) -> Source:
+    digest = f"git:{commit.commit}:{commit.tree}"
+    return Source(version, "git", digest, repository.shown, commit=commit)
+
+
+def _say(found: Source, reasons: list[str], progress: Progress) -> None:
+    commit = f" at commit {found.commit.commit[:12]}" if found.commit else ""
+    for reason in reasons:
+        if not reason.endswith("not there"):
+            progress.note(f"{found.version}: {reason}")
+    names = {"cache": "the source cache", "git": "git", "upstream": "upstream", "apt-pool": "the apt pool"}
+    progress.note(f"{found.version}: source from {names[found.kind]}: {found.location}{commit}")
+
+
+def _lock(version: Version, home: Home) -> Path:
+    return home.sources / ".locks" / str(version).replace("/", "+")
+
+
+def _none_has_it(version: Version, home: Home, reasons: list[str]) -> SourceError:
+    known = ", ".join(known_releases(version.engine, home))
+    return SourceError(
+        f"no source has {version}:\n" + "\n".join(f"    {reason}" for reason in reasons),
+        hint=f"the releases of {version.engine} with a pinned digest are {known}",
+    )

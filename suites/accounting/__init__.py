@@ -1,0 +1,1 @@
+"""What a step cost and who disturbed it: CPU time, counters, processes, throttling."""

@@ -1,0 +1,164 @@
+"""What a step costs: CPU, context switches and I/O of the server, the load generator and the machine."""
+
+import contextlib
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import psutil
+
+from suites.accounting.counters import TreeCounter
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Running totals of some processes, or of the machine, since an arbitrary beginning."""
+
+    cpu_seconds: float = 0.0
+    context_switches: int = 0
+    read_bytes: int = 0
+    """Read from storage, not from the page cache."""
+    written_bytes: int = 0
+    """Sent towards storage: dirtied page cache counts when it is dirtied."""
+    reads: int = 0
+    """Read requests to the disks; only known of the machine."""
+    instructions: float = 0.0
+    """Only known of the server, on machines with counters."""
+
+    def __add__(self, other: "Usage") -> "Usage":
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return Usage(*(mine + others for mine, others in pairs))
+
+    def __sub__(self, other: "Usage") -> "Usage":
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return Usage(*(mine - others for mine, others in pairs))
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The totals at one moment."""
+
+    at: float
+    """Seconds of the monotonic clock."""
+    server: Usage
+    client: Usage
+    machine: Usage
+
+
+def snapshot(server_pid: int, client_pid: int) -> Snapshot:
+    """The totals now: the server's whole process tree, the load generator, and the machine."""
+    server: list[psutil.Process] = []
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(server_pid)
+        server = [root, *root.children(recursive=True)]
+    client: list[psutil.Process] = []
+    with contextlib.suppress(psutil.Error):
+        client = [psutil.Process(client_pid)]
+    return Snapshot(time.monotonic(), _usage(server), _usage(client), _machine())
+
+
+def _usage(processes: Iterable[psutil.Process]) -> Usage:
+    """Totals over living processes, and CPU and I/O of the children that they have seen end."""
+    total = Usage()
+    for process in processes:
+        with contextlib.suppress(psutil.Error, OSError):
+            cpu = process.cpu_times()
+            io = process.io_counters()
+            total += Usage(
+                cpu_seconds=cpu.user + cpu.system + cpu.children_user + cpu.children_system,
+                context_switches=_context_switches(process.pid),
+                # The kernel adds the I/O of an ended child to its parent (wait_task_zombie, kernel/exit.c).
+                read_bytes=io.read_bytes,
+                written_bytes=io.write_bytes,
+            )
+    return total
+
+
+def _context_switches(pid: int) -> int:
+    """Of all threads; psutil counts those of the main thread only."""
+    total = 0
+    for status in PROC.glob(f"{pid}/task/[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            for line in status.read_text().splitlines():
+                if "ctxt_switches:" in line:
+                    total += int(line.rsplit(":", 1)[1])
+    return total
+
+
+def _machine() -> Usage:
+    """Totals since boot, so that there is no first sample that is an average since boot."""
+    cpu = psutil.cpu_times()
+    disks = psutil.disk_io_counters(nowrap=True)
+    busy = cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq
+    return Usage(
+        cpu_seconds=busy,
+        context_switches=psutil.cpu_stats().ctx_switches,
+        read_bytes=disks.read_bytes if disks else 0,
+        written_bytes=disks.write_bytes if disks else 0,
+        reads=disks.read_count if disks else 0,
+    )
+
+
+class Meter:
+    """An observer of a load (suites.generators.load.Observer) that counts what the load costs.
+
+    A load that comes in pieces begins and ends several times; its costs add up.
+    """
+
+    def __init__(
+        self, server_pid: int, shared: bool = False, instructions: TreeCounter | None = None
+    ) -> None:
+        """`shared`: other servers work meanwhile, so that the machine's totals say nothing of this one.
+
+        `instructions` counts those of the server's process tree, where the machine can.
+        """
+        self._server_pid = server_pid
+        self._instructions = instructions
+        self._parties = ("server", "client") if shared else ("server", "client", "machine")
+        self._begin: Snapshot | None = None
+        self._end: Snapshot | None = None
+        self._before: dict[str, Usage] = {}
+
+    def begin(self, pid: int) -> None:
+        """Work begins."""
+        self._before = self._used()
+        self._begin, self._end = self._snapshot(pid), None
+
+    def end(self, pid: int) -> None:
+        """Work has ended, or has come this far."""
+        self._end = self._snapshot(pid)
+
+    def per_query(self, queries: float) -> Mapping[str, float]:
+        """The costs per query as metrics; empty when the load was too short to be watched."""
+        values: dict[str, float] = {}
+        if queries <= 0:
+            return values
+        for who, used in self._used().items():
+            values[f"{who}_cpu_us_per_op"] = used.cpu_seconds * 1e6 / queries
+            values[f"{who}_cs_per_op"] = used.context_switches / queries
+            values[f"{who}_read_kb_per_op"] = used.read_bytes / 1024 / queries
+            values[f"{who}_written_kb_per_op"] = used.written_bytes / 1024 / queries
+            if who == "machine":
+                values["machine_reads_per_op"] = used.reads / queries
+            if who == "server" and self._instructions is not None:
+                values["server_instructions_per_op"] = used.instructions / queries
+        return values
+
+    def _snapshot(self, pid: int) -> Snapshot:
+        now = snapshot(self._server_pid, pid)
+        if self._instructions is None:
+            return now
+        return replace(now, server=replace(now.server, instructions=self._instructions.read()))
+
+    def _used(self) -> dict[str, Usage]:
+        """What each party has used in all pieces so far."""
+        if self._begin is None or self._end is None:
+            return self._before
+        begin, end = self._begin, self._end
+        return {
+            who: self._before.get(who, Usage()) + (getattr(end, who) - getattr(begin, who))
+            for who in self._parties
+        }

@@ -1,0 +1,126 @@
+"""Counters of the kernel over a process tree: those that every machine has, and what is not there."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from suites.accounting.costs import Meter
+from suites.accounting.counters import (
+    INSTRUCTIONS,
+    TASK_CLOCK,
+    CounterError,
+    Event,
+    TreeCounter,
+    instructions_of,
+)
+
+BURN = """
+import os, sys, time
+
+def burn(seconds):
+    began = time.process_time()
+    while time.process_time() - began < seconds:
+        pass
+
+print("ready", flush=True)
+sys.stdin.readline()
+if os.fork() == 0:
+    burn(0.2)
+    os._exit(0)
+os.wait()
+burn(0.3)
+print("done", flush=True)
+sys.stdin.readline()
+"""
+
+
+def started() -> "subprocess.Popen[str]":
+    process = subprocess.Popen(
+        [sys.executable, "-c", BURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def go_on(process: "subprocess.Popen[str]") -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def counter(pid: int, event: Event = TASK_CLOCK) -> TreeCounter:
+    try:
+        return TreeCounter(pid, event)
+    except CounterError as error:
+        pytest.skip(str(error))
+
+
+def test_children_that_were_born_and_have_ended_count_too() -> None:
+    process = started()
+    with counter(process.pid) as counted:
+        before = counted.read()
+        go_on(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "done\n"
+        passed = (counted.read() - before) / 1e9
+    process.communicate("\n")
+    assert 0.45 < passed < 0.7
+
+
+def files() -> set[str]:
+    return {each.name for each in Path("/proc/self/fd").iterdir()}
+
+
+def test_files_are_closed() -> None:
+    before = files()
+    with counter(os.getpid()):
+        assert len(files()) > len(before)
+    assert files() == before
+
+
+def test_an_event_that_no_kernel_has_is_said() -> None:
+    with pytest.raises(CounterError, match="does not count this event"):
+        TreeCounter(os.getpid(), Event(1, 9999))
+
+
+def test_a_process_that_is_gone_counts_nothing() -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    with TreeCounter(process.pid, TASK_CLOCK) as counted:
+        assert counted.read() == 0
+
+
+def test_instructions_are_counted_where_the_machine_can() -> None:
+    with instructions_of([os.getpid(), os.getppid()]) as counters:
+        try:
+            TreeCounter(os.getpid(), INSTRUCTIONS).close()
+        except CounterError:
+            assert counters == [None, None]
+        else:
+            first = counters[0]
+            assert first is not None
+            before = first.read()
+            sum(range(100_000))
+            assert first.read() > before + 100_000
+
+
+def test_a_meter_divides_them_by_the_queries() -> None:
+    """Nanoseconds of CPU time stand for instructions, which not every machine counts."""
+    process = started()
+    with counter(process.pid) as counted:
+        meter = Meter(process.pid, instructions=counted)
+        meter.begin(os.getpid())
+        go_on(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "done\n"
+        meter.end(os.getpid())
+        values = meter.per_query(1000.0)
+    process.communicate("\n")
+    assert values["server_instructions_per_op"] == pytest.approx(
+        1000 * values["server_cpu_us_per_op"], rel=0.1
+    )
+    assert "client_instructions_per_op" not in values

@@ -1,0 +1,318 @@
+"""What others did to a window: on machines of files, and against a real busy loop."""
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suites.accounting.disturbance import Disturbance, Limits, Watch
+from suites.accounting.proc import TICKS_PER_SECOND
+from suites.accounting.throttling import Throttling
+from suites.measurement import METRICS
+from tests.suites.fake_proc import FakeMachine
+
+US = 100
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> FakeMachine:
+    assert TICKS_PER_SECOND == 100
+    made = FakeMachine(tmp_path)
+    made.process(US, "tidemark")
+    return made
+
+
+def watch(machine: FakeMachine, *ours: int) -> Watch:
+    found = Watch(lambda: ours or (US,), machine.proc, machine.sys, machine.clock)
+    found.begin()
+    machine.now += 10
+    return found
+
+
+# --- stolen time
+
+
+def test_steal_is_a_share_of_what_was_wanted(machine: FakeMachine) -> None:
+    machine.cpu(busy=5000, steal=100)
+    watching = watch(machine)
+    machine.cpu(busy=6500, steal=600)
+    assert watching.end().steal_share == pytest.approx(0.25)  # 5 s of the 20 s that were wanted
+
+
+def test_a_few_ticks_on_an_idle_machine_are_no_share(machine: FakeMachine) -> None:
+    watching = watch(machine)
+    machine.cpu(busy=10, steal=10)
+    assert watching.end().steal_share == pytest.approx(0.01)  # 0.1 s of the 10 s that one core has
+
+
+def test_counters_that_were_set_back(machine: FakeMachine) -> None:
+    machine.cpu(busy=5000, steal=100)
+    machine.process(5, "cron", own=900, waited=900)
+    watching = watch(machine)
+    machine.cpu()
+    machine.process(5, "cron", own=2, waited=1)
+    found = watching.end()
+    assert (found.steal_share, found.others_share) == (0, 0)
+
+
+# --- others
+
+
+def test_others_and_the_worst_of_them(machine: FakeMachine) -> None:
+    for pid, name in enumerate(["cron", "cc1", "sshd", "cc1", "idle", "mandb"], start=200):
+        machine.process(pid, name, own=1000)
+    watching = watch(machine)
+    for pid, (name, used) in enumerate(
+        [("cron", 40), ("cc1", 100), ("sshd", 5), ("cc1", 100), ("idle", 0), ("mandb", 60)], start=200
+    ):
+        machine.process(pid, name, own=1000 + used)
+    found = watching.end()
+    assert found.seconds == 10
+    assert found.others_share == pytest.approx(0.305)
+    assert found.culprits == ("cc1", "mandb", "cron")
+
+
+def test_what_is_not_worth_a_name_has_none(machine: FakeMachine) -> None:
+    machine.process(200, "sshd")
+    watching = watch(machine)
+    machine.process(200, "sshd", own=9)
+    found = watching.end()
+    assert found.others_share == pytest.approx(0.009)
+    assert found.culprits == ()
+
+
+def test_our_trees_do_not_count(machine: FakeMachine) -> None:
+    machine.process(300, "mysqld")
+    watching = watch(machine, US, 300)
+    machine.process(US, "tidemark", own=500, waited=800)
+    machine.process(101, "sysbench", parent=US, own=900)
+    machine.process(102, "worker", parent=101, own=900)
+    machine.process(300, "mysqld", own=900)
+    found = watching.end()
+    assert (found.others_share, found.culprits) == (0, ())
+
+
+def test_ours_stays_ours_when_its_root_is_gone(machine: FakeMachine) -> None:
+    """A backend whose postmaster has ended belongs to init, and is still no stranger."""
+    machine.process(101, "postgres", parent=US)
+    watching = watch(machine)
+    machine.ends(US)
+    machine.process(101, "postgres", parent=1, own=500)
+    assert watching.end().others_share == 0
+
+
+def test_the_kernels_threads_do_not_count(machine: FakeMachine) -> None:
+    machine.process(2, "kthreadd", parent=0, kernel=True)
+    watching = watch(machine)
+    machine.process(30, "kswapd0", parent=2, own=500, kernel=True)
+    assert watching.end().others_share == 0
+
+
+def test_pid_2_of_a_container_is_anybody(machine: FakeMachine) -> None:
+    watching = watch(machine)
+    machine.process(2, "nginx", own=500)
+    assert watching.end().culprits == ("nginx",)
+
+
+def test_born_in_the_window_counts_whole(machine: FakeMachine) -> None:
+    watching = watch(machine)
+    machine.process(400, "apt", own=120, waited=80)
+    found = watching.end()
+    assert found.others_share == pytest.approx(0.2)
+    assert found.culprits == ("apt",)
+
+
+def test_a_pid_that_is_used_again_is_another_process(machine: FakeMachine) -> None:
+    machine.process(400, "sort", own=5000)
+    watching = watch(machine)
+    machine.process(400, "apt", own=100, started=9000)
+    found = watching.end()
+    assert found.others_share == pytest.approx(0.1)
+    assert found.culprits == ("apt",)
+
+
+def test_came_and_went_counts_through_its_parent(machine: FakeMachine) -> None:
+    machine.process(400, "make", own=10, waited=3000)
+    watching = watch(machine)
+    machine.process(400, "make", own=20, waited=3990)
+    found = watching.end()
+    assert found.others_share == pytest.approx(1.0)
+    assert found.culprits == ("make",)
+
+
+def test_what_was_used_before_the_window_does_not_come_with_the_end(machine: FakeMachine) -> None:
+    machine.process(400, "make")
+    machine.process(401, "cc1", parent=400, own=50000)
+    watching = watch(machine)
+    machine.ends(401)
+    machine.process(400, "make", waited=50070)
+    found = watching.end()
+    assert found.others_share == pytest.approx(0.07)
+    assert found.culprits == ("make",)
+
+
+@pytest.mark.parametrize("above", [1, 0], ids=["below init", "put into a container from outside"])
+def test_nor_when_init_had_to_wait_for_it(machine: FakeMachine, above: int) -> None:
+    machine.process(400, "sh", parent=above, own=20)
+    machine.process(401, "backup", parent=400, own=50000)
+    watching = watch(machine)
+    machine.ends(400)
+    machine.ends(401)
+    machine.process(1, "init", parent=0, waited=50050)
+    assert watching.end().others_share == pytest.approx(0.03)
+
+
+def test_an_end_that_nobody_waited_for_takes_nothing_away(machine: FakeMachine) -> None:
+    machine.process(400, "cron")
+    machine.process(401, "job", parent=400, own=50000)
+    watching = watch(machine)
+    machine.ends(401)
+    machine.process(400, "cron", waited=100)
+    assert watching.end().others_share == pytest.approx(0.1)
+
+
+@given(
+    begin=st.dictionaries(st.integers(2, 9), st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=8),
+    end=st.dictionaries(st.integers(2, 9), st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=8),
+)
+def test_others_are_never_less_than_nothing(
+    begin: dict[int, tuple[int, int]],
+    end: dict[int, tuple[int, int]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    machine = FakeMachine(tmp_path_factory.mktemp("machine") / "it")
+    for pid, (own, waited) in begin.items():
+        machine.process(pid, f"p{pid}", parent=pid - 1, own=own, waited=waited)
+    watching = watch(machine)
+    for pid in begin.keys() - end.keys():
+        machine.ends(pid)
+    for pid, (own, waited) in end.items():
+        machine.process(pid, f"p{pid}", parent=pid - 1, own=own, waited=waited)
+    found = watching.end()
+    assert 0 <= found.others_share <= sum(map(sum, end.values())) / 1000 + 1e-9
+    assert 0 <= found.steal_share <= 1
+
+
+# --- throttling
+
+
+def test_heat(machine: FakeMachine) -> None:
+    for cpu in (0, 1):
+        machine.write(f"sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count", "5\n")
+    watching = watch(machine)
+    machine.write("sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "8\n")
+    found = watching.end()
+    assert found.throttled == 3
+    assert found.reasons(Limits()) == ("processors were throttled: by heat 3 times",)
+
+
+@pytest.mark.parametrize(
+    ("group", "file", "times"),
+    [
+        ("0::/ci/job", "sys/fs/cgroup/ci/job/cpu.stat", "throttled_usec {}00000"),
+        ("0::/ci/job", "sys/fs/cgroup/ci/cpu.stat", "throttled_usec {}00000"),
+        ("0::/", "sys/fs/cgroup/cpu.stat", "throttled_usec {}00000"),
+        ("4:cpu,cpuacct:/ci\n0::/", "sys/fs/cgroup/cpu,cpuacct/ci/cpu.stat", "throttled_time {}00000000"),
+        ("4:cpu:/ci\n3:memory:/x", "sys/fs/cgroup/cpu/ci/cpu.stat", "throttled_time {}00000000"),
+    ],
+)
+def test_a_quota_on_our_group_or_above(machine: FakeMachine, group: str, file: str, times: str) -> None:
+    machine.write("proc/self/cgroup", group + "\n")
+    machine.write("sys/fs/cgroup/elsewhere/cpu.stat", "nr_throttled 9\n")
+    machine.write(file, f"usage_usec 1\nnr_throttled 4\n{times.format(2)}\n")
+    watching = watch(machine)
+    machine.write(file, f"usage_usec 1\nnr_throttled 11\n{times.format(17)}\n")
+    found = watching.end()
+    assert found.throttling == Throttling(0, 7, 1.5)
+    (reason,) = found.reasons(Limits())
+    assert reason.endswith("by the CPU quota of our control group in 7 periods, 1.50 s")
+
+
+def test_a_machine_that_counts_no_throttling(machine: FakeMachine) -> None:
+    assert watch(machine).end().throttled == 0
+
+
+# --- what is said
+
+
+def test_the_reasons_have_figures_and_names() -> None:
+    found = Disturbance(10, 0.031, 1.25, 4, ("cc1", "cron"), Throttling(heat=4))
+    assert found.reasons(Limits()) == (
+        "the host withheld 3.1% of the CPU time that was wanted (limit 2.0%)",
+        "other processes used 125.0% of a core (limit 10.0%): most of it cc1, cron",
+        "processors were throttled: by heat 4 times",
+    )
+    assert found.reasons(Limits(1, 2, 4)) == ()
+
+
+def test_the_limit_itself_is_allowed() -> None:
+    limits = Limits()
+    assert Disturbance(10, limits.steal_share, limits.others_share, 0, ()).reasons(limits) == ()
+
+
+def test_the_metrics_are_known() -> None:
+    found = Disturbance(10, 0.25, 0.5, 0, ())
+    assert found.metrics() == {"machine_steal_share": 0.25, "others_cpu_share": 0.5}
+    assert found.metrics().keys() <= METRICS.keys()
+
+
+def test_a_window_that_never_began(machine: FakeMachine) -> None:
+    with pytest.raises(ValueError, match="never began"):
+        Watch(lambda: (), machine.proc, machine.sys).end()
+
+
+# --- the real machine
+
+BURN = "import sys, time\nwhile time.process_time() < 30: pass"
+
+
+def test_a_stranger_is_named_and_our_own_burning_is_not() -> None:
+    loops = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in range(2)]
+    theirs, mine = loops
+    try:
+        name = Path(f"/proc/{theirs.pid}/comm").read_text().strip()
+        strangers, nobody = Watch(lambda: (mine.pid,)), Watch(lambda: (os.getpid(),))
+        strangers.begin()
+        nobody.begin()
+        before = _cpu(theirs.pid), _cpu(mine.pid)
+        time.sleep(1.0)
+        burned = _cpu(theirs.pid) - before[0]
+        assert _cpu(mine.pid) - before[1] > 0.1
+        found, calm = strangers.end(), nobody.end()
+    finally:
+        for loop in loops:
+            loop.send_signal(signal.SIGKILL)
+            loop.wait()
+    # This test is a stranger to the first watch as well, and both loops are ours to the second one.
+    assert name in found.culprits
+    assert found.others_share >= 0.8 * burned / found.seconds
+    assert found.others_share - calm.others_share == pytest.approx(burned / found.seconds, abs=0.2)
+    assert any(name in reason for reason in found.reasons(Limits(others_share=0.05)))
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+
+def test_a_snapshot_of_300_processes_is_quick() -> None:
+    sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(300)]
+    try:
+        watching = Watch(lambda: (os.getpid(),))
+        spent = []
+        for _ in range(9):
+            began = time.process_time()
+            watching.begin()
+            spent.append(time.process_time() - began)
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
+    assert statistics.median(spent) < 0.020

@@ -1,0 +1,115 @@
+"""pgbench on servers that take turns: one run for each slice, added up."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from build.version import Engine
+from suites.definition import Step, load_suite
+from suites.generators.load import Load, LoadError, Observer, Share, Work
+from suites.generators.pgbench import Pgbench, _sum
+from suites.server import Address
+from suites.slices import Schedule
+from tests.suites.engines.test_postgres_configuration import build_of
+from tests.suites.generators.test_sysbench_slices import Noting
+from tests.suites.servers import small
+
+SUITE = load_suite("pgbench")
+SCHEDULE = Schedule(3, (0, 1, 0, 1, 1, 0), warming=2)
+ADDRESSES = [Address(Engine.POSTGRES, Path(f"/srv/{n}/.s.PGSQL.5432"), "someone", "it") for n in (1, 2)]
+
+amounts = st.integers(1, 10**6)
+loads = st.builds(
+    Load,
+    transactions=amounts,
+    queries=amounts.map(float),
+    seconds=st.floats(0.5, 100),
+    errors=st.integers(0, 10),
+    per_second=st.lists(st.floats(0, 1e6), max_size=4).map(tuple),
+    latency_ms=st.fixed_dictionaries(
+        {"mean": st.floats(0, 10), "p99": st.floats(0, 100), "max": st.floats(0, 1000)}
+    ),
+    watched_queries=amounts.map(float),
+    watched_seconds=st.floats(0, 100),
+)
+
+
+@given(st.lists(loads, min_size=1, max_size=5))
+def test_the_sum_of_loads(parts: list[Load]) -> None:
+    whole = _sum(parts)
+    for name in ("transactions", "queries", "seconds", "errors", "watched_queries", "watched_seconds"):
+        assert getattr(whole, name) == pytest.approx(sum(getattr(each, name) for each in parts))
+    assert whole.per_second == tuple(rate for each in parts for rate in each.per_second)
+    assert whole.latency_ms["max"] == max(each.latency_ms["max"] for each in parts)
+    for name in ("mean", "p99"):
+        found = [each.latency_ms[name] for each in parts]
+        assert min(found) - 1e-9 <= whole.latency_ms[name] <= max(found) + 1e-9
+
+
+def test_the_sum_of_one_load_is_that_load() -> None:
+    one = Load(5, 35.0, 1.0, 0, (35.0,), {"mean": 1.0, "p99": 2.0, "max": 3.0}, 30.0, 0.9)
+    assert _sum([one]) == one
+
+
+def test_a_percentile_that_one_part_lacks_is_not_of_the_whole() -> None:
+    """A slice in which nothing was logged."""
+    known = Load(5, 35.0, 1.0, 0, (), {"mean": 1.0, "p99": 2.0, "max": 3.0}, 30.0, 0.9)
+    bare = Load(5, 35.0, 1.0, 0, (), {"mean": 3.0}, 30.0, 0.9)
+    assert _sum([known, bare]).latency_ms == {"mean": 2.0}
+
+
+class Recording(Pgbench):
+    """Notes each run instead of carrying it out; a server's load is its number of transactions."""
+
+    def __init__(self) -> None:
+        super().__init__(SUITE, small(), build_of("18.6"))
+        self.runs: list[tuple[str, Work, int]] = []
+        self.fails_at = -1
+
+    def run(self, address: Address, step: Step, work: Work, observer: Observer, turn: int = 0) -> Load:
+        server = address.socket.parent.name
+        if len(self.runs) == self.fails_at:
+            raise LoadError("pgbench failed", place=0)
+        self.runs.append((server, work, turn))
+        observer.begin(len(self.runs))
+        observer.end(len(self.runs))
+        return Load(int(server), 7.0 * int(server), 1.0, 0, (), {"mean": 1.0}, 1.0, 1.0)
+
+
+def alternate(generator: Pgbench, observers: Sequence[Noting], number: int = 1) -> list[Load]:
+    return generator.alternate(ADDRESSES, SUITE.steps[0], Share(SCHEDULE, number), observers)
+
+
+def test_one_run_for_each_slice_that_counts() -> None:
+    generator, observers = Recording(), [Noting(), Noting()]
+    found = alternate(generator, observers)
+    assert [server for server, _, _ in generator.runs] == ["1", "2", "2", "1"]
+    assert {work for _, work, _ in generator.runs} == {Work(3, None)}
+    assert [load.transactions for load in found] == [2, 4]
+    assert [pid for _, pid in observers[1].told] == [2, 2, 3, 3]
+
+
+def test_all_servers_draw_the_same_and_new_numbers_in_each_slice_and_round() -> None:
+    seen = []
+    for number in (1, 2, 3):
+        generator = Recording()
+        alternate(generator, [Noting(), Noting()], number)
+        one, other = ([turn for server, _, turn in generator.runs if server == name] for name in ("1", "2"))
+        assert one == other
+        seen += one
+    assert len(set(seen)) == len(seen) == 6
+    assert 0 not in seen, "the seed of a server that works alone"
+    words = generator.arguments(ADDRESSES[0], SUITE.steps[0], Work(3, None), 5)
+    assert f"--random-seed={SUITE.seed + 5}" in words
+
+
+@pytest.mark.parametrize(("run", "place"), [(0, 0), (1, 1), (2, 1), (3, 0)])
+def test_a_run_that_fails_is_blamed_on_its_server(run: int, place: int) -> None:
+    generator = Recording()
+    generator.fails_at = run
+    with pytest.raises(LoadError) as caught:
+        alternate(generator, [Noting(), Noting()])
+    assert caught.value.place == place
