@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.figures import Figure, report
-from benchmarks.rivals.figures import RIVALS, Found, Series, finished_series, rivals_found
+from benchmarks.rivals.figures import RIVALS, RivalScore, Series, finished_series, rivals_found
 from benchmarks.rivals.scores import (
     Delay,
     Reports,
@@ -37,7 +37,7 @@ from benchmarks.simulation.detection_series import (
     several_steps,
 )
 from build.home import locate
-from history.stats.change_points import ChangePoint, Watch, find_changes_many, watch_many
+from history.stats.change_points import ChangePoint, SeriesWatch, find_changes_many, watch_many
 
 PARTS = "own rivals speed"
 
@@ -159,7 +159,7 @@ def _rival_figures(own: Mapping[str, Own], series: Mapping[str, Series]) -> Iter
         yield _f1_comparison(kind, "nightly", own[kind].nightly, nightly_score, series[kind], found)
 
 
-def _shown(name: str, found: Found) -> Iterator[Figure]:
+def _shown(name: str, found: RivalScore) -> Iterator[Figure]:
     if found.false_finished is None:
         yield Figure(f"{name}, finished", math.nan, "", note="no parameter keeps the false rate")
     else:
@@ -177,7 +177,7 @@ def _shown(name: str, found: Found) -> Iterator[Figure]:
         yield Figure(f"{name}, delay of {size:g} sigma", delay.mean, "nights", note=note)
 
 
-def _delay_comparison(kind: str, own: Own, found: Mapping[tuple[str, str], Found]) -> Iterator[Figure]:
+def _delay_comparison(kind: str, own: Own, found: Mapping[tuple[str, str], RivalScore]) -> Iterator[Figure]:
     """Our delays against the best of the rivals tuned to the same false rate."""
     for size, delay in own.delays.items():
         others = {
@@ -201,7 +201,7 @@ def _f1_comparison(
     reports: Reports,
     score: Callable[[list[list[int]], Reports], Score],
     series: Series,
-    found: Mapping[tuple[str, str], Found],
+    found: Mapping[tuple[str, str], RivalScore],
 ) -> Figure:
     """By how much our F1 exceeds that of the closest rival, each on the series it was asked about."""
     ahead = {}
@@ -228,7 +228,7 @@ def speed_figures() -> Iterator[Figure]:
         speed = values.size / (time.perf_counter() - start) / 1e6
         note = f"{QUIET_SERIES} series of {NIGHTS} nights with a step"
         yield Figure(f"speed: {name}", speed, "million nights/s", at_least=LEAST_SPEED, note=note)
-    watch = Watch()
+    watch = SeriesWatch()
     nights = KINDS["gaussian"](rng, (1, LONG_SERIES + TAKEN))[0]
     for value in nights[:LONG_SERIES]:
         watch.take(value)

@@ -15,7 +15,7 @@ from build.home import ROOT, locate
 from history.changes.detector import judge
 from history.series.series import SeriesKey, read
 from history.store.database import Database
-from history.store.records import Place
+from history.store.records import Environment
 from history.store.writer import open_store
 
 SCALE = Scale(nights=3650, boxes=5, branches=4, steps=60, nights_with_rounds=30)
@@ -86,7 +86,7 @@ def taken(act: Callable[[], object]) -> list[float]:
 
 def _one_series(database: Database, scale: Scale) -> None:
     base, *_, branch = (each.partition(".")[0] for each in scale.versions())
-    place = Place("box0", "write-heavy", "short relaxed")
+    place = Environment("box0", "write-heavy", "short relaxed")
     with database.reading() as connection:
         found = read(connection, SeriesKey(place, branch, "step-00", "qps"), base)
     assert len(found) == scale.nights

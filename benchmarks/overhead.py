@@ -24,8 +24,8 @@ from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone
 from suites.definition import Step, load_suite
 from suites.durability import Durability
-from suites.generators.load import Share, Work
-from suites.generators.sysbench import Sysbench, Transcript
+from suites.generators.load import Share, WorkLimit
+from suites.generators.sysbench import Sysbench, SysbenchTranscript
 from suites.postgres.server import PostgresServer
 from suites.sizing import sizes, this_machine
 from suites.slices import Schedule
@@ -111,11 +111,11 @@ def _through_tidemark(server: PostgresServer, generator: Sysbench, step: Step) -
 
 def _by_hand(server: PostgresServer, generator: Sysbench, step: Step) -> float:
     """QPS of the same command as a person would start it, output to a file."""
-    command = [*generator.arguments(server.address, step, Work(SLICE_SECONDS, None)), "run"]
+    command = [*generator.arguments(server.address, step, WorkLimit(SLICE_SECONDS, None)), "run"]
     with tempfile.TemporaryFile() as output:
         subprocess.run(command, stdout=output, check=True)
         output.seek(0)
-        transcript = Transcript()
+        transcript = SysbenchTranscript()
         for line in output.read().decode().splitlines():
             transcript.read(line)
     server.reset()

@@ -29,7 +29,7 @@ from runners.measuring.machine_facts import describe
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import run_session
-from runners.measuring.session_versions import Entrant
+from runners.measuring.session_versions import MeasuredVersion
 from suites.definition import Suite, load_suite
 from suites.durability import Durability
 from suites.generators.load import Share
@@ -202,7 +202,7 @@ def _one_after_the_other(bench: Bench, twin: Build) -> Mapping[str, Interval | N
     found: dict[str, tuple[list[float], list[float]]] = {s.name: ([], []) for s in bench.suite.steps}
     with measuring_alone(bench.home), data_folder(bench.home, f"b{os.getpid()}") as folder:
         entrants = [
-            Entrant(build, PostgresServer(build, room, Durability.RELAXED, folder / str(place)))
+            MeasuredVersion(build, PostgresServer(build, room, Durability.RELAXED, folder / str(place)))
             for place, build in enumerate((base, twin))
         ]
         try:

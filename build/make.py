@@ -22,7 +22,7 @@ from build.progress import Progress
 from build.sources import source
 from build.sources.unpack import apply_patches, masquerade, unpack
 from build.version import Version, release_numbers
-from build.work import Work
+from build.work import CompileCommands
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _compiled(wanted: Order, home: Home, progress: Progress, means: Means, lock:
         _scratch(wanted, home) as (scratch, staging),
         progress.task(f"compile {wanted.version}", expected) as task,
     ):
-        work = Work(
+        work = CompileCommands(
             label=str(wanted.version),
             log=_log(wanted, home),
             environment=_environment(wanted, home, means, scratch),
@@ -132,7 +132,7 @@ def _compiled(wanted: Order, home: Home, progress: Progress, means: Means, lock:
     return build
 
 
-def _run_stages(wanted: Order, means: Means, folder: Path, staging: Path, work: Work) -> Path:
+def _run_stages(wanted: Order, means: Means, folder: Path, staging: Path, work: CompileCommands) -> Path:
     """Unpack, patch, compile and install; returns the install tree in the staging folder."""
     unpack(wanted.source, folder, work)
     apply_patches(wanted.patches, folder, work)
@@ -214,7 +214,7 @@ def _log(wanted: Order, home: Home) -> Path:
     return path
 
 
-def _manifest(wanted: Order, means: Means, work: Work, seconds: float) -> dict[str, Any]:
+def _manifest(wanted: Order, means: Means, work: CompileCommands, seconds: float) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "key": wanted.key,

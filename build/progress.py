@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 
-class Task(Protocol):
+class ProgressTask(Protocol):
     """One piece of work with a known or unknown length."""
 
     def update(self, done: float, total: float | None = None) -> None:
@@ -21,7 +21,7 @@ class Progress(Protocol):
     def note(self, message: str) -> None:
         """One line that belongs in the log as well as on the screen, such as which source served."""
 
-    def task(self, label: str, total: float | None = None) -> AbstractContextManager[Task]:
+    def task(self, label: str, total: float | None = None) -> AbstractContextManager[ProgressTask]:
         """Show `label` while the context lasts."""
 
 
@@ -46,7 +46,7 @@ class Silent:
         self.notes.append(message)
 
     @contextmanager
-    def task(self, label: str, total: float | None = None) -> Iterator[Task]:
+    def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
         """Show nothing."""
         del label, total
         yield SilentTask()

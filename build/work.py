@@ -31,7 +31,7 @@ class CompileError(TidemarkError):
 
 
 @dataclass
-class Work:
+class CompileCommands:
     """One compile's commands, all appending to one log."""
 
     label: str

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from build.progress import Progress, SilentTask, Task
+from build.progress import Progress, ProgressTask, SilentTask
 
 REFRESH_PER_SECOND = 1
 """Redrawing costs CPU on the machine that is being measured."""
@@ -20,7 +20,7 @@ class Lines:
         """Write the line."""
         print(f"{time.strftime('%H:%M:%S')} {message}", file=sys.stderr, flush=True)
 
-    def task(self, label: str, total: float | None = None) -> AbstractContextManager[Task]:
+    def task(self, label: str, total: float | None = None) -> AbstractContextManager[ProgressTask]:
         """Say that it begins."""
         del total
         self.note(label)
@@ -75,7 +75,7 @@ class Bars:
         self._rich.console.print(f"{time.strftime('%H:%M:%S')} {message}", markup=False, highlight=False)
 
     @contextmanager
-    def task(self, label: str, total: float | None = None) -> Iterator[Task]:
+    def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
         """Show a bar until the context ends."""
         identity = self._rich.add_task(label, total=total)
         bars = self._rich

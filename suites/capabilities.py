@@ -15,7 +15,7 @@ Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Span:
+class SupportedVersions:
     """The versions that have a setting, and what to say to the others."""
 
     since: Numbers = (0,)
@@ -32,15 +32,17 @@ class Span:
 OLDEST: dict[Engine, Numbers] = {Engine.POSTGRES: (13,), Engine.MYSQL: (5, 7)}
 """The oldest version of each engine whose settings and system views are known here."""
 
-SETTINGS: dict[Engine, dict[str, Span]] = {
+SETTINGS: dict[Engine, dict[str, SupportedVersions]] = {
     Engine.POSTGRES: {
-        "io_method": Span(since=(18,), instead="reads are always synchronous before 18"),
+        "io_method": SupportedVersions(since=(18,), instead="reads are always synchronous before 18"),
     },
     Engine.MYSQL: {
-        "innodb_redo_log_capacity": Span(since=(8, 0, 30), instead="set innodb_log_file_size"),
-        "innodb_log_file_size": Span(until=(8, 0, 30), instead="set innodb_redo_log_capacity"),
-        "innodb_idle_flush_pct": Span(since=(8, 0, 18), instead="idle flushing is not limited before 8.0.18"),
-        "binlog_format": Span(until=(9, 0), instead="rows are the only format, or soon will be"),
+        "innodb_redo_log_capacity": SupportedVersions(since=(8, 0, 30), instead="set innodb_log_file_size"),
+        "innodb_log_file_size": SupportedVersions(until=(8, 0, 30), instead="set innodb_redo_log_capacity"),
+        "innodb_idle_flush_pct": SupportedVersions(
+            since=(8, 0, 18), instead="idle flushing is not limited before 8.0.18"
+        ),
+        "binlog_format": SupportedVersions(until=(9, 0), instead="rows are the only format, or soon will be"),
     },
 }
 """Settings that not every version has. Settings that are not listed are taken to be in all of them."""

@@ -27,7 +27,7 @@ class DiskSpaceError(TidemarkError):
 
 
 @dataclass(frozen=True)
-class Machine:
+class Hardware:
     """The facts of a machine that sizes follow from."""
 
     cores: int
@@ -55,13 +55,13 @@ class Sizes:
     """The cores that servers and load generators are bound to; None leaves that to the scheduler."""
 
 
-def this_machine() -> Machine:
+def this_machine() -> Hardware:
     """Cores that this process may use, and physical memory."""
     usable = tuple(sorted(psutil.Process().cpu_affinity() or [0]))
-    return Machine(len(usable), psutil.virtual_memory().total, usable)
+    return Hardware(len(usable), psutil.virtual_memory().total, usable)
 
 
-def sizes(suite: Suite, profile: Profile, machine: Machine) -> Sizes:
+def sizes(suite: Suite, profile: Profile, machine: Hardware) -> Sizes:
     """Sizes of `suite` in `profile` on `machine`: rows from its memory, threads from its cores.
 
     Up to 4 cores one client thread is enough to keep a core of the server busy and leave one for its
@@ -89,7 +89,7 @@ def sizes(suite: Suite, profile: Profile, machine: Machine) -> Sizes:
     )
 
 
-def _bound_to(machine: Machine, threads: int) -> tuple[int, ...] | None:
+def _bound_to(machine: Hardware, threads: int) -> tuple[int, ...] | None:
     """The last core, where one client works: on virtual machines the scheduler's choice is the largest noise.
 
     Whether client and server share a core or wake each other up across two changes throughput by a factor of
@@ -117,6 +117,6 @@ MEMORY_SHARE = 0.8
 """Of the machine's memory may be taken by servers that are up together; the rest caches their files."""
 
 
-def fit_together(servers: int, sizes: Sizes, machine: Machine) -> bool:
+def fit_together(servers: int, sizes: Sizes, machine: Hardware) -> bool:
     """Whether so many servers can be up at once."""
     return servers * (sizes.buffer_bytes + MEMORY_BESIDE_BUFFERS) <= machine.memory_bytes * MEMORY_SHARE

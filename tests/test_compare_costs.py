@@ -18,7 +18,7 @@ from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
 from history.comparison.compare import ContenderComparison, StepComparison
 from history.comparison.explanation import BESIDE, WHOLE_MACHINE, Variation
-from history.comparison.verdict import Change, Judgement, Ratio
+from history.comparison.verdict import Judgement, MetricChange, Ratio
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.markdown import render_markdown
@@ -229,11 +229,13 @@ ratios = st.floats(0.01, 9.99)
 
 
 @settings(max_examples=40)  # drawing tables takes its time
-@given(st.lists(st.tuples(amounts, ratios, st.sampled_from(Change)), min_size=11, max_size=11), st.data())
+@given(
+    st.lists(st.tuples(amounts, ratios, st.sampled_from(MetricChange)), min_size=11, max_size=11), st.data()
+)
 def test_the_tables_fit_a_hundred_columns(
-    numbers: list[tuple[float, float, Change]], data: st.DataObject
+    numbers: list[tuple[float, float, MetricChange]], data: st.DataObject
 ) -> None:
-    def one(metric: str, amount: float, value: float, change: Change) -> Ratio:
+    def one(metric: str, amount: float, value: float, change: MetricChange) -> Ratio:
         interval = Interval(value, value * 0.9, value * 1.1, 20)
         return Ratio(metric, amount, min(amount * value, 999_999), value, interval, change, 20)
 

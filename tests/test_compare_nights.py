@@ -23,7 +23,7 @@ from compare import CompareOptions, compare
 from history.rendering.csv_text import render_csv
 from history.rendering.escaping import JOINER, escaped
 from history.rendering.json_text import render_json
-from history.rendering.plain_table import PLAIN_WIDTH, Field, Screen
+from history.rendering.plain_table import PLAIN_WIDTH, PlacedField, Screen
 from history.rendering.sparkline import BARS, GAP, sparkline
 from history.rendering.summary import MOST_CHARACTERS, render_summary
 from history.rendering.table import LEFT_OUT_FIRST, left_out
@@ -136,7 +136,10 @@ def test_columns_make_room_for_the_nights(weeks: Path, capsys: pytest.CaptureFix
 
 def test_a_table_of_the_screen() -> None:
     file = io.StringIO()
-    rows = [[Field("insert"), Field("1.00", "1;31")]], [[Field("mean of all"), Field("12.00")]]
+    rows = (
+        [[PlacedField("insert"), PlacedField("1.00", "1;31")]],
+        [[PlacedField("mean of all"), PlacedField("12.00")]],
+    )
     Screen(file, 20).table(["step", "rel"], rows, left=["step"])
     Screen(file, 20).line("one two three four five")
     Screen(file, 20, colours=True).line("bad", "1;31")

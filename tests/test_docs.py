@@ -27,7 +27,7 @@ from build.sources.releases import upstream
 from build.version import Engine, parse_version
 from history.comparison.compare import CONFIDENCE, THRESHOLD
 from history.comparison.explanation import Variation
-from history.comparison.verdict import Change, Gap, Verdict
+from history.comparison.verdict import Gap, MetricChange, Verdict
 from history.stats.estimators import ratio_interval, simultaneous_confidence
 from history.stats.repeated_intervals import Design, Noise, smallest_visible
 from history.store.records import RunStatus, SessionStatus
@@ -38,7 +38,7 @@ from suites.capabilities import CapabilityError, knows_setting
 from suites.definition import Profile as ProfileKeys
 from suites.definition import load_suite, suite_names
 from suites.postgres.configuration import render
-from suites.sizing import Machine, sizes
+from suites.sizing import Hardware, sizes
 
 README = ROOT / "README.md"
 METHOD = ROOT / "docs/method.md"
@@ -85,7 +85,7 @@ UNTIED = {
 
 
 def _room(cores: int = 2, memory_bytes: int = 8 * GIB) -> Any:
-    return sizes(WRITE_HEAVY, WRITE_HEAVY.profile("short"), Machine(cores, memory_bytes))
+    return sizes(WRITE_HEAVY, WRITE_HEAVY.profile("short"), Hardware(cores, memory_bytes))
 
 
 def _margin(pairs: int, steps: int) -> float:
@@ -356,7 +356,7 @@ def test_glossary() -> None:
     text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
     terms = re.findall(r"^- \*\*(.+?)\*\*: ", text, re.MULTILINE)
     assert terms == sorted(set(terms), key=str.lower)
-    assert {*Verdict, *Gap, *Change, *Variation, *RunStatus, *SessionStatus} <= set(terms)
+    assert {*Verdict, *Gap, *MetricChange, *Variation, *RunStatus, *SessionStatus} <= set(terms)
 
 
 def test_decisions_are_numbered_short_and_whole() -> None:

@@ -13,7 +13,7 @@ from benchmarks.rivals.scores import (
     finished_score,
     nightly_score,
 )
-from benchmarks.rivals.tools import Job, answers, rows_of
+from benchmarks.rivals.tools import RivalJob, answers, rows_of
 from benchmarks.simulation.detection_series import CENSORED, KINDS, Stepped
 
 MOST_FALSE = 2.0
@@ -83,7 +83,7 @@ watched nightly (Otava, and KernelCPD rbf in the last two kinds, 30; Potts, in t
 
 
 @dataclass(frozen=True)
-class Found:
+class RivalScore:
     """What a rival did on one kind of series; None where it has no parameter that keeps the false rate.
 
     The nightly false rate of a tuned one is that of its tuning, and None here.
@@ -105,7 +105,7 @@ class Series:
     several: Stepped
 
 
-def rivals_found(python: Path, kinds: Mapping[str, Series]) -> dict[tuple[str, str], Found]:
+def rivals_found(python: Path, kinds: Mapping[str, Series]) -> dict[tuple[str, str], RivalScore]:
     """What each of RIVALS did on each kind: rival's name and kind -> what was found."""
     jobs = {
         (rival.name, kind, *what): job
@@ -121,26 +121,26 @@ def rivals_found(python: Path, kinds: Mapping[str, Series]) -> dict[tuple[str, s
     }
 
 
-def _jobs(rival: Rival, kind: str, series: Series) -> dict[tuple[str, float], Job]:
+def _jobs(rival: Rival, kind: str, series: Series) -> dict[tuple[str, float], RivalJob]:
     jobs = {}
     finished, nightly = rival.finished[kind], rival.nightly[kind]
     if finished is not None:
         whole = finished_series(rival)
-        jobs["quiet", 0.0] = Job(rival.tool, finished, series.quiet[:whole])
-        jobs["several", 0.0] = Job(rival.tool, finished, rows_of(series.several.values[:whole]))
+        jobs["quiet", 0.0] = RivalJob(rival.tool, finished, series.quiet[:whole])
+        jobs["several", 0.0] = RivalJob(rival.tool, finished, rows_of(series.several.values[:whole]))
     if nightly is not None:
         if not rival.tuned:  # what is tuned had its quiet years when it was tuned: they cost the most
             watched, start = series.quiet[: rival.quiet], [FIRST_LOOK] * rival.quiet
-            jobs["quiet nightly", 0.0] = Job(rival.tool, nightly, watched, start, stop_early=True)
+            jobs["quiet nightly", 0.0] = RivalJob(rival.tool, nightly, watched, start, stop_early=True)
         stepped = rows_of(series.several.values[: rival.stepped])
-        jobs["several nightly", 0.0] = Job(rival.tool, nightly, stepped, [FIRST_LOOK] * rival.stepped)
+        jobs["several nightly", 0.0] = RivalJob(rival.tool, nightly, stepped, [FIRST_LOOK] * rival.stepped)
         for size, each in series.one_step.items():
             steps = [step for (step,) in each.steps[: rival.quiet]]
             cut = [
                 row[: step + CENSORED]
                 for row, step in zip(rows_of(each.values[: rival.quiet]), steps, strict=True)
             ]
-            jobs["one", size] = Job(rival.tool, nightly, cut, steps, stop_early=True)
+            jobs["one", size] = RivalJob(rival.tool, nightly, cut, steps, stop_early=True)
     return jobs
 
 
@@ -151,7 +151,7 @@ def finished_series(rival: Rival) -> int:
 
 def _found(
     name: str, kind: str, series: Series, said: Mapping[tuple[str, str, str, float], Reports]
-) -> Found:
+) -> RivalScore:
     def reports(what: str, size: float = 0.0) -> Reports | None:
         return said.get((name, kind, what, size))
 
@@ -163,7 +163,7 @@ def _found(
         alerts = reports("one", size)
         if alerts is not None:
             delays[size] = delay_of(each.steps[: len(alerts)], alerts)
-    return Found(
+    return RivalScore(
         None if quiet is None else false_share(quiet),
         None if watched is None else false_share(watched),
         None if several is None else finished_score(steps[: len(several)], several),

@@ -30,7 +30,7 @@ class RivalsError(TidemarkError):
 
 
 @dataclass(frozen=True)
-class Job:
+class RivalJob:
     """One question: what a tool says of some series; program.py has the details."""
 
     tool: str
@@ -69,7 +69,7 @@ def _run(command: Sequence[str]) -> None:
         raise RivalsError("the rivals could not be installed", where=" ".join(command), hint=said)
 
 
-def answers(python: Path, jobs: Sequence[Job]) -> list[Reports]:
+def answers(python: Path, jobs: Sequence[RivalJob]) -> list[Reports]:
     """What the rivals say to each job, asked in PROCESSES processes at once. Raises RivalsError."""
     parts = [jobs[start::PROCESSES] for start in range(PROCESSES)]
     with ThreadPoolExecutor(PROCESSES) as pool:
@@ -80,7 +80,7 @@ def answers(python: Path, jobs: Sequence[Job]) -> list[Reports]:
     return ordered
 
 
-def _ask(python: Path, jobs: Sequence[Job]) -> list[Reports]:
+def _ask(python: Path, jobs: Sequence[RivalJob]) -> list[Reports]:
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         # -P: beside the program lies a module `bisect`, which is not the one that the rivals import.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.simulation.rounds import DEVIATION, Array, gaussian, heavy_tailed, stalling
-from runners.bisect.inference.search import Observation, Rules, Search, Verdict
+from runners.bisect.inference.search import Observation, Rules, Search, SearchVerdict
 
 MOST_OBSERVATIONS = 2_000
 """Rounds that are drawn for one search; more than the rules allow."""
@@ -20,7 +20,7 @@ Noise = Callable[[np.random.Generator, float], Array]
 
 
 @dataclass(frozen=True)
-class Range:
+class SimulatedRange:
     """Commits from good (0) to bad (the last); ratios of the raw metric to good, without noise."""
 
     levels: Array
@@ -37,7 +37,7 @@ class Range:
         """Candidates, bad included."""
         return len(self.levels) - 1
 
-    def right(self, verdict: Verdict) -> bool:
+    def right(self, verdict: SearchVerdict) -> bool:
         """Whether exactly the culprit is named, or the smallest range around it that compiles."""
         if len(self.culprits) != 1:
             raise AssertionError("only one culprit can be named")
@@ -49,10 +49,10 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SearchOutcome:
     """How a search ended, and what it cost."""
 
-    verdict: Verdict
+    verdict: SearchVerdict
     rounds: int
     builds: int
     """Good and bad included, and those that failed."""
@@ -75,21 +75,21 @@ def stalls(rng: np.random.Generator, deviation: float) -> Array:
     return np.asarray(rounds[0, 0])
 
 
-def one_step(rng: np.random.Generator, length: int, size: float, broken: float = 0.0) -> Range:
+def one_step(rng: np.random.Generator, length: int, size: float, broken: float = 0.0) -> SimulatedRange:
     """A loss of `size` at a random commit; a share of the others does not compile."""
     culprit = int(rng.integers(1, length + 1))
     levels = np.zeros(length + 1)
     levels[culprit:] = math.log1p(-size)
     failing = np.flatnonzero(rng.random(length + 1) < broken)
-    return Range(levels, (culprit,), frozenset(failing.tolist()) - {0, length})
+    return SimulatedRange(levels, (culprit,), frozenset(failing.tolist()) - {0, length})
 
 
-def no_step(length: int) -> Range:
+def no_step(length: int) -> SimulatedRange:
     """Nothing changes."""
-    return Range(np.zeros(length + 1))
+    return SimulatedRange(np.zeros(length + 1))
 
 
-def two_steps(rng: np.random.Generator, length: int, sizes: tuple[float, float]) -> Range:
+def two_steps(rng: np.random.Generator, length: int, sizes: tuple[float, float]) -> SimulatedRange:
     """Two losses, at least a tenth of the range apart."""
     while True:
         first, second = sorted(rng.integers(1, length + 1, 2).tolist())
@@ -98,33 +98,33 @@ def two_steps(rng: np.random.Generator, length: int, sizes: tuple[float, float])
     levels = np.zeros(length + 1)
     levels[first:] += math.log1p(-sizes[0])
     levels[second:] += math.log1p(-sizes[1])
-    return Range(levels, (first, second))
+    return SimulatedRange(levels, (first, second))
 
 
-def slope(rng: np.random.Generator, length: int, size: float) -> Range:
+def slope(rng: np.random.Generator, length: int, size: float) -> SimulatedRange:
     """A loss of `size` by as many small losses, of random sizes, as there are commits."""
     parts = rng.exponential(1.0, length)
-    return Range(np.concatenate([[0.0], np.cumsum(parts) / parts.sum()]) * math.log1p(-size))
+    return SimulatedRange(np.concatenate([[0.0], np.cumsum(parts) / parts.sum()]) * math.log1p(-size))
 
 
-def drifting(rng: np.random.Generator, commits: Range, deviation: float) -> Range:
+def drifting(rng: np.random.Generator, commits: SimulatedRange, deviation: float) -> SimulatedRange:
     """Every commit is a little faster or slower than the one before: bad is off by a deviation of so much."""
     parts = rng.normal(0, deviation / math.sqrt(commits.length), commits.length)
     offsets = np.concatenate([[0.0], np.cumsum(parts)])
-    return Range(commits.levels + offsets, commits.culprits, commits.broken)
+    return SimulatedRange(commits.levels + offsets, commits.culprits, commits.broken)
 
 
-def wobbling(rng: np.random.Generator, commits: Range, deviation: float) -> Range:
+def wobbling(rng: np.random.Generator, commits: SimulatedRange, deviation: float) -> SimulatedRange:
     """Every commit lies off by its layout, good as well; ratios are to good as it is."""
     offsets = rng.normal(0, deviation, len(commits.levels))
-    return Range(commits.levels + offsets - offsets[0], commits.culprits, commits.broken)
+    return SimulatedRange(commits.levels + offsets - offsets[0], commits.culprits, commits.broken)
 
 
-def search(commits: Range, rounds: Array, rules: Rules | None = None) -> Outcome:
+def search(commits: SimulatedRange, rounds: Array, rules: Rules | None = None) -> SearchOutcome:
     """Ask, build, measure and observe until there is a verdict; `rounds` is the noise, in order."""
     asked = Search(commits.length, rules or Rules(), BUILD_ROUNDS)
     spent, tried = 0, {0, commits.length}
-    while not isinstance(answer := asked.next(), Verdict):
+    while not isinstance(answer := asked.next(), SearchVerdict):
         for position in answer.positions:
             tried.add(position)
             if position in commits.broken:
@@ -133,7 +133,7 @@ def search(commits: Range, rounds: Array, rules: Rules | None = None) -> Outcome
             for noise in rounds[spent : spent + answer.rounds]:
                 asked.observe(Observation(position, float(commits.levels[position] + noise)))
             spent += answer.rounds
-    return Outcome(answer, spent, len(tried))
+    return SearchOutcome(answer, spent, len(tried))
 
 
 def mean(values: Sequence[float]) -> float:

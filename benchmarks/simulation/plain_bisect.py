@@ -22,7 +22,7 @@ BAD_SHARES = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlainBisectPlan:
     """How many rounds of each midpoint; of bad so many times as many, infinitely many for nothing."""
 
     reruns: int
@@ -52,30 +52,32 @@ def midpoints(length: int) -> int:
     return round(math.log2(length))
 
 
-def fewest(wanted: float, length: int, size: float, noise: float, bad_share: float = 1.0) -> Plan:
+def fewest(wanted: float, length: int, size: float, noise: float, bad_share: float = 1.0) -> PlainBisectPlan:
     """The fewest reruns that are right with a probability of `wanted`; at most MOST_RERUNS."""
     low, high = 0, MOST_RERUNS
     while high - low > 1:  # accuracy rises with reruns
         middle = (low + high) // 2
-        enough = Plan(middle, bad_share).accuracy(length, size, noise) >= wanted
+        enough = PlainBisectPlan(middle, bad_share).accuracy(length, size, noise) >= wanted
         low, high = (low, middle) if enough else (middle, high)
-    return Plan(high, bad_share)
+    return PlainBisectPlan(high, bad_share)
 
 
-Planner = Callable[[float, int, float, float], Plan]
+Planner = Callable[[float, int, float, float], PlainBisectPlan]
 """From the accuracy wanted, length, size and noise."""
 
 
-def _best(wanted: float, length: int, size: float, noise: float) -> Plan:
+def _best(wanted: float, length: int, size: float, noise: float) -> PlainBisectPlan:
     plans = [fewest(wanted, length, size, noise, share) for share in BAD_SHARES]
     return min(plans, key=lambda plan: plan.spent(length)[0])
 
 
-def _told(wanted: float, length: int, size: float, noise: float) -> Plan:
+def _told(wanted: float, length: int, size: float, noise: float) -> PlainBisectPlan:
     return fewest(wanted, length, size, noise, math.inf)
 
 
-def _for_any(wanted: float, length: int, size: float, noise: float, smallest: float = 0.03) -> Plan:
+def _for_any(
+    wanted: float, length: int, size: float, noise: float, smallest: float = 0.03
+) -> PlainBisectPlan:
     return fewest(wanted, length, min(size, smallest), noise)
 
 

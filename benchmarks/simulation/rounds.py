@@ -124,7 +124,7 @@ WITHOUT_STALLS: Mapping[str, Kind] = {
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedRounds:
     """Rounds of A/A as one machine ran them."""
 
     machine: str
@@ -135,7 +135,7 @@ class Recording:
     """Log ratios of each step, in the order of the rounds."""
 
 
-def load_recording(path: Path) -> Recording | None:
+def load_recording(path: Path) -> RecordedRounds | None:
     """What was recorded on a real machine; None when there is no such file.
 
     The file is JSON: {"machine": text, "recorded": text, "steps": {step: [log ratio, ...]}}. Raises
@@ -152,10 +152,10 @@ def load_recording(path: Path) -> Recording | None:
     usable = tuple(logs for logs in steps if len(logs) >= LEAST_RECORDED and np.ptp(logs) > 0)
     if not usable or not all(np.isfinite(logs).all() for logs in usable):
         raise ValueError(f"{path.name} has no step with {LEAST_RECORDED} rounds")
-    return Recording(machine, recorded, usable)
+    return RecordedRounds(machine, recorded, usable)
 
 
-def resampled(recording: Recording) -> Kind:
+def resampled(recording: RecordedRounds) -> Kind:
     """The recorded rounds as a kind of noise; steps of a suite take the recorded steps in turns.
 
     Centred, scaled to 2 %, and resampled in blocks of random length around the circle, so that what

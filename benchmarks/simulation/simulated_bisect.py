@@ -14,8 +14,8 @@ from benchmarks.figures import Figure
 from benchmarks.simulation.bisect_ranges import (
     BUILD_ROUNDS,
     Noise,
-    Outcome,
-    Range,
+    SearchOutcome,
+    SimulatedRange,
     drifting,
     heavy,
     mean,
@@ -60,14 +60,14 @@ MOST_TIME = 0.5
 
 
 @dataclass(frozen=True)
-class Cell:
+class SearchCell:
     """Searches of one length, size and noise."""
 
     length: int
     size: float
     noise: float
     right: int
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[SearchOutcome]
 
     @property
     def rounds(self) -> float:
@@ -80,7 +80,7 @@ class Cell:
         return mean([each.builds for each in self.outcomes])
 
 
-def cell_of(length: int, size: float, noise: float, trials: int = TRIALS) -> Cell:
+def cell_of(length: int, size: float, noise: float, trials: int = TRIALS) -> SearchCell:
     """Run the searches of a cell."""
     right, outcomes = 0, []
     for trial in range(trials):
@@ -88,7 +88,7 @@ def cell_of(length: int, size: float, noise: float, trials: int = TRIALS) -> Cel
         commits = one_step(rng, length, size)
         outcomes.append(search(commits, normal(rng, noise)))
         right += commits.right(outcomes[-1].verdict)
-    return Cell(length, size, noise, right, outcomes)
+    return SearchCell(length, size, noise, right, outcomes)
 
 
 def simulated_figures() -> list[Figure]:
@@ -100,7 +100,7 @@ def simulated_figures() -> list[Figure]:
     return [*culprit_figures(cells), *_quiet_figures()]
 
 
-def culprit_figures(cells: Sequence[Cell]) -> Iterator[Figure]:
+def culprit_figures(cells: Sequence[SearchCell]) -> Iterator[Figure]:
     """Each cell shown, and targets for all of them together."""
     for each in cells:
         name = f"{each.length} commits, {each.size:.0%}, noise {each.noise:.1%}"
@@ -120,12 +120,14 @@ def culprit_figures(cells: Sequence[Cell]) -> Iterator[Figure]:
             yield Figure(named, ours / plain, "", at_most=target, note=note)
 
 
-def _minutes(cells: Sequence[Cell], build_minutes: float) -> float:
+def _minutes(cells: Sequence[SearchCell], build_minutes: float) -> float:
     """Of one search in each of these cells, on average."""
     return sum(each.rounds * ROUND_MINUTES + each.builds * build_minutes for each in cells)
 
 
-def _plain(cells: Sequence[Cell], asked: Sequence[Cell], planner: Planner, build_minutes: float) -> float:
+def _plain(
+    cells: Sequence[SearchCell], asked: Sequence[SearchCell], planner: Planner, build_minutes: float
+) -> float:
     """Minutes of plain bisect in the cells asked for, as often right as ours there.
 
     Ours is the share over all lengths of that size and noise, so that thirty trials more or less do not
@@ -156,16 +158,16 @@ def _quiet_figures() -> Iterator[Figure]:
     yield Figure("none where there is no culprit", _share(outcomes, "none"), "%", LEAST_NONE, note=note)
 
 
-def _quiet(noise: float, trial: int) -> Outcome:
+def _quiet(noise: float, trial: int) -> SearchOutcome:
     rng = np.random.default_rng((2, round(1000 * noise), trial))
     return search(no_step(256), normal(rng, noise))
 
 
-def _share(outcomes: Sequence[Outcome], kind: str) -> float:
+def _share(outcomes: Sequence[SearchOutcome], kind: str) -> float:
     return 100 * mean([each.verdict.kind == kind for each in outcomes])
 
 
-def _counted(outcomes: Sequence[Outcome]) -> str:
+def _counted(outcomes: Sequence[SearchOutcome]) -> str:
     kinds = Counter(each.verdict.kind for each in outcomes)
     return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
 
@@ -175,33 +177,33 @@ class Case:
     """Something that ranges or rounds do beyond one step in Gaussian noise."""
 
     name: str
-    make: Callable[[np.random.Generator], Range]
-    right: Callable[[Range, Outcome], bool]
+    make: Callable[[np.random.Generator], SimulatedRange]
+    right: Callable[[SimulatedRange, SearchOutcome], bool]
     noise: Noise = normal
     deviation: float = 0.035
     at_least: float | None = None
 
 
-def _named(commits: Range, outcome: Outcome) -> bool:
+def _named(commits: SimulatedRange, outcome: SearchOutcome) -> bool:
     return commits.right(outcome.verdict)
 
 
-def _kind(wanted: str) -> Callable[[Range, Outcome], bool]:
+def _kind(wanted: str) -> Callable[[SimulatedRange, SearchOutcome], bool]:
     return lambda _, outcome: outcome.verdict.kind == wanted
 
 
-def _both(commits: Range, outcome: Outcome) -> bool:
+def _both(commits: SimulatedRange, outcome: SearchOutcome) -> bool:
     places = [(each.low, each.high) for each in outcome.verdict.steps]
     return outcome.verdict.kind == "two-steps" and places == [(at - 1, at) for at in commits.culprits]
 
 
-def _either(commits: Range, outcome: Outcome) -> bool:
+def _either(commits: SimulatedRange, outcome: SearchOutcome) -> bool:
     verdict = outcome.verdict
     named = verdict.kind == "culprit" and verdict.high in commits.culprits
     return verdict.kind == "two-steps" or named
 
 
-def _larger(commits: Range, outcome: Outcome) -> bool:
+def _larger(commits: SimulatedRange, outcome: SearchOutcome) -> bool:
     larger = max(commits.culprits, key=lambda at: abs(commits.levels[at] - commits.levels[at - 1]))
     return (outcome.verdict.kind, outcome.verdict.high) == ("culprit", larger)
 

@@ -26,7 +26,7 @@ from benchmarks.simulation.vectorised import (
     REGRESSION,
     UNCHANGED,
     Calibration,
-    Outcome,
+    SimulatedOutcome,
     judged,
     run_suites,
 )
@@ -74,7 +74,7 @@ def simulate(
     design: Design | None = None,
     calibration: Calibration | None = None,
     scale: float = 1.0,
-) -> Outcome:
+) -> SimulatedOutcome:
     """Suites whose first step is slower by `slow_down` (a fraction), noise times `scale`."""
     design = design or Design()
     truth = np.zeros((suites, design.steps))
@@ -108,7 +108,7 @@ def _figures_of(name: str, kind: Kind, seed: int) -> list[Figure]:
     ]
 
 
-def false_regressions(name: str, equal: Outcome, at_most: float | None = MOST_FALSE) -> Figure:
+def false_regressions(name: str, equal: SimulatedOutcome, at_most: float | None = MOST_FALSE) -> Figure:
     """Percent of the suites of A/A with a regression in any step; of the steps in the note."""
     wrong = equal.verdict == REGRESSION
     missed = 100 * float(equal.missed.any(axis=1).mean())
@@ -121,7 +121,7 @@ def false_regressions(name: str, equal: Outcome, at_most: float | None = MOST_FA
     )
 
 
-def _power(name: str, slowed: Outcome, effect: str, rounds: int, at_least: float) -> Figure:
+def _power(name: str, slowed: SimulatedOutcome, effect: str, rounds: int, at_least: float) -> Figure:
     seen = (slowed.verdict[:, 0] == REGRESSION) & (slowed.rounds[:, 0] <= rounds)
     return Figure(
         f"{name}: {effect} seen within {rounds} rounds", 100 * float(seen.mean()), "%", at_least=at_least

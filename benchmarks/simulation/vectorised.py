@@ -21,7 +21,7 @@ UNDECIDED, REGRESSION, IMPROVEMENT, UNCHANGED = range(4)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulatedOutcome:
     """What became of each step of each suite."""
 
     verdict: Array
@@ -35,7 +35,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Priors:
+class VectorPriors:
     """history.stats.noise_model.Noise per (suite, step); sd and df are NaN where there is none."""
 
     sd: Array
@@ -58,7 +58,7 @@ def run_suites(
     threshold: float,
     calibration: Calibration | None = None,
     truth: Array | float | None = None,
-) -> Outcome:
+) -> SimulatedOutcome:
     """Give every step rounds of `logs` (suites, steps, cap) until it is decided, as a session does."""
     suites, steps, _ = logs.shape
     verdict = np.zeros((suites, steps), int)
@@ -78,10 +78,12 @@ def run_suites(
         if truth is not None:
             true = np.broadcast_to(np.asarray(truth), (suites, steps))[busy]
             missed[busy] |= open_steps & (np.abs(mean - true) > margin)
-    return Outcome(verdict, used, missed)
+    return SimulatedOutcome(verdict, used, missed)
 
 
-def intervals(logs: Array, counts: Array, look: int, design: Design, prior: Priors) -> tuple[Array, Array]:
+def intervals(
+    logs: Array, counts: Array, look: int, design: Design, prior: VectorPriors
+) -> tuple[Array, Array]:
     """Mean and margin on the logarithm; meaningful where counts == look."""
     has = ~np.isnan(prior.sd)
     kept = _without_stalls(logs, counts, np.where(has, prior.sd, np.inf))
@@ -108,7 +110,7 @@ def judged(mean: Array, margin: Array, threshold: float) -> Array:
     return np.select([unchanged, worse, better], [UNCHANGED, REGRESSION, IMPROVEMENT], UNDECIDED)
 
 
-def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) -> Priors:
+def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) -> VectorPriors:
     """Each step's prior, as history.stats.noise_model.pooled_noise gives it."""
     suites, steps, _ = logs.shape
     unit = np.ones((suites, steps)) if calibration is None else calibration.sd
@@ -116,9 +118,9 @@ def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) ->
     if steps == 1:
         if calibration is None:
             nothing = np.full((suites, 1), np.nan)
-            return Priors(nothing, nothing, correlation)
+            return VectorPriors(nothing, nothing, correlation)
         df = np.full((suites, 1), min(calibration.df, noise_model.UNCHECKED_DF))
-        return Priors(unit * noise_model.UNCHECKED_INFLATION, df, correlation)
+        return VectorPriors(unit * noise_model.UNCHECKED_INFLATION, df, correlation)
     scaled = logs / unit[:, :, None]
     _, value, number = _moments(scaled, _cleaned(scaled, counts))
     location, uncertainty = np.empty((suites, steps)), np.empty((suites, steps))
@@ -129,7 +131,7 @@ def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) ->
         uncertainty = uncertainty + noise_model.trigamma(calibration.df / 2)
     df = np.minimum(2 * _inverse_trigamma(uncertainty), noise_model.MOST_PRIOR_DF)
     sd = unit * np.exp((location + special.digamma(df / 2) - np.log(df / 2)) / 2)
-    return Priors(sd, df, correlation)
+    return VectorPriors(sd, df, correlation)
 
 
 def _cleaned(logs: Array, counts: Array) -> Array:

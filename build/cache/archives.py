@@ -14,7 +14,7 @@ from typing import Any
 from build import host
 from build.build import Build
 from build.cache import manifest, members, store
-from build.cache.manifest import FORMAT, Parcel, TransferError
+from build.cache.manifest import FORMAT, ArchiveError, Parcel
 from build.files import make_folder, write_atomically
 from build.home import Home
 from build.lock import held
@@ -80,7 +80,7 @@ def _pack(prefix: Path, archive: Path) -> None:
     command += ["--file", str(archive), "--directory", str(prefix.parent), "--", prefix.name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise TransferError(
+        raise ArchiveError(
             f"{prefix.name} cannot be packed", where=done.stderr.strip()[-1000:], hint=_zstd_hint()
         )
 
@@ -90,7 +90,7 @@ def _pair(path: Path) -> tuple[Path, Path]:
     archive, sidecar = path.with_name(stem + _SUFFIX), path.with_name(f"{stem}.json")
     for file in (archive, sidecar):
         if not file.is_file():
-            raise TransferError(f"{file.name} is missing", where=str(path.parent), hint="copy both files")
+            raise ArchiveError(f"{file.name} is missing", where=str(path.parent), hint="copy both files")
     return archive, sidecar
 
 
@@ -98,13 +98,13 @@ def _check_host(manifest: dict[str, Any], sidecar: Path) -> None:
     made_on = manifest.get("host", {})
     here = {"architecture": host.architecture(), "glibc": host.glibc_version()}
     if made_on.get("architecture") != here["architecture"]:
-        raise TransferError(
+        raise ArchiveError(
             f"the build is for {made_on.get('architecture')}, this machine is {here['architecture']}",
             where=str(sidecar),
         )
     # Programs run on the C library they were linked with and on any newer one.
     if _numbers(str(made_on.get("glibc"))) > _numbers(here["glibc"]):
-        raise TransferError(
+        raise ArchiveError(
             f"the build needs glibc {made_on.get('glibc')}, this machine has {here['glibc']}",
             where=str(sidecar),
             hint="compile on the machine with the oldest distribution, or compile here",
@@ -119,7 +119,7 @@ def _check_archive(archive: Path, contents: Parcel, home: Home) -> str:
     """Check digest, members and free disk; returns the digest."""
     found = sha256_of(archive)
     if contents.sha256 not in (found, None):
-        raise TransferError(
+        raise ArchiveError(
             f"{archive.name} has SHA-256 {found}, its .json says {contents.sha256}: refused",
             hint="copy it again",
         )
@@ -127,7 +127,7 @@ def _check_archive(archive: Path, contents: Parcel, home: Home) -> str:
         size = members.check(tar, contents.top)
     free = shutil.disk_usage(make_folder(home.builds)).free
     if size > free:
-        raise TransferError(
+        raise ArchiveError(
             f"{contents.name} takes {size / 1e9:.1f} GB, {free / 1e9:.1f} GB are free", where=str(home.builds)
         )
     return found
@@ -144,11 +144,11 @@ def _unpacked(archive: Path, contents: Parcel, digest: str, home: Home) -> Build
         if not contents.has_manifest:
             store.write_manifest(tree, contents.manifest)
         elif json.loads((tree / store.MANIFEST).read_text()) != contents.manifest:
-            raise TransferError("the archive's manifest is not the one beside it", where=str(archive))
+            raise ArchiveError("the archive's manifest is not the one beside it", where=str(archive))
         at = datetime.now(UTC).isoformat(timespec="seconds")
         return store.publish(tree, home, {"archive": archive.name, "sha256": digest, "imported_at": at})
     except (OSError, ValueError) as error:
-        raise TransferError(f"{archive.name} cannot be unpacked", where=str(error)) from error
+        raise ArchiveError(f"{archive.name} cannot be unpacked", where=str(error)) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -159,13 +159,13 @@ def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except FileNotFoundError as error:
-        raise TransferError("zstd is missing", hint=_zstd_hint()) from error
+        raise ArchiveError("zstd is missing", hint=_zstd_hint()) from error
     with process:
         try:
             with tarfile.open(fileobj=process.stdout, mode="r|") as tar:
                 yield tar
         except tarfile.TarError as error:
-            raise TransferError(f"{archive.name} is not a whole tar archive", where=str(error)) from error
+            raise ArchiveError(f"{archive.name} is not a whole tar archive", where=str(error)) from error
         finally:
             process.kill()
 

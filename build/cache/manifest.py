@@ -17,7 +17,7 @@ _PLATFORM = re.compile(r"-linux-(?P<architecture>[a-z0-9_]+)-glibc(?P<glibc>[0-9
 _TREE_KEYS = {"engine", "version", "source", "configure", "targets", "compiler", "prefix"}
 
 
-class TransferError(TidemarkError):
+class ArchiveError(TidemarkError):
     """A build cannot be exported, or an archive cannot be taken in."""
 
 
@@ -50,7 +50,7 @@ def read(sidecar: Path) -> Parcel:
         if about.keys() >= _TREE_KEYS:
             return _install_tree(about, sidecar)
         if about["format"] != FORMAT:
-            raise TransferError(
+            raise ArchiveError(
                 f"the file beside the archive is of format {about['format']}, not {FORMAT}",
                 where=str(sidecar),
             )
@@ -59,7 +59,7 @@ def read(sidecar: Path) -> Parcel:
         return Parcel(manifest, digest, top, has_manifest=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise TransferError(
+        raise ArchiveError(
             "the file beside the archive is not one of a build", where=f"{sidecar}: {reason}"
         ) from error
 
@@ -72,7 +72,7 @@ def _install_tree(about: dict[str, Any], sidecar: Path) -> Parcel:
     """
     platform = _PLATFORM.search(sidecar.stem)
     if platform is None:
-        raise TransferError(
+        raise ArchiveError(
             "the name of the archive does not say what it runs on",
             where=str(sidecar),
             hint="call it <engine>-<version>-linux-<architecture>-glibc<version>.tar.zst",

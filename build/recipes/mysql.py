@@ -50,7 +50,7 @@ cp "{source}/LICENSE" "$into/"
 
 
 @dataclass(frozen=True)
-class Range:
+class MySQLRange:
     """Versions from `first` on, up to the next row, that are configured the same way."""
 
     first: tuple[int, int]
@@ -66,11 +66,13 @@ class Range:
 TABLE = (
     # The tarball with boost (mysql-boost-*) holds it in boost/. OpenSSL 3 is too new for 5.7: it needs a
     # machine with OpenSSL 1.1.
-    Range((5, 7), ("-DWITH_BOOST={source}/boost", "-DWITH_RAPID=OFF", "-DWITH_EMBEDDED_SERVER=OFF"), 1600),
-    Range((8, 0), ("-DWITH_BOOST={source}/boost", "-DWITH_NDBCLUSTER=OFF", _WITHOUT_NDB_CLIENT), 2400),
+    MySQLRange(
+        (5, 7), ("-DWITH_BOOST={source}/boost", "-DWITH_RAPID=OFF", "-DWITH_EMBEDDED_SERVER=OFF"), 1600
+    ),
+    MySQLRange((8, 0), ("-DWITH_BOOST={source}/boost", "-DWITH_NDBCLUSTER=OFF", _WITHOUT_NDB_CLIENT), 2400),
     # Boost comes with the source from 8.3 on.
-    Range((8, 3), (_WITHOUT_NDB_CLIENT,), 2300),
-    Range((9, 0), (_WITHOUT_NDB_CLIENT,), 2400),
+    MySQLRange((8, 3), (_WITHOUT_NDB_CLIENT,), 2300),
+    MySQLRange((9, 0), (_WITHOUT_NDB_CLIENT,), 2400),
 )
 
 
@@ -114,7 +116,7 @@ def release_of(text: str) -> str:
     return ".".join(numbers)
 
 
-def _row(release: str) -> Range:
+def _row(release: str) -> MySQLRange:
     rows = [row for row in TABLE if row.first <= release_numbers(release)[:2]]
     if not rows:
         oldest = ".".join(map(str, TABLE[0].first))

@@ -39,7 +39,7 @@ _RPATH = "rpathdir=$$ORIGIN/../lib"
 
 
 @dataclass(frozen=True)
-class Range:
+class PostgresRange:
     """Versions from `first` on, up to the next row, that are configured the same way."""
 
     first: int
@@ -57,12 +57,12 @@ class Range:
 
 TABLE = (
     # TOAST learns lz4 in 14, wal_compression in 15.
-    Range(12, (), (), 996),
-    Range(14, ("--with-lz4",), (), 1079),
+    PostgresRange(12, (), (), 996),
+    PostgresRange(14, ("--with-lz4",), (), 1079),
     # ICU is on by default from 16; said here so that a machine without it fails instead of differing.
-    Range(16, ("--with-lz4", "--with-icu"), (), 1132),
+    PostgresRange(16, ("--with-lz4", "--with-icu"), (), 1132),
     # io_method=io_uring exists from 18, and only where the library does.
-    Range(18, ("--with-lz4", "--with-icu"), (("liburing", "--with-liburing"),), 1161),
+    PostgresRange(18, ("--with-lz4", "--with-icu"), (("liburing", "--with-liburing"),), 1161),
 )
 
 
@@ -99,7 +99,7 @@ def release_of(text: str) -> str:
     return found[1]
 
 
-def _row(release: str) -> Range:
+def _row(release: str) -> PostgresRange:
     major = release_numbers(release)[0]
     rows = [row for row in TABLE if row.first <= major]
     if not rows:

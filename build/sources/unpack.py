@@ -7,10 +7,10 @@ from pathlib import Path
 from build.order import Patch, PatchError
 from build.sources import git
 from build.sources.source import Source
-from build.work import CompileError, Work
+from build.work import CompileCommands, CompileError
 
 
-def unpack(source: Source, folder: Path, work: Work) -> None:
+def unpack(source: Source, folder: Path, work: CompileCommands) -> None:
     """Fill the empty `folder` with the source tree. Raises CompileError or GitError."""
     if source.tarball is not None:
         tar = ["tar", "--extract", "--no-same-owner", "--strip-components=1", "--file", str(source.tarball)]
@@ -20,7 +20,7 @@ def unpack(source: Source, folder: Path, work: Work) -> None:
             work.run("unpack", ["tar", "--extract", "--no-same-owner"], folder, stream.stdout)
 
 
-def apply_patches(patches: tuple[Patch, ...], folder: Path, work: Work) -> None:
+def apply_patches(patches: tuple[Patch, ...], folder: Path, work: CompileCommands) -> None:
     """Apply each patch as `patch -p1` would, without fuzz: what does not fit exactly is not applied.
 
     Raises PatchError at the first that does not fit; it names the patch, and file and line of the hunk.

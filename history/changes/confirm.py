@@ -10,18 +10,18 @@ import numpy as np
 from sqlalchemy import Connection, RowMapping, insert, select
 
 from history.changes import repository
-from history.changes.confirmation import CONFIDENCE, METRIC_CONFIDENCE, Confirms, Question
+from history.changes.confirmation import CONFIDENCE, METRIC_CONFIDENCE, ConfirmationRequest, Confirms
 from history.changes.repository import Member
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
-from history.comparison.verdict import Change, change_of
+from history.comparison.verdict import MetricChange, change_of
 from history.series.matrix import Panel, read_panel
 from history.series.night import JUDGED_METRICS
 from history.series.series import base_branch
 from history.stats.estimators import Interval
 from history.stats.repeated_intervals import Noise
 from history.store.database import Asked
-from history.store.records import Place, Run
+from history.store.records import Environment, Run
 from history.store.schema import confirmations, nights, sessions
 from history.store.session_reads import latest_noise, session_of
 from history.timestamps import from_text
@@ -48,7 +48,7 @@ def derive(connection: Connection, session_id: int, options: Mapping[str, Any], 
     versions = options.get("versions", ())
     if before is None or after is None or len(versions) != 2:
         return
-    place = Place(after["box"], after["suite"], after["configuration"])
+    place = Environment(after["box"], after["suite"], after["configuration"])
     base = base_branch(connection, place)
     if base is None:
         return
@@ -132,7 +132,7 @@ def _night(connection: Connection, uid: str, branch: str) -> RowMapping | None:
 
 
 def _members(connection: Connection, confirms: Confirms) -> Mapping[int, Member]:
-    if confirms.question is Question.NEW:
+    if confirms.question is ConfirmationRequest.NEW:
         return {}
     return {
         member.series_id: member
@@ -154,9 +154,9 @@ def _intervals(connection: Connection, session_id: int, paired: Sequence[StepPai
 
 def _findings(
     confirms: Confirms, measured: Mapping[int, Interval], known: Mapping[int, Member]
-) -> Mapping[int, Change]:
+) -> Mapping[int, MetricChange]:
     """What the intervals say, by series; of a change that may be gone, of its members only."""
-    if confirms.question is Question.NEW:
+    if confirms.question is ConfirmationRequest.NEW:
         return {each: change_of(interval, confirms.threshold) for each, interval in measured.items()}
     members = {each: member for each, member in known.items() if each in measured}
     gone = {each for each, member in members.items() if is_gone(measured[each], _log_size(member))}
@@ -167,7 +167,7 @@ def _findings(
         gone |= {
             each for each, member in members.items() if is_gone(_point(measured[each]), _log_size(member))
         }
-    return {each: Change.SAME if each in gone else Change.UNKNOWN for each in members}
+    return {each: MetricChange.SAME if each in gone else MetricChange.UNKNOWN for each in members}
 
 
 def _log_size(member: Member) -> float:

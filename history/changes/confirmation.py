@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, RowMapping, select
 
-from history.comparison.verdict import Change
+from history.comparison.verdict import MetricChange
 from history.series.night import CONFIRMS, JUDGED_METRICS
 from history.series.series import Night, SeriesKey
-from history.store.records import Place
+from history.store.records import Environment
 from history.store.schema import confirmations, nights, series, sessions
 from history.timestamps import from_text
 
@@ -21,7 +21,7 @@ METRIC_CONFIDENCE = 1 - (1 - CONFIDENCE) / len(JUDGED_METRICS)
 """Of the intervals of one of the metrics: Bonferroni's share, which needs no independent metrics."""
 
 
-class Question(StrEnum):
+class ConfirmationRequest(StrEnum):
     """What a session was to decide."""
 
     NEW = "new"
@@ -35,7 +35,7 @@ class Question(StrEnum):
 class Confirms:
     """What a session confirms, as its options say it; sessions by uid, which all histories share."""
 
-    question: Question
+    question: ConfirmationRequest
     branch: str
     before: str
     """The session of the night whose version of the branch is the base."""
@@ -60,7 +60,9 @@ class Confirms:
         found = options.get(CONFIRMS)
         if not isinstance(found, dict):
             return None
-        return cls(**{**found, "question": Question(found["question"]), "steps": tuple(found["steps"])})
+        return cls(
+            **{**found, "question": ConfirmationRequest(found["question"]), "steps": tuple(found["steps"])}
+        )
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,14 @@ class Confirmation:
 
     series_id: int
     key: SeriesKey
-    question: Question
+    question: ConfirmationRequest
     before: Night
     """The night whose version it was held against."""
 
     after: Night
     """The night that gave the suspicion."""
 
-    finding: Change
+    finding: MetricChange
     """Of a new change: which way. Of one that may be gone: the same when the larger part of it surely is."""
 
     level_before: float
@@ -94,12 +96,15 @@ class Confirmation:
     @property
     def is_step(self) -> bool:
         """Whether it found a new change."""
-        return self.question is Question.NEW and self.finding in (Change.MORE, Change.LESS)
+        return self.question is ConfirmationRequest.NEW and self.finding in (
+            MetricChange.MORE,
+            MetricChange.LESS,
+        )
 
     @property
     def is_return(self) -> bool:
         """Whether it found a known change gone."""
-        return self.question is Question.GONE and self.finding is Change.SAME
+        return self.question is ConfirmationRequest.GONE and self.finding is MetricChange.SAME
 
     @property
     def level_after(self) -> float:
@@ -147,12 +152,15 @@ def _confirmation(row: RowMapping) -> Confirmation:
         uid=row["uid"],
         series_id=row["series_id"],
         key=SeriesKey(
-            Place(row["box"], row["suite"], row["configuration"]), row["branch"], row["step"], row["metric"]
+            Environment(row["box"], row["suite"], row["configuration"]),
+            row["branch"],
+            row["step"],
+            row["metric"],
         ),
-        question=Question(row["question"]),
+        question=ConfirmationRequest(row["question"]),
         before=night("before"),
         after=night("after"),
-        finding=Change(row["finding"]),
+        finding=MetricChange(row["finding"]),
         level_before=row["level_before"],
         ratio=row["ratio"],
         low=row["ratio_low"],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from history.series.series import Night
-from history.store.records import Place
+from history.store.records import Environment
 from suites.measurement import METRICS, Better
 
 UNDONE = 0.25
@@ -34,7 +34,7 @@ class Shift:
     """A change of level in one series. Levels are values over the base's of the same night."""
 
     series_id: int
-    place: Place
+    place: Environment
     branch: str
     step: str
     metric: str

@@ -13,7 +13,7 @@ from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Course, Direction
 from history.errors import HistoryError
 from history.series.series import Night, SeriesKey
-from history.store.records import Place
+from history.store.records import Environment
 from history.store.schema import builds, change_series, changes, nights, series
 from history.timestamps import from_text, to_text
 
@@ -194,7 +194,7 @@ def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[M
     rows = connection.execute(query).mappings().all()
     settled = _confirmations(connection, {row["series_id"] for row in rows})
     for row in rows:
-        place = Place(row["box"], row["suite"], row["configuration"])
+        place = Environment(row["box"], row["suite"], row["configuration"])
         key = SeriesKey(place, row["branch"], row["step"], row["metric"])
         night = _nights(connection, row, key)
         member = Member(

@@ -15,7 +15,7 @@ those, what is remembered of a change counts, and what was confirmed neither."""
 
 
 @dataclass(frozen=True)
-class Settled:
+class KnownShifts:
     """What was confirmed in the series of a panel."""
 
     events: tuple[Shift | Return, ...]
@@ -25,7 +25,7 @@ class Settled:
     """The same as levels, for the watch."""
 
 
-def settled(panel: Panel, confirmed: Iterable[Confirmation], looked_back: int) -> Settled:
+def settled(panel: Panel, confirmed: Iterable[Confirmation], looked_back: int) -> KnownShifts:
     """What was confirmed in a panel's series, in nights that the panel has.
 
     `looked_back` are the nights that a panel has at most: a full one has lost its past.
@@ -40,7 +40,7 @@ def settled(panel: Panel, confirmed: Iterable[Confirmation], looked_back: int) -
         and column.get(each.after.session_id, -1) >= first
         and (each.is_step or each.is_return)
     ]
-    return Settled(
+    return KnownShifts(
         tuple(_shift(each) if each.is_step else _return(each) for each in its),
         tuple(
             Known(row[each.series_id], column[each.after.session_id], math.log(each.level_after))

@@ -19,7 +19,7 @@ from history.series.matrix import Panel, read_panel
 from history.series.night import JUDGED_METRICS
 from history.series.series import Night, base_branch
 from history.store.database import Asked
-from history.store.records import Place
+from history.store.records import Environment
 from history.store.schema import series
 from history.store.session_reads import session_of
 
@@ -79,7 +79,7 @@ def counted_series(connection: Connection, box: str) -> int:
 
 
 def look(
-    connection: Connection, place: Place, branch: str, known: Sequence[Change], least: float
+    connection: Connection, place: Environment, branch: str, known: Sequence[Change], least: float
 ) -> Tonight | None:
     """What looks changed, or gone, in the last night of a branch; None where the branch has not moved.
 

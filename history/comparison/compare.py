@@ -24,7 +24,7 @@ from history.comparison.warnings import doubts
 from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
 from history.store.records import Session
-from history.store.session_lookup import Limits, Name, named
+from history.store.session_lookup import Name, SessionFilter, named
 from suites.measurement import METRICS
 
 __all__ = [
@@ -84,7 +84,7 @@ def exit_code(comparison: Comparison) -> int:
 def _compare_one(
     history: Reader, from_: Name, options: CompareOptions, name: Name
 ) -> tuple[ContenderComparison, ...]:
-    limits = Limits(options.suite, options.profile, options.session, options.machine)
+    limits = SessionFilter(options.suite, options.profile, options.session, options.machine)
     found = history.latest_of((from_, name), limits)
     if found is None:
         raise _no_session(history, from_, name, limits)
@@ -181,7 +181,7 @@ def _step_warnings(step: StepComparison, session: Session) -> list[str]:
     return []
 
 
-def _no_session(history: Reader, base: Name, contender: Name, limits: Limits) -> ComparisonError:
+def _no_session(history: Reader, base: Name, contender: Name, limits: SessionFilter) -> ComparisonError:
     seen = history.sightings()
     lines = [
         f"\n    {each.version}  {each.suite} {each.profile}  {each.started_at:%Y-%m-%d %H:%M} UTC"

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
-from history.comparison.verdict import Change, Ratio, Verdict, verdict_of
+from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
 from suites.measurement import METRICS
 
 COSTS = (
@@ -65,7 +65,7 @@ def explained_by(metric: str, verdict: Verdict | None, beside: Sequence[Ratio]) 
     way explains nothing, and neither does one that is not known to have moved. None when there is nothing to
     explain (`metric` is no throughput, or the verdict is no change), and when no cost was recorded.
     """
-    explaining = {Verdict.REGRESSION: Change.MORE, Verdict.IMPROVEMENT: Change.LESS}
+    explaining = {Verdict.REGRESSION: MetricChange.MORE, Verdict.IMPROVEMENT: MetricChange.LESS}
     if metric not in THROUGHPUT or verdict not in explaining:
         return None
     costs = [each for each in beside if is_cost(each.metric) and each.pairs]

@@ -26,7 +26,7 @@ from history.comparison.result import (
 )
 from history.comparison.warnings import of_engines
 from history.store.reader import Reader
-from history.store.records import ALL_STEPS, Place, Run, RunStatus
+from history.store.records import ALL_STEPS, Environment, Run, RunStatus
 from history.store.session_lookup import Name
 from history.store.session_reads import session_of
 from history.store.sql import Source
@@ -47,7 +47,7 @@ class _Both:
 
     session_id: int
     started_at: datetime
-    place: Place
+    place: Environment
     base: _Side
     contender: _Side
 
@@ -63,7 +63,7 @@ def compare_nights(
         raise ComparisonError("one session is no history", where="--since", hint="leave --session out")
     assert options.since is not None
     with history.asking() as source:
-        by_place: defaultdict[Place, list[_Both]] = defaultdict(list)
+        by_place: defaultdict[Environment, list[_Both]] = defaultdict(list)
         for night in starmap(_night, _nights_of_both(source, base, contender, options)):
             by_place[night.place].append(night)
         if not by_place:
@@ -104,7 +104,7 @@ def _nights_of_both(
 
 def _night(session_id: int, started_at: str, box: str, suite: str, configuration: str, *sides: str) -> _Both:
     old, new = _Side(sides[0], sides[1]), _Side(sides[2], sides[3])
-    return _Both(session_id, from_text(started_at), Place(box, suite, configuration), old, new)
+    return _Both(session_id, from_text(started_at), Environment(box, suite, configuration), old, new)
 
 
 def _compare(
@@ -144,7 +144,7 @@ def _compare(
 
 def _as_runs(
     source: Source,
-    place: Place,
+    place: Environment,
     found: Sequence[_Both],
     metrics: Collection[str],
     names: tuple[str, str],

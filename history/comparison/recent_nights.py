@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from history.store.records import Place, Session
+from history.store.records import Environment, Session
 from history.store.sql import Source, among
 from history.timestamps import to_text
 
@@ -32,7 +32,7 @@ def trends(
     lines = {version: branch for version, branch, *_ in rows}
     if not {base, contender} <= lines.keys():
         return {}
-    place = Place(*rows[0][2:])
+    place = Environment(*rows[0][2:])
     last = source.column(
         "SELECT session_id FROM nights WHERE box = :box AND suite = :suite"
         " AND configuration = :configuration AND branch = :branch AND started_at <= :until"
@@ -53,7 +53,7 @@ def trends(
 
 def values_of(
     source: Source,
-    place: Place,
+    place: Environment,
     branches: Collection[str],
     metrics: Collection[str],
     session_ids: Sequence[int],
@@ -77,7 +77,7 @@ def values_of(
     return {(row[0], row[1], row[2], row[3]): row[4] for row in rows if row[3] in wanted}
 
 
-def step_positions(source: Source, place: Place, branches: Collection[str]) -> dict[str, int]:
+def step_positions(source: Source, place: Environment, branches: Collection[str]) -> dict[str, int]:
     """Step -> its place in the suite, for the steps that these branches have series of."""
     of_branches, named = among("series.branch", branches)
     rows = source.rows(

@@ -25,7 +25,7 @@ class Verdict(StrEnum):
     """The interval allows more than one of the above: more rounds are needed."""
 
 
-class Change(StrEnum):
+class MetricChange(StrEnum):
     """Which way a metric went from base to contender, at a threshold and a confidence; good or bad is another
     question."""
 
@@ -75,7 +75,7 @@ class Ratio:
     """contender / base; None when there is no such ratio."""
 
     interval: Interval | None
-    change: Change
+    change: MetricChange
     pairs: int
     """Paired rounds that have the metric."""
 
@@ -104,14 +104,14 @@ def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) 
     old, new = geometric_mean(base), geometric_mean(contender)
     if old is not None and new is not None:
         interval = intervals.of(step, metric)
-        change = Change.UNKNOWN if interval is None else change_of(interval, threshold)
+        change = MetricChange.UNKNOWN if interval is None else change_of(interval, threshold)
         # The interval leaves stalled rounds out, so that its estimate need not be the quotient of the means.
         value = new / old if interval is None else interval.estimate
         return Ratio(metric, old, new, value, interval, change, pairs)
     if not pairs:
-        return Ratio(metric, None, None, None, None, Change.UNKNOWN, 0)
+        return Ratio(metric, None, None, None, None, MetricChange.UNKNOWN, 0)
     nothing = pairs >= MINIMUM_REPETITIONS and not any((*base, *contender))
-    change = Change.SAME if nothing else Change.UNKNOWN
+    change = MetricChange.SAME if nothing else MetricChange.UNKNOWN
     return Ratio(metric, mean(base), mean(contender), None, None, change, pairs)
 
 
@@ -127,15 +127,15 @@ def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Int
     return Judgement(judge(interval, metric.better, threshold), None, "", interval, pairs)
 
 
-def change_of(interval: Interval, threshold: float) -> Change:
+def change_of(interval: Interval, threshold: float) -> MetricChange:
     """Which way the interval says that a metric went; `threshold` is a fraction."""
     if 1 - threshold <= interval.low and interval.high <= 1 + threshold:
-        return Change.SAME
+        return MetricChange.SAME
     if interval.high < 1 and interval.estimate < 1 - threshold:
-        return Change.LESS
+        return MetricChange.LESS
     if interval.low > 1 and interval.estimate > 1 + threshold:
-        return Change.MORE
-    return Change.UNKNOWN
+        return MetricChange.MORE
+    return MetricChange.UNKNOWN
 
 
 def judge(interval: Interval, better: Better, threshold: float) -> Verdict:
@@ -143,15 +143,15 @@ def judge(interval: Interval, better: Better, threshold: float) -> Verdict:
     return verdict_of(change_of(interval, threshold), better)
 
 
-def verdict_of(change: Change, better: Better) -> Verdict:
+def verdict_of(change: MetricChange, better: Better) -> Verdict:
     """What a change means for a metric that has a better direction. Raises ValueError for NEITHER."""
     if better is Better.NEITHER:
         raise ValueError("a metric without a better direction has no verdict")
-    if change is Change.SAME:
+    if change is MetricChange.SAME:
         return Verdict.UNCHANGED
-    if change is Change.UNKNOWN:
+    if change is MetricChange.UNKNOWN:
         return Verdict.INCONCLUSIVE
-    good = Change.MORE if better is Better.HIGHER else Change.LESS
+    good = MetricChange.MORE if better is Better.HIGHER else MetricChange.LESS
     return Verdict.IMPROVEMENT if change is good else Verdict.REGRESSION
 
 

@@ -21,24 +21,24 @@ HASH = 10
 
 
 @dataclass(frozen=True)
-class Found:
+class LocatedChange:
     """A change, and the commits between which it lies; None where the version did not come from git."""
 
     change: Change
     commits: tuple[str | None, str | None]
 
 
-def render_changes(found: Sequence[Found]) -> str:
+def render_changes(found: Sequence[LocatedChange]) -> str:
     """A few lines for each change; what to do with an open one comes last."""
     return "\n".join(line for each in found for line in _lines(each))
 
 
-def changes_json(found: Sequence[Found]) -> list[dict[str, Any]]:
+def changes_json(found: Sequence[LocatedChange]) -> list[dict[str, Any]]:
     """Everything that is known of each change."""
     return [_json(each) for each in found]
 
 
-def _lines(found: Found) -> Iterator[str]:
+def _lines(found: LocatedChange) -> Iterator[str]:
     change = found.change
     yield f"{change.fingerprint}  {change.status} {change.direction}, {change.branch}, {change.suite}"
     yield f"    {_range(found)}; found {change.found_at:%Y-%m-%d}"
@@ -55,7 +55,7 @@ def _lines(found: Found) -> Iterator[str]:
     yield ""
 
 
-def _range(found: Found) -> str:
+def _range(found: LocatedChange) -> str:
     before, after = found.change.last_before, found.change.first_after
     nights = f"between {before.started_at:%Y-%m-%d} and {after.started_at:%Y-%m-%d}"
     old, new = found.commits
@@ -81,7 +81,7 @@ def _confidence(value: float) -> str:
     return f"over {CERTAIN:.1%}" if value > CERTAIN else f"{value:.1%}"
 
 
-def _json(found: Found) -> dict[str, Any]:
+def _json(found: LocatedChange) -> dict[str, Any]:
     change, (old, new) = found.change, found.commits
     return {
         "fingerprint": change.fingerprint,

@@ -11,7 +11,7 @@ from history.rendering.numbers import DASH, amount, rounded
 from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
 from history.series.inventory import Branch, Unfinished
 from history.series.series import SeriesKey
-from history.series.timeline import Chronicle, Entry
+from history.series.timeline import Chronicle, TimelineEntry
 from suites.measurement import METRICS
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def overview_json(
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def _values(entry: Entry) -> list[Any]:
+def _values(entry: TimelineEntry) -> list[Any]:
     point = entry.point
     return [
         point.night.started_at.isoformat(),
@@ -145,11 +145,11 @@ def _values(entry: Entry) -> list[Any]:
     ]
 
 
-def _notes(entry: Entry) -> str:
+def _notes(entry: TimelineEntry) -> str:
     return "; ".join(_said(entry))
 
 
-def _said(entry: Entry) -> Iterator[str]:
+def _said(entry: TimelineEntry) -> Iterator[str]:
     for change in entry.changes:
         what, _, how = change.partition(": ")
         yield f"{what} changed" + (f": {how}" if how else "")

@@ -8,7 +8,7 @@ from history.comparison import disturbed
 from history.comparison.explanation import THROUGHPUT, VARIATION, is_cost
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
-from history.comparison.verdict import Change, Ratio, Verdict, verdict_of
+from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
 from history.rendering.functions import named
 from history.rendering.numbers import amount, bounds, signed_percent
 from history.rendering.table import NAMES
@@ -166,9 +166,11 @@ def _counted(number: int, what: str) -> str:
 def _unexplained(step: StepComparison) -> str:
     """Which costs are known not to explain the verdict, and which are merely not known to."""
     costs = [each for each in step.beside if is_cost(each.metric) and each.pairs]
-    same = [NAMES[each.metric] for each in costs if each.change is Change.SAME]
-    other_way = [NAMES[each.metric] for each in costs if each.change in (Change.MORE, Change.LESS)]
-    unknown = [_with_amounts(each) for each in costs if each.change is Change.UNKNOWN]
+    same = [NAMES[each.metric] for each in costs if each.change is MetricChange.SAME]
+    other_way = [
+        NAMES[each.metric] for each in costs if each.change in (MetricChange.MORE, MetricChange.LESS)
+    ]
+    unknown = [_with_amounts(each) for each in costs if each.change is MetricChange.UNKNOWN]
     said = {"the same per query": same, "moved the other way": other_way, "unknown": unknown}
     change = signed_percent((step.judged.value or 1) - 1)
     parts = [

@@ -19,7 +19,7 @@ BOLD = "1"
 
 
 @dataclass(frozen=True)
-class Field:
+class PlacedField:
     """One field of a table, with its place in it."""
 
     text: str
@@ -43,7 +43,7 @@ class Screen:
             self.file.write(self._styled(each, style) + "\n")
 
     def table(
-        self, heads: Sequence[str], sections: Sequence[Sequence[Sequence[Field]]], left: Sequence[str]
+        self, heads: Sequence[str], sections: Sequence[Sequence[Sequence[PlacedField]]], left: Sequence[str]
     ) -> None:
         """Print a table of sections of rows, with a rule below the heads and a blank line between sections.
 
@@ -62,7 +62,7 @@ class Screen:
             for row in section:
                 self._row(row, widths, sides)
 
-    def _row(self, row: Sequence[Field], widths: Sequence[int], sides: Sequence[bool]) -> None:
+    def _row(self, row: Sequence[PlacedField], widths: Sequence[int], sides: Sequence[bool]) -> None:
         told = []
         for field, width, is_left in zip(row, widths, sides, strict=True):
             room = " " * (width - len(field.text))
@@ -82,5 +82,5 @@ def standard_output(plain_width: int = PLAIN_WIDTH) -> Screen:
     return Screen(sys.stdout, shutil.get_terminal_size().columns, colours=not plain)
 
 
-def _head(heads: Sequence[str]) -> list[Field]:
-    return [Field(head, BOLD) for head in heads]
+def _head(heads: Sequence[str]) -> list[PlacedField]:
+    return [PlacedField(head, BOLD) for head in heads]

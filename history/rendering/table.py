@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
-from history.comparison.verdict import Change, Ratio, Verdict, verdict_of
+from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
 from history.rendering.numbers import amount, bounds, percent, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.measurement import METRICS, Better
@@ -71,7 +71,7 @@ COSTS_LEGEND = (
     "value is zero. p1/median: 1st percentile over median of QPS from second to second, more is better."
 )
 
-_MARKS = {Change.MORE: "+", Change.LESS: "-"}
+_MARKS = {MetricChange.MORE: "+", MetricChange.LESS: "-"}
 
 
 class Tone(Enum):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from history.comparison.result import Comparison, ContenderComparison
 from history.rendering.notes import notes
-from history.rendering.plain_table import BOLD, PLAIN_WIDTH, Field, Screen
+from history.rendering.plain_table import BOLD, PLAIN_WIDTH, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     COSTS_HEADS,
@@ -76,9 +76,9 @@ def _width(head: str, cells: Sequence[Cell]) -> int:
     return max(len(head), *(len(cell.text) for cell in cells))
 
 
-def _fields(row: Row, widths: Sequence[int] = ()) -> list[Field]:
+def _fields(row: Row, widths: Sequence[int] = ()) -> list[PlacedField]:
     padded = widths or [0] * len(row)
     return [
-        Field(cell.text.rjust(width) + cell.mark, _STYLES[cell.tone])
+        PlacedField(cell.text.rjust(width) + cell.mark, _STYLES[cell.tone])
         for cell, width in zip(row, padded, strict=True)
     ]

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from history.series.series import SeriesKey, find
-from history.store.records import Place, SessionStatus
+from history.store.records import Environment, SessionStatus
 from history.store.schema import machines, nights, points, series, sessions
 from history.timestamps import from_text
 
@@ -18,7 +18,7 @@ LAST_FAILURES = 10
 class Branch:
     """The nights of one branch at one place."""
 
-    place: Place
+    place: Environment
     branch: str
     nights: int
     first: datetime
@@ -42,7 +42,7 @@ class Unfinished:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class InventoryFilter:
     """What is to be shown; None leaves a choice open."""
 
     box: str | None = None
@@ -53,7 +53,7 @@ class Wanted:
     configuration: str | None = None
 
 
-def branches_held(connection: Connection, wanted: Wanted) -> tuple[Branch, ...]:
+def branches_held(connection: Connection, wanted: InventoryFilter) -> tuple[Branch, ...]:
     """Every branch at every place, in order; with a step or metric those that have such a series."""
     first, last = func.min(nights.c.started_at), func.max(nights.c.started_at)
     keys = (nights.c.box, nights.c.suite, nights.c.configuration, nights.c.branch)
@@ -61,7 +61,7 @@ def branches_held(connection: Connection, wanted: Wanted) -> tuple[Branch, ...]:
     found = []
     kept = _with_series(connection, wanted)
     for *where, branch, count, began, ended in connection.execute(query.order_by(*keys)).all():
-        place = Place(*where)
+        place = Environment(*where)
         if kept is None or (place, branch) in kept:
             version, is_base = _latest(connection, place, branch)
             times = (from_text(began), from_text(ended))
@@ -69,7 +69,7 @@ def branches_held(connection: Connection, wanted: Wanted) -> tuple[Branch, ...]:
     return tuple(found)
 
 
-def unfinished(connection: Connection, wanted: Wanted) -> tuple[Unfinished, ...]:
+def unfinished(connection: Connection, wanted: InventoryFilter) -> tuple[Unfinished, ...]:
     """The last sessions that failed or were interrupted, the latest first."""
     query = (
         select(
@@ -90,7 +90,7 @@ def unfinished(connection: Connection, wanted: Wanted) -> tuple[Unfinished, ...]
     )
 
 
-def steps_held(connection: Connection, wanted: Wanted) -> tuple[tuple[SeriesKey, int], ...]:
+def steps_held(connection: Connection, wanted: InventoryFilter) -> tuple[tuple[SeriesKey, int], ...]:
     """The series that are as described, each with its number of points."""
     keys = _found(connection, wanted)
     counts = []
@@ -116,7 +116,7 @@ def steps_held(connection: Connection, wanted: Wanted) -> tuple[tuple[SeriesKey,
     return tuple(zip(keys, counts, strict=True))
 
 
-def _found(connection: Connection, wanted: Wanted) -> tuple[SeriesKey, ...]:
+def _found(connection: Connection, wanted: InventoryFilter) -> tuple[SeriesKey, ...]:
     keys = find(
         connection,
         box=wanted.box,
@@ -128,13 +128,13 @@ def _found(connection: Connection, wanted: Wanted) -> tuple[SeriesKey, ...]:
     return tuple(key for key in keys if wanted.configuration in (None, key.place.configuration))
 
 
-def _with_series(connection: Connection, wanted: Wanted) -> set[tuple[Place, str]] | None:
+def _with_series(connection: Connection, wanted: InventoryFilter) -> set[tuple[Environment, str]] | None:
     if wanted.step is None and wanted.metric is None:
         return None
     return {(key.place, key.branch) for key in _found(connection, wanted)}
 
 
-def _of_nights(wanted: Wanted) -> list[ColumnElement[bool]]:
+def _of_nights(wanted: InventoryFilter) -> list[ColumnElement[bool]]:
     pairs = (
         (nights.c.box, wanted.box),
         (nights.c.suite, wanted.suite),
@@ -144,7 +144,7 @@ def _of_nights(wanted: Wanted) -> list[ColumnElement[bool]]:
     return [column == value for column, value in pairs if value is not None]
 
 
-def _latest(connection: Connection, place: Place, branch: str) -> tuple[str, int]:
+def _latest(connection: Connection, place: Environment, branch: str) -> tuple[str, int]:
     query = (
         select(nights.c.version, nights.c.is_base)
         .where(

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from history.series.series import Night, nights_of
 from history.store.database import plain_rows
-from history.store.records import Place
+from history.store.records import Environment
 from history.store.schema import points, series
 
 
@@ -17,7 +17,7 @@ from history.store.schema import points, series
 class Panel:
     """Several series of one branch over the same nights, in order."""
 
-    place: Place
+    place: Environment
     branch: str
     base: str
     nights: tuple[Night, ...]
@@ -30,7 +30,7 @@ class Panel:
 
 def read_panel(
     connection: Connection,
-    place: Place,
+    place: Environment,
     branch: str,
     base: str,
     metrics: Sequence[str],

@@ -45,7 +45,7 @@ session is no night of any series (history/changes/confirmation.py)."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class SessionVersion:
     """One version of a session."""
 
     version: str
@@ -170,13 +170,15 @@ Values = dict[tuple[str, int, str, str], float]
 """Branch, position of the step, step and metric -> value."""
 
 
-def _entries(its_runs: Sequence[Run], options: Mapping[str, Any]) -> list[Entry]:
+def _entries(its_runs: Sequence[Run], options: Mapping[str, Any]) -> list[SessionVersion]:
     keys = {run.version: run.build_key for run in its_runs}
     asked = options.get("versions", ())
     # Sessions of the first Tidemarks do not say the order in which versions were asked for.
     ordered = [*asked, *sorted(keys.keys() - set(asked), key=_age)]
     lines = branches(ordered, options.get("branches", {}))
-    return [Entry(each, lines[each], keys.get(each), place == 0) for place, each in enumerate(ordered)]
+    return [
+        SessionVersion(each, lines[each], keys.get(each), place == 0) for place, each in enumerate(ordered)
+    ]
 
 
 def _age(version: str) -> tuple[str, tuple[int, ...], str]:
@@ -184,7 +186,7 @@ def _age(version: str) -> tuple[str, tuple[int, ...], str]:
     return parsed.engine, release_numbers(parsed.ref), version
 
 
-def _values(its_runs: Sequence[Run], entries: Sequence[Entry]) -> Values:
+def _values(its_runs: Sequence[Run], entries: Sequence[SessionVersion]) -> Values:
     by_step: defaultdict[tuple[int, str], dict[tuple[str, int], Run]] = defaultdict(dict)
     for run in its_runs:
         if run.status is RunStatus.FINISHED:
@@ -235,7 +237,7 @@ def _insert_points(connection: Connection, session_id: int, where: Mapping[str, 
 
 
 def _gaps(
-    its_runs: Sequence[Run], entries: Sequence[Entry], values: Values, disturbed: Mapping[str, str]
+    its_runs: Sequence[Run], entries: Sequence[SessionVersion], values: Values, disturbed: Mapping[str, str]
 ) -> dict[tuple[str, str], str]:
     have = {(branch, step) for branch, _, step, _ in values}
     failures = {(run.version, run.step): run.failure for run in its_runs if run.failure}
@@ -249,6 +251,6 @@ def _gaps(
     }
 
 
-def _why_no_run(entry: Entry, session: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+def _why_no_run(entry: SessionVersion, session: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     refused = options.get("not_built", {}).get(entry.version)
     return f"not built: {refused}" if refused else f"session {session['status']} before its first run"

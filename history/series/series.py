@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, select
 
 from history.store.database import plain_rows
-from history.store.records import ALL_STEPS, Place
+from history.store.records import ALL_STEPS, Environment
 from history.store.schema import gaps, nights, points, series
 from history.timestamps import from_text, to_text
 
@@ -20,7 +20,7 @@ AT_ONCE = 500
 class SeriesKey:
     """What names a series."""
 
-    place: Place
+    place: Environment
     branch: str
     step: str
     metric: str
@@ -57,13 +57,15 @@ class Point(NamedTuple):
         return self.value / self.base
 
 
-def places(connection: Connection) -> tuple[Place, ...]:
+def places(connection: Connection) -> tuple[Environment, ...]:
     """Everywhere that there are nights of."""
     columns = (nights.c.box, nights.c.suite, nights.c.configuration)
-    return tuple(Place(*row) for row in connection.execute(select(*columns).distinct().order_by(*columns)))
+    return tuple(
+        Environment(*row) for row in connection.execute(select(*columns).distinct().order_by(*columns))
+    )
 
 
-def base_branch(connection: Connection, place: Place) -> str | None:
+def base_branch(connection: Connection, place: Environment) -> str | None:
     """The branch that was the base of the latest night at a place."""
     query = (
         select(nights.c.branch)
@@ -74,14 +76,18 @@ def base_branch(connection: Connection, place: Place) -> str | None:
     return connection.execute(query).scalar()
 
 
-def branches_at(connection: Connection, place: Place) -> tuple[str, ...]:
+def branches_at(connection: Connection, place: Environment) -> tuple[str, ...]:
     """The branches that have nights at a place."""
     query = select(nights.c.branch).where(at_place(place)).distinct().order_by(nights.c.branch)
     return tuple(connection.execute(query).scalars())
 
 
 def nights_of(
-    connection: Connection, place: Place, branch: str, since: datetime | None = None, last: int | None = None
+    connection: Connection,
+    place: Environment,
+    branch: str,
+    since: datetime | None = None,
+    last: int | None = None,
 ) -> tuple[Night, ...]:
     """The nights of a branch in order: since a moment, or the last so many."""
     columns = (nights.c.session_id, nights.c.started_at, nights.c.version, nights.c.build_id)
@@ -110,7 +116,7 @@ def read(
     return tuple(map(Point, its_nights, map(values.get, ids), map(bases.get, ids), why))
 
 
-def at_place(place: Place) -> ColumnElement[bool]:
+def at_place(place: Environment) -> ColumnElement[bool]:
     """Whether a row of nights is of a place."""
     return (
         (nights.c.box == place.box)
@@ -181,6 +187,6 @@ def find(
     columns = ("box", "suite", "configuration", "branch", "step_position", "step", "metric")
     rows = connection.execute(query.order_by(*(series.c[each] for each in columns))).all()
     return tuple(
-        SeriesKey(Place(row.box, row.suite, row.configuration), row.branch, row.step, row.metric)
+        SeriesKey(Environment(row.box, row.suite, row.configuration), row.branch, row.step, row.metric)
         for row in rows
     )

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from build.errors import TidemarkError
-from history.series.inventory import Wanted
+from history.series.inventory import InventoryFilter
 from history.series.series import AT_ONCE, Point, SeriesKey, base_branch, find, read
 from history.store.schema import nights, sessions
 
@@ -22,7 +22,7 @@ class SeriesError(TidemarkError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class TimelineEntry:
     """One night, and what is not as it was the night before."""
 
     point: Point
@@ -41,11 +41,11 @@ class Chronicle:
     base: str | None
     """The branch that values are relative to; None when the series is the base itself."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[TimelineEntry, ...]
 
 
 def chronicle(
-    connection: Connection, wanted: Wanted, base: str | None = None, since: datetime | None = None
+    connection: Connection, wanted: InventoryFilter, base: str | None = None, since: datetime | None = None
 ) -> Chronicle:
     """The series that is as described. Raises SeriesError when there is none, or more than one.
 
@@ -59,7 +59,7 @@ def chronicle(
     return Chronicle(key, against, _entries(connection, points, against))
 
 
-def _the_one(connection: Connection, wanted: Wanted, base: str | None) -> SeriesKey:
+def _the_one(connection: Connection, wanted: InventoryFilter, base: str | None) -> SeriesKey:
     found = [
         key
         for key in find(
@@ -114,7 +114,7 @@ def _options(key: SeriesKey) -> str:
     )
 
 
-def _entries(connection: Connection, points: Sequence[Point], base: str | None) -> tuple[Entry, ...]:
+def _entries(connection: Connection, points: Sequence[Point], base: str | None) -> tuple[TimelineEntry, ...]:
     ids = [point.night.session_id for point in points]
     states = _states(connection, ids, base)
     changes: dict[int, tuple[str, ...]] = {}
@@ -127,7 +127,8 @@ def _entries(connection: Connection, points: Sequence[Point], base: str | None) 
             if old != new and (what != "base" or (old and new))
         )
     return tuple(
-        Entry(point, states[id_][2], changes.get(id_, ())) for point, id_ in zip(points, ids, strict=True)
+        TimelineEntry(point, states[id_][2], changes.get(id_, ()))
+        for point, id_ in zip(points, ids, strict=True)
     )
 
 

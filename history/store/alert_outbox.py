@@ -18,7 +18,7 @@ from history.store.schema import alerts
 from history.timestamps import from_text, to_text
 
 
-class Kind(StrEnum):
+class AlertKind(StrEnum):
     """What an alert is about."""
 
     CHANGE = "change"
@@ -40,13 +40,13 @@ class IssueState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedIssue:
     """How an issue should be."""
 
     fingerprint: str
     """Names what it is about, for good: it stands in the issue's body, where it is found again."""
 
-    kind: Kind
+    kind: AlertKind
     title: str
     body: str
     """Markdown."""
@@ -70,7 +70,7 @@ class Alert:
     nonce: str
     """Random: with the fingerprint it names the alert in its issue, where nobody could have guessed it."""
 
-    wanted: Wanted
+    wanted: WantedIssue
     within: str | None
     """The fingerprint of the summary that tells it, when it has no issue of its own."""
 
@@ -102,7 +102,7 @@ class Alert:
         return self.issue is not None or self.wanted.state is IssueState.OPEN
 
 
-def want(connection: Connection, wanted: Iterable[Wanted], when: datetime) -> None:
+def want(connection: Connection, wanted: Iterable[WantedIssue], when: datetime) -> None:
     """Say how issues should be, of new alerts and known ones. Silenced alerts keep what they have."""
     for each in wanted:
         row = {
@@ -173,9 +173,9 @@ def _alert(row: RowMapping) -> Alert:
     return Alert(
         id=row["id"],
         nonce=row["nonce"],
-        wanted=Wanted(
+        wanted=WantedIssue(
             row["fingerprint"],
-            Kind(row["kind"]),
+            AlertKind(row["kind"]),
             row["title"],
             row["body"],
             IssueState(row["wanted"]),

@@ -39,7 +39,7 @@ class EventKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Event:
+class BisectEvent:
     """One line of a bisect's log."""
 
     number: int
@@ -66,7 +66,7 @@ class Bisect:
     """The fingerprint of the change that it looks for."""
 
     began_at: datetime
-    events: tuple[Event, ...]
+    events: tuple[BisectEvent, ...]
 
     @property
     def verdict(self) -> Mapping[str, Any] | None:
@@ -161,8 +161,8 @@ def _bisect(connection: Connection, row: RowMapping) -> Bisect:
     )
 
 
-def _event(row: RowMapping) -> Event:
-    return Event(
+def _event(row: RowMapping) -> BisectEvent:
+    return BisectEvent(
         row["number"],
         EventKind(row["kind"]),
         row["session_uid"],

@@ -13,7 +13,7 @@ from history.errors import HistoryError
 from history.store import session_reads
 from history.store.records import CalibratedNoise, DroppedRound, Machine, Run, Session, SessionStart, Sighting
 from history.store.schema_status import is_ready
-from history.store.session_lookup import Limits, Name, latest
+from history.store.session_lookup import Name, SessionFilter, latest
 from history.store.sql import Source, SqliteFile
 
 if TYPE_CHECKING:
@@ -96,10 +96,12 @@ class Reader:
         box: str | None = None,
     ) -> Session | None:
         """The session started last that holds a run, whatever its outcome, of each of the versions."""
-        found = self.latest_of(list(map(Name, versions)), Limits(suite, profile, uid, box))
+        found = self.latest_of(list(map(Name, versions)), SessionFilter(suite, profile, uid, box))
         return None if found is None else found[0]
 
-    def latest_of(self, names: Sequence[Name], limits: Limits) -> tuple[Session, tuple[Version, ...]] | None:
+    def latest_of(
+        self, names: Sequence[Name], limits: SessionFilter
+    ) -> tuple[Session, tuple[Version, ...]] | None:
         """The session started last that holds all names, and the versions that they stand for in it."""
         with self.asking() as source:
             found = latest(source, names, limits)

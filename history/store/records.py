@@ -201,7 +201,7 @@ class Sighting:
 
 
 @dataclass(frozen=True)
-class Place:
+class Environment:
     """Where nights follow each other: what one box runs of one suite in one configuration."""
 
     box: str

@@ -26,7 +26,7 @@ class Name:
 
 
 @dataclass(frozen=True)
-class Limits:
+class SessionFilter:
     """Which sessions count; None leaves a choice open."""
 
     suite: str | None = None
@@ -51,7 +51,9 @@ def named(source: Source, version: Version) -> Name:
     return Name(version, is_branch=source.value(of_branch, name=name) is not None)
 
 
-def latest(source: Source, names: Sequence[Name], limits: Limits) -> tuple[int, tuple[Version, ...]] | None:
+def latest(
+    source: Source, names: Sequence[Name], limits: SessionFilter
+) -> tuple[int, tuple[Version, ...]] | None:
     """The session started last that holds all names: its id, and the versions that they stand for there."""
     found = [*_underived(source, names, limits), *(_ended(source, names, limits) if names else ())]
     # What a bisect measured was measured for its question: it serves where nothing else does.
@@ -62,7 +64,7 @@ def latest(source: Source, names: Sequence[Name], limits: Limits) -> tuple[int, 
     return session_id, tuple(map(parse_version, versions)) or tuple(each.version for each in names)
 
 
-def _ended(source: Source, names: Sequence[Name], limits: Limits) -> Sequence[Sequence[Any]]:
+def _ended(source: Source, names: Sequence[Name], limits: SessionFilter) -> Sequence[Sequence[Any]]:
     """Of the sessions that have nights, which are found by version or branch."""
     nights = [f"night_{number}" for number in range(len(names))]
     last = nights[-1]  # the contender, which there are fewer sessions of than of the base
@@ -94,7 +96,7 @@ IS_NO_BISECT = "NOT EXISTS (SELECT 1 FROM bisect_events WHERE bisect_events.sess
 """Whether a row of sessions is of no bisect."""
 
 
-def _underived(source: Source, names: Sequence[Name], limits: Limits) -> Sequence[Sequence[Any]]:
+def _underived(source: Source, names: Sequence[Name], limits: SessionFilter) -> Sequence[Sequence[Any]]:
     """Of the sessions that have no night: they run, or confirm, so that only versions are known. Without
     names of all sessions."""
     running = f"sessions.status = '{SessionStatus.RUNNING}'"
@@ -103,7 +105,7 @@ def _underived(source: Source, names: Sequence[Name], limits: Limits) -> Sequenc
 
 
 def _by_runs(
-    source: Source, names: Sequence[Name], limits: Limits, *conditions: str
+    source: Source, names: Sequence[Name], limits: SessionFilter, *conditions: str
 ) -> Sequence[Sequence[Any]]:
     """Of the sessions that fulfil all conditions and have runs of all names, which are versions."""
     given = {
@@ -128,5 +130,5 @@ def _by_runs(
     )
 
 
-def _values(limits: Limits) -> dict[str, object]:
+def _values(limits: SessionFilter) -> dict[str, object]:
     return {name: wanted for name, wanted in vars(limits).items() if wanted is not None}

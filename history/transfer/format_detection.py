@@ -14,7 +14,7 @@ from history.transfer.foreign.sessions import ImportedRows, known_positions
 from history.transfer.foreign.values import Given, Read, Value
 from history.transfer.ndjson import NdjsonFile
 from history.transfer.parquet import HEADER, ParquetFolder
-from history.transfer.row_source import Source, TransferError
+from history.transfer.row_source import RowSource, TransferError
 
 LOOKED_AT = 4096
 """Bytes of a file that say what it is."""
@@ -31,7 +31,7 @@ class Format(Enum):
     PER_OP = auto()
 
 
-EXPORTS: Mapping[Format, Callable[[Path], Source]] = {
+EXPORTS: Mapping[Format, Callable[[Path], RowSource]] = {
     Format.NDJSON: NdjsonFile,
     Format.PARQUET: ParquetFolder,
 }
@@ -46,7 +46,7 @@ TABLES: Mapping[Format, Callable[[Path, Given], Read]] = {
 class Coming:
     """What is to be merged, and what people should know of it."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[RowSource, ...]
     notes: tuple[str, ...]
 
 
@@ -80,7 +80,7 @@ def format_of(path: Path) -> Format:
 
 def coming_files(paths: Sequence[Path], given: Given, store: Store) -> Coming:
     """Exports, and foreign tables: those of one occasion become one session. Raises TransferError."""
-    sources: list[Source] = []
+    sources: list[RowSource] = []
     notes: list[str] = []
     values: list[Value] = []
     for path in paths:
@@ -111,7 +111,7 @@ def coming_files(paths: Sequence[Path], given: Given, store: Store) -> Coming:
 def coming_histories(targets: Sequence[str]) -> Iterator[Coming]:
     """Databases by path or URL, and exports. Raises HistoryError."""
     with ExitStack() as stack:
-        sources: list[Source] = []
+        sources: list[RowSource] = []
         for target in targets:
             its = Format.SQLITE if "://" in target else format_of(Path(target))
             if its in TABLES:

@@ -20,7 +20,7 @@ from history.transfer.database_source import rows_of_session
 from history.transfer.deriving import complete_night, has_rounds
 from history.transfer.id_map import Names
 from history.transfer.portable_schema import PORTABLE, PROGRESS, Portable, Row
-from history.transfer.row_source import Item, Source, TransferError
+from history.transfer.row_source import Item, RowSource, TransferError
 from suites.measurement import METRICS
 
 CHUNK = 1000
@@ -48,7 +48,7 @@ class Merged:
     """Sessions whose nights were derived here."""
 
 
-def merge(store: Store, sources: Sequence[Source], *, adopt_metrics: bool = False) -> Merged:
+def merge(store: Store, sources: Sequence[RowSource], *, adopt_metrics: bool = False) -> Merged:
     """Take in what the history does not have yet. The same again adds nothing.
 
     `adopt_metrics` takes metrics that the code does not know too, as a copy of a whole history needs it.
@@ -72,7 +72,7 @@ def merge(store: Store, sources: Sequence[Source], *, adopt_metrics: bool = Fals
     return merged
 
 
-def _groups(source: Source, seen: dict[str, tuple[Row, str]]) -> Iterator[tuple[str, Iterator[Item]]]:
+def _groups(source: RowSource, seen: dict[str, tuple[Row, str]]) -> Iterator[tuple[str, Iterator[Item]]]:
     """Rows that belong together: those of one session, or a stretch of those that belong to none.
 
     Raises TransferError when the rows of one session are not together, or two sources differ on it.
@@ -92,7 +92,7 @@ def _groups(source: Source, seen: dict[str, tuple[Row, str]]) -> Iterator[tuple[
         yield uid, rows
 
 
-def _noted(source: Source, group: Iterator[Item], seen: dict[str, tuple[Row, str]]) -> Iterator[Item]:
+def _noted(source: RowSource, group: Iterator[Item], seen: dict[str, tuple[Row, str]]) -> Iterator[Item]:
     """The same rows; sessions are kept in `seen`, so that two sources of one merge cannot contradict."""
     for item in group:
         if item.table.name == "sessions":
@@ -111,7 +111,7 @@ def _session_of(item: Item) -> str:
 class _Taking:
     """One source on its way into one history, within one transaction."""
 
-    def __init__(self, connection: Connection, source: Source, adopt_metrics: bool) -> None:
+    def __init__(self, connection: Connection, source: RowSource, adopt_metrics: bool) -> None:
         self._connection = connection
         self._source = source
         self._adopt_metrics = adopt_metrics

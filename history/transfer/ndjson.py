@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 
 from history.store.migrate import load
 from history.transfer.atomic_files import written_whole
-from history.transfer.portable_schema import PORTABLE, Kind, Portable
-from history.transfer.row_source import Item, Source, TransferError, checked
+from history.transfer.portable_schema import PORTABLE, FieldKind, Portable
+from history.transfer.row_source import Item, RowSource, TransferError, checked
 
 SCHEMA = len(load("sqlite"))
 """Of what is written now."""
@@ -52,7 +52,7 @@ def require_known(said: object, where: str) -> None:
         )
 
 
-def write_ndjson(source: Source, path: Path) -> int:
+def write_ndjson(source: RowSource, path: Path) -> int:
     """Write all rows of a source; returns how many. Raises TransferError when the file is there already."""
     rows = 0
     with written_whole(path) as part, _writing(part, compressed=path.suffix == ".gz") as file:
@@ -144,13 +144,13 @@ class NdjsonFile:
 
 
 def _encoded(item: Item) -> dict[str, Any]:
-    blobs = (field.name for field in item.table.fields.values() if field.kind is Kind.BYTES)
+    blobs = (field.name for field in item.table.fields.values() if field.kind is FieldKind.BYTES)
     return item.row | {name: base64.b64encode(item.row[name]).decode() for name in blobs}
 
 
 def _decoded(table: Portable, said: dict[str, Any]) -> dict[str, Any]:
     for field in table.fields.values():
-        if field.kind is Kind.BYTES and isinstance(said.get(field.name), str):
+        if field.kind is FieldKind.BYTES and isinstance(said.get(field.name), str):
             try:
                 said[field.name] = base64.b64decode(said[field.name], validate=True)
             except ValueError as error:

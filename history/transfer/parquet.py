@@ -14,14 +14,14 @@ from history.transfer.atomic_files import written_whole
 from history.transfer.ndjson import header, require_known
 from history.transfer.portable_schema import (
     PORTABLE,
-    Kind,
+    FieldKind,
     Portable,
     Row,
     after_sessions,
     before_sessions,
     of_sessions,
 )
-from history.transfer.row_source import Item, Source, TransferError, checked
+from history.transfer.row_source import Item, RowSource, TransferError, checked
 
 if TYPE_CHECKING:  # loading it takes longer than most commands
     import pyarrow
@@ -35,7 +35,7 @@ READ_ROWS = 5_000
 """Rows that are read at once of each table."""
 
 
-def write_parquet(source: Source, folder: Path) -> int:
+def write_parquet(source: RowSource, folder: Path) -> int:
     """Write all rows of a source; returns how many. Raises TransferError when the folder is there already."""
     with written_whole(folder, folder=True) as part:
         with ExitStack() as stack:
@@ -210,7 +210,11 @@ def _damaged(what: str, where: str) -> TransferError:
 def _schema(table: Portable) -> "pyarrow.Schema":
     import pyarrow
 
-    kinds = {Kind.INTEGER: pyarrow.int64(), Kind.REAL: pyarrow.float64(), Kind.BYTES: pyarrow.binary()}
+    kinds = {
+        FieldKind.INTEGER: pyarrow.int64(),
+        FieldKind.REAL: pyarrow.float64(),
+        FieldKind.BYTES: pyarrow.binary(),
+    }
     return pyarrow.schema(
         [
             pyarrow.field(field.name, kinds.get(field.kind, pyarrow.string()), nullable=field.optional)

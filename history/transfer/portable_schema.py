@@ -21,7 +21,7 @@ Key = tuple[Any, ...]
 """The values of a row's key, in the order of its table's."""
 
 
-class Kind(StrEnum):
+class FieldKind(StrEnum):
     """What a field holds."""
 
     TEXT = "text"
@@ -37,9 +37,9 @@ class Kind(StrEnum):
 _KINDS = {
     **dict.fromkeys(
         ("details", "tools", "options", "manifest", "settings", "measured", "question", "span", "detail"),
-        Kind.OBJECT,
+        FieldKind.OBJECT,
     ),
-    "warnings": Kind.ARRAY,
+    "warnings": FieldKind.ARRAY,
     **dict.fromkeys(
         (
             "started_at",
@@ -53,9 +53,9 @@ _KINDS = {
             "began_at",
             "happened_at",
         ),
-        Kind.TIME,
+        FieldKind.TIME,
     ),
-    "version": Kind.VERSION,
+    "version": FieldKind.VERSION,
 }
 
 PLACE = "place"
@@ -63,11 +63,11 @@ PLACE = "place"
 
 
 @dataclass(frozen=True)
-class Field:
+class PortableField:
     """One value of a row."""
 
     name: str
-    kind: Kind
+    kind: FieldKind
     optional: bool = False
     """Whether it may be null."""
 
@@ -110,31 +110,35 @@ class Portable:
         return any(each.fields[0] == "session" for each in self.references)
 
     @cached_property
-    def fields(self) -> Mapping[str, Field]:
+    def fields(self) -> Mapping[str, PortableField]:
         """By name, in the order in which they are written: the key first."""
-        found = {name: Field(name, self._kind(name), name in self.optional) for name in self.columns}
+        found = {name: PortableField(name, self._kind(name), name in self.optional) for name in self.columns}
         if self.name == "dropped_rounds":
-            found[PLACE] = Field(PLACE, Kind.INTEGER)
+            found[PLACE] = PortableField(PLACE, FieldKind.INTEGER)
         for reference in self.references:
             target = PORTABLE[reference.target]
             for name, its in zip(reference.fields, target.key, strict=True):
-                found[name] = Field(name, target.fields[its].kind, reference.optional)
+                found[name] = PortableField(name, target.fields[its].kind, reference.optional)
         return {name: found[name] for name in (*self.key, *(each for each in found if each not in self.key))}
 
     def key_of(self, row: Row) -> Key:
         """The name of a row."""
         return tuple(row[name] for name in self.key)
 
-    def _kind(self, name: str) -> Kind:
+    def _kind(self, name: str) -> FieldKind:
         kind = self.table.c[name].type
-        for each, its in ((Integer, Kind.INTEGER), (Float, Kind.REAL), (LargeBinary, Kind.BYTES)):
+        for each, its in (
+            (Integer, FieldKind.INTEGER),
+            (Float, FieldKind.REAL),
+            (LargeBinary, FieldKind.BYTES),
+        ):
             if isinstance(kind, each):
                 return its
         if name == "version" and self.name not in ("runs", "nights"):
-            return Kind.TEXT
+            return FieldKind.TEXT
         if (self.name, name) == ("confirmations", "question"):  # that of a bisect is an object
-            return Kind.TEXT
-        return _KINDS.get(name, Kind.TEXT)
+            return FieldKind.TEXT
+        return _KINDS.get(name, FieldKind.TEXT)
 
 
 _RUN = Reference("run_id", "runs", ("session", "version", "step", "repetition"))

@@ -10,7 +10,7 @@ from build.errors import TidemarkError
 from build.version import parse_version
 from history.errors import HistoryError
 from history.timestamps import from_text, to_text
-from history.transfer.portable_schema import PORTABLE, Kind, Portable, Row
+from history.transfer.portable_schema import PORTABLE, FieldKind, Portable, Row
 
 INTEGER_LIMIT = 2**63
 """Of both databases."""
@@ -29,7 +29,7 @@ class Item(NamedTuple):
     """Of its line, or of its row in the table's file; from 1."""
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Rows in the order of `history.transfer.portable_schema.PORTABLE`, those of one session together."""
 
     @property
@@ -123,13 +123,13 @@ def _version(value: Any) -> str:
     return _text(value)
 
 
-_CHECKS: Mapping[Kind, Callable[[Any], Any]] = {
-    Kind.TEXT: _text,
-    Kind.INTEGER: _integer,
-    Kind.REAL: _real,
-    Kind.BYTES: _bytes,
-    Kind.OBJECT: _json_of(dict),
-    Kind.ARRAY: _json_of(list),
-    Kind.TIME: _time,
-    Kind.VERSION: _version,
+_CHECKS: Mapping[FieldKind, Callable[[Any], Any]] = {
+    FieldKind.TEXT: _text,
+    FieldKind.INTEGER: _integer,
+    FieldKind.REAL: _real,
+    FieldKind.BYTES: _bytes,
+    FieldKind.OBJECT: _json_of(dict),
+    FieldKind.ARRAY: _json_of(list),
+    FieldKind.TIME: _time,
+    FieldKind.VERSION: _version,
 }

@@ -9,7 +9,7 @@ from typing import Protocol
 from history.changes import repository
 from history.errors import HistoryError
 from history.store import alert_outbox
-from history.store.alert_outbox import Alert, IssueState, Kind, Wanted
+from history.store.alert_outbox import Alert, AlertKind, IssueState, WantedIssue
 from history.store.database import Database
 from history.timestamps import now
 from runners.alerting.tracker import Issue, TrackerError
@@ -111,7 +111,7 @@ class Delivery:
     def _silence(self, alert: Alert, why: str) -> None:
         with self._database.writing() as connection:
             alert_outbox.silence(connection, alert, why)
-            if alert.wanted.kind is Kind.CHANGE:
+            if alert.wanted.kind is AlertKind.CHANGE:
                 with suppress(HistoryError):  # a change that was pruned: its alert is silent all the same
                     repository.acknowledge(connection, alert.wanted.fingerprint, why, self._clock())
         self.outcome.silenced.append(alert.wanted.fingerprint)
@@ -121,9 +121,11 @@ class Delivery:
     def _limited(self) -> Sequence[Alert]:
         """The alerts, of which at most so many are new; a summary tells the others."""
         fresh = [each for each in self._all() if each.is_due and each.issue is None and each.attempts == 0]
-        several = [each for each in fresh if each.wanted.kind is not Kind.SUMMARY]
+        several = [each for each in fresh if each.wanted.kind is not AlertKind.SUMMARY]
         if len(several) > self._most_new:
-            kept = sorted(several, key=lambda each: each.wanted.kind is not Kind.CHANGE)[: self._most_new]
+            kept = sorted(several, key=lambda each: each.wanted.kind is not AlertKind.CHANGE)[
+                : self._most_new
+            ]
             self._sum_up([each for each in several if each not in kept])
         self._update_summaries()
         return self._all()
@@ -134,13 +136,13 @@ class Delivery:
         with self._database.writing() as connection:
             for alert in rest:
                 alert_outbox.tell_within(connection, alert, name)
-            wanted = Wanted(name, Kind.SUMMARY, SUMMARY_TITLE, "", IssueState.OPEN)
+            wanted = WantedIssue(name, AlertKind.SUMMARY, SUMMARY_TITLE, "", IssueState.OPEN)
             alert_outbox.want(connection, [wanted], moment)
 
     def _update_summaries(self) -> None:
         known = self._all()
         wanted = []
-        for summary in (each.wanted for each in known if each.wanted.kind is Kind.SUMMARY):
+        for summary in (each.wanted for each in known if each.wanted.kind is AlertKind.SUMMARY):
             its = [each.wanted for each in known if each.within == summary.fingerprint]
             state = (
                 IssueState.OPEN if any(each.state is IssueState.OPEN for each in its) else IssueState.CLOSED
@@ -148,7 +150,9 @@ class Delivery:
             lines = [f"- [{'x' if each.state is IssueState.CLOSED else ' '}] {each.title}" for each in its]
             body = "\n".join(["Too many in one night for an issue each:", "", *lines])
             closing = "all of them are gone" if state is IssueState.CLOSED else ""
-            wanted.append(Wanted(summary.fingerprint, Kind.SUMMARY, summary.title, body, state, closing))
+            wanted.append(
+                WantedIssue(summary.fingerprint, AlertKind.SUMMARY, summary.title, body, state, closing)
+            )
         if wanted:
             with self._database.writing() as connection:
                 alert_outbox.want(connection, wanted, self._clock())

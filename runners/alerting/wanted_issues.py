@@ -12,7 +12,7 @@ from history.changes.repository import Change, ChangeStatus
 from history.comparison.profile_diff import FunctionChange, differential
 from history.rendering.escaping import escaped
 from history.series.series import Point, base_branch, read
-from history.store.alert_outbox import IssueState, Kind, Wanted
+from history.store.alert_outbox import AlertKind, IssueState, WantedIssue
 from history.store.bisects import of_change
 from history.store.database import Asked
 from history.store.profiles import profiles_of
@@ -27,7 +27,9 @@ LONGEST_REASON = 2_000
 """Characters of a log in the body of an issue."""
 
 
-def wanted_alerts(connection: Connection, smallest: float, known: Mapping[str, IssueState]) -> list[Wanted]:
+def wanted_alerts(
+    connection: Connection, smallest: float, known: Mapping[str, IssueState]
+) -> list[WantedIssue]:
     """How all issues should be.
 
     `smallest` is the fraction below which a change is not worth a person's time; `known` are the alerts that
@@ -41,7 +43,9 @@ def wanted_alerts(connection: Connection, smallest: float, known: Mapping[str, I
     return [each for each in found if each.state is IssueState.OPEN or each.fingerprint in known]
 
 
-def _of_changes(connection: Connection, smallest: float, known: Mapping[str, IssueState]) -> Iterator[Wanted]:
+def _of_changes(
+    connection: Connection, smallest: float, known: Mapping[str, IssueState]
+) -> Iterator[WantedIssue]:
     for change in repository.load(connection):
         # An improvement is good news: the summary of a night has it, and nobody has to close it.
         told = change.direction in (Direction.REGRESSION, Direction.MIXED) and _is_large(change, smallest)
@@ -50,7 +54,9 @@ def _of_changes(connection: Connection, smallest: float, known: Mapping[str, Iss
         everything = _told(connection, change)
         state = IssueState.OPEN if change.status is ChangeStatus.OPEN else IssueState.CLOSED
         closing = "" if state is IssueState.OPEN else change.reason or "it is gone"
-        yield Wanted(change.fingerprint, Kind.CHANGE, title(everything), body(everything), state, closing)
+        yield WantedIssue(
+            change.fingerprint, AlertKind.CHANGE, title(everything), body(everything), state, closing
+        )
 
 
 def _is_large(change: Change, smallest: float) -> bool:
@@ -88,11 +94,11 @@ def _bisected(connection: Connection, change: Change) -> str:
         return ""
     from runners.bisect.report.render import result
     from runners.bisect.report.state import (
-        Account,
+        BisectState,
     )  # its arithmetic takes a moment that other nights need not wait
     from runners.bisect.run.event_log import answered
 
-    return result(Account(answered(found[0])))
+    return result(BisectState(answered(found[0])))
 
 
 def _gained(connection: Connection, change: Change) -> Sequence[FunctionChange]:
@@ -108,7 +114,7 @@ def _gained(connection: Connection, change: Change) -> Sequence[FunctionChange]:
     return differential(*rounds).gained(NAMED_FUNCTIONS) if all(rounds) else ()
 
 
-def _of_builds(connection: Connection, known: Mapping[str, IssueState]) -> Iterator[Wanted]:
+def _of_builds(connection: Connection, known: Mapping[str, IssueState]) -> Iterator[WantedIssue]:
     """One for each branch on each box, as of its last night."""
     for row in _last_nights(connection):
         name = _fingerprint("build", row.box, row.branch)
@@ -117,14 +123,16 @@ def _of_builds(connection: Connection, known: Mapping[str, IssueState]) -> Itera
             if reason.startswith("not built"):
                 text = f"`{row.version}` could not be built on {escaped(row.box)}:\n\n{_quoted(reason)}\n"
                 headline = f"{row.branch.replace('@', ' ')} cannot be built"
-                yield Wanted(name, Kind.BUILD, headline, text, IssueState.OPEN)
+                yield WantedIssue(name, AlertKind.BUILD, headline, text, IssueState.OPEN)
         elif name in known:
             text = f"`{row.version}` was built again on {escaped(row.box)}.\n"
             headline = f"{row.branch.replace('@', ' ')} cannot be built"
-            yield Wanted(name, Kind.BUILD, headline, text, IssueState.CLOSED, f"{row.version} was built")
+            yield WantedIssue(
+                name, AlertKind.BUILD, headline, text, IssueState.CLOSED, f"{row.version} was built"
+            )
 
 
-def _of_crashes(connection: Connection, known: Mapping[str, IssueState]) -> Iterator[Wanted]:
+def _of_crashes(connection: Connection, known: Mapping[str, IssueState]) -> Iterator[WantedIssue]:
     """One for each branch on each box whose server died, or whose step failed, in its last night."""
     for row in _last_nights(connection):
         if row.build_id is None:
@@ -135,10 +143,12 @@ def _of_crashes(connection: Connection, known: Mapping[str, IssueState]) -> Iter
         if failed:
             said = "\n\n".join(f"{escaped(step)}:\n\n{_quoted(why)}" for step, why in failed.items())
             text = f"`{row.version}` on {escaped(row.box)}:\n\n{said}\n"
-            yield Wanted(name, Kind.CRASH, headline, text, IssueState.OPEN)
+            yield WantedIssue(name, AlertKind.CRASH, headline, text, IssueState.OPEN)
         elif name in known:
             text = f"`{row.version}` ran to its end on {escaped(row.box)}.\n"
-            yield Wanted(name, Kind.CRASH, headline, text, IssueState.CLOSED, f"{row.version} ran to its end")
+            yield WantedIssue(
+                name, AlertKind.CRASH, headline, text, IssueState.CLOSED, f"{row.version} ran to its end"
+            )
 
 
 def _last_nights(connection: Connection) -> Sequence[Row[Any]]:

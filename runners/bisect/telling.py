@@ -11,11 +11,11 @@ from history.store.alert_outbox import IssueState
 from history.store.writer import Store
 from history.timestamps import now
 from runners.alerting.wanted_issues import wanted_alerts
-from runners.bisect.domain.question import Question, QuestionError, Span
+from runners.bisect.domain.question import CandidateRange, Question, QuestionError
 from runners.bisect.run.event_log import Log
 
 
-def change_of(store: Store, chosen: str | None, question: Question, span: Span) -> str | None:
+def change_of(store: Store, chosen: str | None, question: Question, span: CandidateRange) -> str | None:
     """The fingerprint of the change that a bisect looks for: the one chosen, else the open one of its range.
 
     That is one in the same suite and step whose nights before and after are good and bad. None when there is
@@ -56,7 +56,7 @@ def tell_change(store: Store, log: Log, smallest: float) -> bool:
         )
 
 
-def _fits(connection: Connection, change: Change, question: Question, span: Span) -> bool:
+def _fits(connection: Connection, change: Change, question: Question, span: CandidateRange) -> bool:
     if not change.branch.startswith(f"{question.engine}@"):
         return False
     if question.step not in {each.key.step for each in change.members}:
@@ -70,7 +70,7 @@ def _fits(connection: Connection, change: Change, question: Question, span: Span
     return True
 
 
-def _names(span: Span, commit: str) -> Iterator[str]:
+def _names(span: CandidateRange, commit: str) -> Iterator[str]:
     """A commit, and the one that was asked for as bad when it is collapsed into it."""
     yield commit
     if span.bad and commit == span.points[-1].commit:

@@ -21,20 +21,4 @@ def main(arguments: argparse.Namespace) -> int:
     return benchmark()
 
 
-_NOT_BENCHMARKS = {
-    "__init__",
-    "bisect_ranges",
-    "detection_scores",
-    "detection_series",
-    "figures",
-    "plain_bisect",
-    "real_verdicts",
-    "rival_figures",
-    "rival_tools",
-    "rivals",
-    "rounds",
-    "simulated_bisect",
-    "simulated_verdicts",
-    "vectorised",
-    "years",
-}
+_NOT_BENCHMARKS = {"__init__", "figures", "real_verdicts"}

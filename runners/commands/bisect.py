@@ -19,9 +19,9 @@ from history.store.writer import Store, open_store
 from runners.bisect.domain.question import Question, QuestionError, metric_named, require_direction
 from runners.bisect.report.render import markdown, text
 from runners.bisect.report.replay import read_file, replay
-from runners.bisect.report.state import Account, account_of, export
+from runners.bisect.report.state import BisectState, account_of, export
 from runners.bisect.report.wording import headline
-from runners.bisect.run.bisect import Asked, Bisecting, edges_of
+from runners.bisect.run.bisect import Bisecting, BisectRequest, edges_of
 from runners.bisect.run.candidates import git_of, shown_address
 from runners.bisect.run.event_log import read_log
 from runners.bisect.telling import tell_change
@@ -70,7 +70,7 @@ def search(arguments: argparse.Namespace) -> int:
     return code(account)
 
 
-def code(account: Account) -> int:
+def code(account: BisectState) -> int:
     """0 for an answer, 1 for none yet, 2 when bad differs the other way."""
     verdict = account.verdict
     if verdict is None or verdict.kind == "undecided":
@@ -108,7 +108,7 @@ def _require(arguments: argparse.Namespace) -> None:
         )
 
 
-def asked_of(arguments: argparse.Namespace) -> Asked:
+def asked_of(arguments: argparse.Namespace) -> BisectRequest:
     """Check the command line. Raises QuestionError, VersionError or SuiteError."""
     _require(arguments)
     engine = Engine(arguments.engine)
@@ -130,7 +130,7 @@ def asked_of(arguments: argparse.Namespace) -> Asked:
         git=shown_address(address),
         seconds=arguments.seconds,
     )
-    return Asked(
+    return BisectRequest(
         question,
         address,
         budget_seconds=math.inf if arguments.budget is None else arguments.budget * 60,
@@ -173,7 +173,7 @@ def status(arguments: argparse.Namespace) -> int:
     with open_store(existing_history(arguments.history)) as store:
         with store.database.reading() as connection:
             found = list(bisects.load_all(connection))
-        told = [Account(read_log(store, each)) for each in found]
+        told = [BisectState(read_log(store, each)) for each in found]
     if arguments.format == "json":
         print(json.dumps([_status(each) for each in told], indent=1))
         return 0
@@ -187,7 +187,7 @@ def status(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def status_lines(account: Account) -> Iterator[str]:
+def status_lines(account: BisectState) -> Iterator[str]:
     """What is known of one bisect, in a few lines."""
     bisect = account.log.bisect
     yield f"{bisect.uid}  {account.log.question.told}"
@@ -198,14 +198,14 @@ def status_lines(account: Account) -> Iterator[str]:
     yield ""
 
 
-def _likeliest(account: Account) -> str:
+def _likeliest(account: BisectState) -> str:
     if not account.counts:
         return "nothing is measured yet"
     (place, share), *_ = account.likeliest(1, 0.0)
     return f"likeliest {account.point(place).short}, {share:.0%}; the same command goes on"
 
 
-def _status(account: Account) -> dict[str, object]:
+def _status(account: BisectState) -> dict[str, object]:
     verdict = account.verdict
     return {
         "uid": account.log.bisect.uid,

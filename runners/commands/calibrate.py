@@ -15,7 +15,7 @@ from history.store.writer import Store, open_store
 from runners.commands.run import RequestError, history_of
 from runners.console import progress
 from runners.measuring.request import Request
-from runners.measuring.session import Outcome, run_session
+from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.undecided import METRIC
 from suites.definition import load_suite
 
@@ -74,7 +74,7 @@ def recorded(store: Store, request: Request, uid: str) -> tuple[Mapping[str, Ste
 
 
 def exit_code(
-    request: Request, outcome: Outcome, noise: Mapping[str, StepNoise], comparison: Comparison
+    request: Request, outcome: SessionOutcome, noise: Mapping[str, StepNoise], comparison: Comparison
 ) -> int:
     """As `main` says; builds that were told apart come before steps that are missing."""
     if _told_apart(comparison):
@@ -82,7 +82,9 @@ def exit_code(
     return 0 if outcome.whole and len(noise) == len(request.steps) else 2
 
 
-def report(request: Request, outcome: Outcome, noise: Mapping[str, StepNoise], comparison: Comparison) -> str:
+def report(
+    request: Request, outcome: SessionOutcome, noise: Mapping[str, StepNoise], comparison: Comparison
+) -> str:
     """The table, and what went wrong, for people."""
     missing = [step.name for step in request.steps if step.name not in noise]
     lines = [*table(request, noise)]

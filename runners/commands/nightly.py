@@ -15,7 +15,7 @@ from runners.commands.run import history_of
 from runners.console import add_to_job_summary, progress
 from runners.measuring.machine_lock import BusyError, measuring_alone
 from runners.nightly.heartbeat import Heart
-from runners.nightly.night import Night, measure
+from runners.nightly.night import NightResult, measure
 from runners.nightly.plan import Plan, find_box, load_plan
 from runners.nightly.report import Morning, plan_history, report, summary
 
@@ -47,7 +47,7 @@ def matrix(plan: Plan, box: str | None) -> str:
     return json.dumps([{"name": name, "label": plan.boxes[name].label} for name in names])
 
 
-def _measure(plan: Plan, box: str, home: Home, store: Store, shown: Progress) -> Night:
+def _measure(plan: Plan, box: str, home: Home, store: Store, shown: Progress) -> NightResult:
     """Under the machine's lock, with a heartbeat. Raises BusyError."""
     with measuring_alone(home):
         heart = Heart(home.heartbeat, box, shown)
@@ -70,7 +70,7 @@ def _tell(text: str, home: Home) -> None:
     print(text)
 
 
-def _code(night: Night | None, morning: Morning | None) -> int:
+def _code(night: NightResult | None, morning: Morning | None) -> int:
     bad = (Direction.REGRESSION, Direction.MIXED)
     if morning is not None:
         news = (*morning.judged.new, *morning.judged.reopened)

@@ -9,7 +9,7 @@ from build.home import Home, locate
 from history.store.writer import open_store
 from runners.console import progress
 from runners.measuring.request import Request, Sampled
-from runners.measuring.session import Outcome, run_session
+from runners.measuring.session import SessionOutcome, run_session
 from suites.definition import Mode, load_suite
 from suites.durability import Durability
 
@@ -103,7 +103,7 @@ def _named(text: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def summary(request: Request, outcome: Outcome, history: str | None) -> str:
+def summary(request: Request, outcome: SessionOutcome, history: str | None) -> str:
     """What came of the session, and what to do next; `history` is the one chosen on the command line."""
     lines = [f"session {outcome.uid}: {request.suite.name}, {request.profile_name}"]
     lines += [f"not measured: {version}: {reason}" for version, reason in outcome.not_built.items()]

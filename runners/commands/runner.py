@@ -15,7 +15,7 @@ from runners.fitness.kernel import Kernel
 from runners.fitness.place import Place
 from runners.installing import agent, record, steps
 from runners.installing.escaping import InstallError
-from runners.installing.machine import Machine
+from runners.installing.machine import TargetMachine
 from runners.installing.site import Site, require_reachable, site
 from runners.installing.steps import Steps
 from runners.nightly.heartbeat import WELL, Status, status
@@ -98,7 +98,7 @@ def watch(arguments: argparse.Namespace) -> int:
     box = find_box(plan, arguments.box, platform.node())
     home = locate()
     found = status(home.heartbeat, now)
-    known = record.load(Machine()).installed_at
+    known = record.load(TargetMachine()).installed_at
     state = judged(found, datetime.fromisoformat(known) if known else None, now)
     said = told(Status(state, found.beat), now)
     print(said if state in WELL else f"{said}\nwhat to do: docs/hardware.md", flush=True)
@@ -122,11 +122,11 @@ def hook(arguments: argparse.Namespace) -> int:
 # --- what people read
 
 
-def _machine(arguments: argparse.Namespace) -> Machine:
-    return Machine(Path(arguments.root).absolute()) if arguments.root else Machine()
+def _machine(arguments: argparse.Namespace) -> TargetMachine:
+    return TargetMachine(Path(arguments.root).absolute()) if arguments.root else TargetMachine()
 
 
-def _require_able(machine: Machine, found: Site) -> None:
+def _require_able(machine: TargetMachine, found: Site) -> None:
     if not machine.is_real:
         return
     if not machine.has_systemd:
@@ -148,7 +148,7 @@ def _not_root() -> InstallError:
     )
 
 
-def _tell(left: Steps, machine: Machine, *, dry: bool) -> None:
+def _tell(left: Steps, machine: TargetMachine, *, dry: bool) -> None:
     """Say what is done, and do it unless this is a rehearsal."""
     for action in left.actions:
         print(f"would {action.told}" if dry else action.told, flush=True)

@@ -23,7 +23,7 @@ _FIRST_NAME = (0, 0, 0, 1, 0)
 
 
 @dataclass(frozen=True)
-class Job:
+class CronJob:
     """One line of a table. Minutes are from 0, days of the month and months from 1, Sunday is 0."""
 
     minutes: frozenset[int]
@@ -57,7 +57,7 @@ class Job:
         return None
 
 
-def jobs(table: str, *, names_user: bool) -> Iterator[Job]:
+def jobs(table: str, *, names_user: bool) -> Iterator[CronJob]:
     """The jobs of a table; lines that are none are passed over, as cron does with a line it cannot read.
 
     With `names_user` there is a user before the command, as in /etc/crontab and /etc/cron.d.
@@ -115,7 +115,7 @@ def _number(text: str, place: int) -> int:
     return int(text)
 
 
-def _job(fields: list[str], command: str) -> Job:
+def _job(fields: list[str], command: str) -> CronJob:
     minutes, hours, days, months, weekdays = (values(text, place) for place, text in enumerate(fields))
     either = not fields[2].startswith("*") and not fields[4].startswith("*")
-    return Job(minutes, hours, days, months, weekdays, either, command)
+    return CronJob(minutes, hours, days, months, weekdays, either, command)

@@ -19,7 +19,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True)
-class Found:
+class Reading:
     """What a check saw."""
 
     level: Level
@@ -36,7 +36,7 @@ class Check:
     why: str
     """Why it matters, in one sentence."""
 
-    look: Callable[[Place], Found]
+    look: Callable[[Place], Reading]
     """May raise OSError and ValueError, which say that it cannot be known."""
 
 
@@ -45,7 +45,7 @@ class Finding:
     """A check with what it found."""
 
     check: Check
-    found: Found
+    found: Reading
 
     def as_json(self) -> dict[str, str]:
         """One object of `check --format json`."""
@@ -62,16 +62,16 @@ FIX = "./tidemark check --fix"
 NOT_VISIBLE = "not visible in this machine (virtual?)"
 
 
-def ok(text: str) -> Found:
+def ok(text: str) -> Reading:
     """Nothing to say against it."""
-    return Found(Level.OK, text)
+    return Reading(Level.OK, text)
 
 
-def note(text: str, mend: str = "") -> Found:
+def note(text: str, mend: str = "") -> Reading:
     """Worth knowing."""
-    return Found(Level.NOTE, text, mend)
+    return Reading(Level.NOTE, text, mend)
 
 
-def unfit(text: str, mend: str = "") -> Found:
+def unfit(text: str, mend: str = "") -> Reading:
     """Not to be measured on."""
-    return Found(Level.UNFIT, text, mend)
+    return Reading(Level.UNFIT, text, mend)

@@ -17,7 +17,7 @@ class MendingError(TidemarkError):
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingChange:
     """One setting."""
 
     name: str
@@ -31,12 +31,12 @@ class Change:
 class Mended:
     """What was changed, and what could not be."""
 
-    changes: list[Change] = field(default_factory=list)
+    changes: list[SettingChange] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     """Name of the file to why."""
 
 
-def plan(kernel: Kernel) -> list[Change]:
+def plan(kernel: Kernel) -> list[SettingChange]:
     """What --fix would change now.
 
     All is read before anything is written: processors may share one clock, and the second of them would show
@@ -48,7 +48,7 @@ def plan(kernel: Kernel) -> list[Change]:
             before = kernel.choice(name)
             after = None if before is None else wanted(kernel, name, before)
             if before is not None and after is not None and after != before:
-                changes.append(Change(name, before, after))
+                changes.append(SettingChange(name, before, after))
     return changes
 
 
@@ -87,7 +87,7 @@ def restore(kernel: Kernel, state: Path) -> Mended:
             continue
         failure = _put(kernel, name, before)
         if failure is None:
-            mended.changes.append(Change(name, now or "", before))
+            mended.changes.append(SettingChange(name, now or "", before))
         else:
             left[name] = before
             mended.failures[name] = failure

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from runners.fitness.finding import FIX, NOT_VISIBLE, Found, note, ok, unfit
+from runners.fitness.finding import FIX, NOT_VISIBLE, Reading, note, ok, unfit
 from runners.fitness.kernel import Kernel
 from runners.fitness.place import Place
 
@@ -37,7 +37,7 @@ def swap_setting(kernel: Kernel) -> str:
     return f"on, swappiness {kernel.number(SWAPPINESS)}"
 
 
-def huge_pages(place: Place) -> Found:
+def huge_pages(place: Place) -> Reading:
     """None but for who asks: neither engine does."""
     found = thp_setting(place.kernel)
     if found == NOT_VISIBLE:
@@ -45,7 +45,7 @@ def huge_pages(place: Place) -> Found:
     return unfit(found, FIX) if "always" in re.split(r"[, ]+", found) else ok(found)
 
 
-def swap(place: Place) -> Found:
+def swap(place: Place) -> Reading:
     """None, or unused and shunned."""
     size, used = _swap_kib(place.kernel)
     if not size:
@@ -60,7 +60,7 @@ def swap(place: Place) -> Found:
     return note(text, "swapoff --all")
 
 
-def available(place: Place) -> Found:
+def available(place: Place) -> Reading:
     """Enough for a server's buffer cache. Raises ValueError where the kernel does not say."""
     sizes = memory_kib(place.kernel.read(MEMINFO) or "")
     if not sizes.get("MemTotal") or "MemAvailable" not in sizes:

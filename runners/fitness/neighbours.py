@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from runners.fitness.finding import Found, note, ok, unfit
+from runners.fitness.finding import Reading, note, ok, unfit
 from runners.fitness.place import Place
-from suites.accounting.disturbance import Limits
+from suites.accounting.disturbance import DisturbanceLimits
 from suites.accounting.proc import processes
 
 SERVICES = {
@@ -21,16 +21,16 @@ MOST_LOAD = 0.5
 """Runnable processes to a core in the last minute."""
 
 
-def steal(place: Place) -> Found:
+def steal(place: Place) -> Reading:
     """A host that gives what is wanted."""
-    share, limit = place.sample.steal_share, Limits().steal_share
+    share, limit = place.sample.steal_share, DisturbanceLimits().steal_share
     text = f"{share:.1%} of the CPU time wanted in {place.sample.seconds:.1f} s (limit {limit:.0%})"
     return unfit(text) if share > limit else ok(text)
 
 
-def load(place: Place) -> Found:
+def load(place: Place) -> Reading:
     """Nobody else at work. Raises ValueError when there is no load average."""
-    share, limit = place.sample.others_share, Limits().others_share
+    share, limit = place.sample.others_share, DisturbanceLimits().others_share
     average = float((place.kernel.read("/proc/loadavg") or "").partition(" ")[0])
     text = f"others used {share:.1%} of a core (limit {limit:.0%}); load of the last minute {average:.2f}"
     if share > limit:
@@ -40,7 +40,7 @@ def load(place: Place) -> Found:
     return note(f"{text}: wait until that is over", "uptime") if average > MOST_LOAD * cores else ok(text)
 
 
-def databases(place: Place) -> Found:
+def databases(place: Place) -> Reading:
     """No database server; while this is asked none of ours can run."""
     found = processes(place.kernel.path("/proc")).values()
     running = Counter(each.name for each in found if each.name in SERVICES)

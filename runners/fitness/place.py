@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from runners.fitness.kernel import Kernel
-from suites.accounting.disturbance import Disturbance, Watch
+from suites.accounting.disturbance import Disturbance, DisturbanceWatch
 
 SAMPLE_SECONDS = 1.0
 PROGRAM_SECONDS = 10
@@ -51,7 +51,7 @@ class Place:
 
         It works because steal shows only in CPU time that is wanted: an idle machine has none.
         """
-        watch = Watch(lambda: [os.getpid()], self.kernel.path("/proc"), self.kernel.path("/sys"))
+        watch = DisturbanceWatch(lambda: [os.getpid()], self.kernel.path("/proc"), self.kernel.path("/sys"))
         watch.begin()
         deadline = time.monotonic() + self.sample_seconds
         while time.monotonic() < deadline:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from runners.fitness.finding import FIX, NOT_VISIBLE, Found, note, ok, unfit
+from runners.fitness.finding import FIX, NOT_VISIBLE, Reading, note, ok, unfit
 from runners.fitness.kernel import Kernel
 from runners.fitness.place import Place
 
@@ -53,7 +53,7 @@ def clock_setting(kernel: Kernel) -> str:
     return kernel.read(CLOCK) or NOT_VISIBLE
 
 
-def governor(place: Place) -> Found:
+def governor(place: Place) -> Reading:
     """All processors at their full clock."""
     found = Counter(place.kernel.read(name) or "?" for name in place.kernel.names(GOVERNORS))
     if not found:
@@ -62,7 +62,7 @@ def governor(place: Place) -> Found:
     return ok(text) if set(found) == {"performance"} else unfit(text, FIX)
 
 
-def turbo(place: Place) -> Found:
+def turbo(place: Place) -> Reading:
     """One clock, however warm it is and however many cores work."""
     found = turbo_setting(place.kernel)
     if found == NOT_VISIBLE:
@@ -70,7 +70,7 @@ def turbo(place: Place) -> Found:
     return unfit(found, FIX) if found == "on" else ok(found)
 
 
-def smt(place: Place) -> Found:
+def smt(place: Place) -> Reading:
     """One thread to a core. A note, because a host may share the core out of sight anyway."""
     found = smt_setting(place.kernel)
     if found == NOT_VISIBLE:
@@ -78,7 +78,7 @@ def smt(place: Place) -> Found:
     return note(found, f"echo off > {SMT_CONTROL}") if found == "on" else ok(found)
 
 
-def temperature(place: Place) -> Found:
+def temperature(place: Place) -> Reading:
     """Cool before any work: what is warm now is throttled under load. A note where no sensor is seen."""
     found = temperatures(place.kernel)
     if not found:
@@ -108,7 +108,7 @@ def _add(found: dict[str, float], kernel: Kernel, name: str) -> None:
         found[name.removeprefix("/sys/class/")] = value / 1000
 
 
-def clock(place: Place) -> Found:
+def clock(place: Place) -> Reading:
     """A clock that is read without a system call."""
     found = clock_setting(place.kernel)
     if found == NOT_VISIBLE:

@@ -1,6 +1,6 @@
 """Whether CPU profiles can be taken here, and whether anything else takes the counters they need."""
 
-from runners.fitness.finding import FIX, NOT_VISIBLE, Found, note, ok
+from runners.fitness.finding import FIX, NOT_VISIBLE, Reading, note, ok
 from runners.fitness.kernel import Kernel
 from runners.fitness.place import Place
 
@@ -20,7 +20,7 @@ def counters(kernel: Kernel) -> str:
     return "hardware counters" if found else "cpu-clock only"
 
 
-def profiler(place: Place) -> Found:
+def profiler(place: Place) -> Reading:
     """A perf that may be used. Never unfit: a measurement needs no profile."""
     kernel = place.kernel
     paranoid, pointers = kernel.number(PARANOID), kernel.number(POINTERS)
@@ -39,7 +39,7 @@ def profiler(place: Place) -> Found:
     return ok(f"perf is there; {text}")
 
 
-def nmi_watchdog(place: Place) -> Found:
+def nmi_watchdog(place: Place) -> Reading:
     """Off: it holds a hardware counter and interrupts every core."""
     found = place.kernel.read(NMI_WATCHDOG)
     if found is None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from runners.fitness.finding import Found, note, ok, unfit
+from runners.fitness.finding import Reading, note, ok, unfit
 from runners.fitness.kernel import Kernel
 from runners.fitness.place import Place
 from suites.definition import load_suite
@@ -66,7 +66,7 @@ def home_mount(kernel: Kernel, home: Path) -> Mount | None:
     return mount_of(home.resolve(), mounts(kernel.read("/proc/self/mounts") or ""))
 
 
-def file_system(place: Place) -> Found:
+def file_system(place: Place) -> Reading:
     """A file system of a disk. Raises ValueError when the home lies on no mount that is known."""
     found = home_mount(place.kernel, place.home)
     if found is None:
@@ -92,7 +92,7 @@ def has_reflink(folder: Path) -> bool:
     return True
 
 
-def free_disk(place: Place) -> Found:
+def free_disk(place: Place) -> Reading:
     """Room for a session of write-heavy in the short profile."""
     usage = shutil.disk_usage(place.home)
     suite = load_suite("write-heavy")
@@ -106,7 +106,7 @@ def free_disk(place: Place) -> Found:
     return note(text) if usage.free < LEAST_FREE * usage.total else ok(text)
 
 
-def flush_latency(place: Place) -> Found:
+def flush_latency(place: Place) -> Reading:
     """A disk that answers soon, and every time."""
     return judge_flushes(flush_seconds(place.home))
 
@@ -123,7 +123,7 @@ def flush_seconds(folder: Path, times: int = FLUSHES) -> list[float]:
     return spent
 
 
-def judge_flushes(seconds: Sequence[float]) -> Found:
+def judge_flushes(seconds: Sequence[float]) -> Reading:
     """What `seconds` of single flushes say of the disk."""
     median, worst = 1000 * statistics.median(seconds), 1000 * max(seconds)
     text = f"median {median:.2f} ms, worst {worst:.2f} ms of {len(seconds)} fsyncs"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from runners.fitness.cron import jobs
-from runners.fitness.finding import Found, ok, unfit
+from runners.fitness.finding import Reading, ok, unfit
 from runners.fitness.place import Place
 from suites.accounting.proc import processes
 
@@ -22,7 +22,7 @@ MOST_NAMED = 6
 LIST_TIMERS = ("systemctl", "list-timers", "--no-pager", "--output=json")
 
 
-def timers(place: Place) -> Found:
+def timers(place: Place) -> Reading:
     """Nothing that will begin in the middle of a session.
 
     Raises OSError and ValueError when systemd does not say what it will do.

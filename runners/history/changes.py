@@ -8,7 +8,7 @@ from history.changes import repository
 from history.changes.detector import Report, judge
 from history.changes.level_shift import Direction
 from history.changes.repository import Change, ChangeStatus
-from history.rendering.changes import Found, changes_json, render_changes
+from history.rendering.changes import LocatedChange, changes_json, render_changes
 from history.store.database import Database
 from history.store.reader import existing_history
 from history.store.writer import open_store
@@ -51,10 +51,10 @@ def acknowledge_(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _found(database: Database, them: "list[Change] | tuple[Change, ...]") -> list[Found]:
+def _found(database: Database, them: "list[Change] | tuple[Change, ...]") -> list[LocatedChange]:
     with database.reading() as connection:
         return [
-            Found(
+            LocatedChange(
                 each,
                 (
                     repository.commit_of(connection, each.last_before),
@@ -65,7 +65,7 @@ def _found(database: Database, them: "list[Change] | tuple[Change, ...]") -> lis
         ]
 
 
-def _print(found: list[Found], format_: str) -> None:
+def _print(found: list[LocatedChange], format_: str) -> None:
     if format_ == "json":
         json.dump(changes_json(found), sys.stdout, indent=1)
         print()

@@ -13,7 +13,7 @@ from history.rendering.inventory import (
     series_json,
 )
 from history.rendering.plain_table import PLAIN_WIDTH
-from history.series.inventory import Wanted, branches_held, steps_held, unfinished
+from history.series.inventory import InventoryFilter, branches_held, steps_held, unfinished
 from history.series.timeline import chronicle
 from history.store.reader import existing_history
 from history.store.writer import open_store
@@ -47,8 +47,8 @@ def series_(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _wanted(arguments: argparse.Namespace) -> Wanted:
-    return Wanted(
+def _wanted(arguments: argparse.Namespace) -> InventoryFilter:
+    return InventoryFilter(
         box=arguments.machine,
         suite=arguments.suite,
         branch=arguments.branch,

@@ -5,14 +5,14 @@ from pathlib import Path, PurePosixPath
 
 from runners.installing.escaping import InstallError
 from runners.installing.files import HOOK_COMPLETED, HOOK_STARTED, hook
-from runners.installing.machine import Machine
+from runners.installing.machine import TargetMachine
 from runners.installing.site import Site
 
 SCRIPTS = ("config.sh", "run.sh")
 """By which its folder is known."""
 
 
-def require_agent(machine: Machine, folder: Path) -> None:
+def require_agent(machine: TargetMachine, folder: Path) -> None:
     """Raise InstallError when that is not a folder of GitHub's runner."""
     missing = [name for name in SCRIPTS if not machine.path(folder / name).is_file()]
     if missing:

@@ -18,7 +18,7 @@ NO_LOGIN = ("nologin", "false")
 
 
 @dataclass(frozen=True)
-class Account:
+class UserAccount:
     """A user as the machine has it."""
 
     user_id: int
@@ -28,7 +28,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Machine:
+class TargetMachine:
     """Files below `root`; users and services only where that is the machine's own."""
 
     root: Path = Path("/")
@@ -61,7 +61,7 @@ class Machine:
         except OSError as error:
             raise InstallError(f"cannot be read: {error.strerror}", where=str(self.path(name))) from error
 
-    def account(self, name: str) -> Account | None:
+    def account(self, name: str) -> UserAccount | None:
         """A user; None when there is none, or when this is not the machine that has it."""
         if not self.is_real:
             return None
@@ -70,7 +70,7 @@ class Machine:
         except KeyError:
             return None
         may_log_in = not found.pw_shell.endswith(NO_LOGIN)
-        return Account(found.pw_uid, found.pw_gid, found.pw_dir, may_log_in)
+        return UserAccount(found.pw_uid, found.pw_gid, found.pw_dir, may_log_in)
 
     def says(self, argv: Sequence[str]) -> str:
         """What a program prints, whatever its exit status; empty when it cannot be asked."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from runners.installing.escaping import InstallError
-from runners.installing.machine import Machine
+from runners.installing.machine import TargetMachine
 
 PATH = PurePosixPath("/etc/tidemark/installed.json")
 
@@ -44,7 +44,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def load(machine: Machine) -> Record:
+def load(machine: TargetMachine) -> Record:
     """The record; empty where nothing is installed. Raises InstallError when it is damaged."""
     text = machine.read(PATH)
     if text is None:
@@ -60,7 +60,7 @@ def load(machine: Machine) -> Record:
         ) from error
 
 
-def save(machine: Machine, record: Record) -> None:
+def save(machine: TargetMachine, record: Record) -> None:
     """Keep it; nothing to keep leaves no file."""
     if not record.digests and not record.agent_lines:
         machine.remove(PATH)

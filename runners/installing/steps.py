@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from runners.installing import agent
 from runners.installing.escaping import InstallError
 from runners.installing.files import ENABLED, SUDOERS, UNIT_NAMES, UNITS, File, files
-from runners.installing.machine import Machine
+from runners.installing.machine import TargetMachine
 from runners.installing.record import Record, load, save
 from runners.installing.site import Site
 
@@ -21,7 +21,7 @@ class Action:
     """One thing to be done."""
 
     told: str
-    carry_out: Callable[[Machine], None]
+    carry_out: Callable[[TargetMachine], None]
     content: str = ""
     """Of the file that is written."""
 
@@ -38,7 +38,7 @@ class Steps:
     """What a person should know or do."""
 
 
-def to_install(site: Site, machine: Machine, *, force: bool) -> Steps:
+def to_install(site: Site, machine: TargetMachine, *, force: bool) -> Steps:
     """What has to be done for a box to be set up. Nothing is changed. Raises InstallError."""
     steps, record = Steps(), load(machine)
     steps.actions += _account(site, machine, steps.notes)
@@ -54,7 +54,7 @@ def to_install(site: Site, machine: Machine, *, force: bool) -> Steps:
     return steps
 
 
-def to_uninstall(machine: Machine, *, force: bool) -> Steps:
+def to_uninstall(machine: TargetMachine, *, force: bool) -> Steps:
     """What has to be done to take away what was written, and nothing else. Raises InstallError."""
     steps, record = Steps(), load(machine)
     if machine.is_real and machine.has_systemd and any(name.endswith(".timer") for name in record.digests):
@@ -80,7 +80,7 @@ def to_uninstall(machine: Machine, *, force: bool) -> Steps:
 # --- user and folders
 
 
-def _account(site: Site, machine: Machine, notes: list[str]) -> Iterator[Action]:
+def _account(site: Site, machine: TargetMachine, notes: list[str]) -> Iterator[Action]:
     if not machine.is_real:
         notes.append(f"the user {site.user} and services are left out: this is not the machine's own root")
         return
@@ -101,7 +101,7 @@ def _account(site: Site, machine: Machine, notes: list[str]) -> Iterator[Action]
         )
 
 
-def _home(site: Site, machine: Machine) -> Iterator[Action]:
+def _home(site: Site, machine: TargetMachine) -> Iterator[Action]:
     path, account = machine.path(site.home), machine.account(site.user)
     making = Action(
         f"make the folder {path}, of {site.user}, mode {FOLDER_MODE:o}",
@@ -131,7 +131,9 @@ def _home(site: Site, machine: Machine) -> Iterator[Action]:
 # --- files
 
 
-def _file(file: File, machine: Machine, record: Record, steps: Steps, *, force: bool) -> Iterator[Action]:
+def _file(
+    file: File, machine: TargetMachine, record: Record, steps: Steps, *, force: bool
+) -> Iterator[Action]:
     shown, text = str(machine.path(file.path)), machine.read(file.path)
     if text == file.text:
         mode = machine.path(file.path).stat().st_mode & 0o7777
@@ -145,8 +147,8 @@ def _file(file: File, machine: Machine, record: Record, steps: Steps, *, force: 
     yield Action(f"{verb} {shown}, mode {file.mode:o}", _writing(file), file.text)
 
 
-def _writing(file: File) -> Callable[[Machine], None]:
-    def write(machine: Machine) -> None:
+def _writing(file: File) -> Callable[[TargetMachine], None]:
+    def write(machine: TargetMachine) -> None:
         if file.path == SUDOERS and machine.is_real:
             _require_sound_sudoers(machine, file)
         machine.write(file.path, file.text, file.mode)
@@ -155,15 +157,15 @@ def _writing(file: File) -> Callable[[Machine], None]:
     return write
 
 
-def _removing(name: PurePosixPath) -> Callable[[Machine], None]:
-    def remove(machine: Machine) -> None:
+def _removing(name: PurePosixPath) -> Callable[[TargetMachine], None]:
+    def remove(machine: TargetMachine) -> None:
         machine.remove(name)
         save(machine, load(machine).without_file(name))
 
     return remove
 
 
-def _require_sound_sudoers(machine: Machine, file: File) -> None:
+def _require_sound_sudoers(machine: TargetMachine, file: File) -> None:
     """A mistake in any file of sudo's takes sudo away from everybody."""
     trial = PurePosixPath("/etc/tidemark/sudoers.trial")
     machine.write(trial, file.text, file.mode)
@@ -187,7 +189,9 @@ def _difference(shown: str, there: str, wanted: str) -> str:
 # --- GitHub's runner
 
 
-def _agent(site: Site, machine: Machine, record: Record, steps: Steps, *, force: bool) -> Iterator[Action]:
+def _agent(
+    site: Site, machine: TargetMachine, record: Record, steps: Steps, *, force: bool
+) -> Iterator[Action]:
     assert site.agent is not None
     agent.require_agent(machine, site.agent)
     name, ours = agent.environment_file(site.agent), agent.wanted_lines(site)
@@ -200,7 +204,7 @@ def _agent(site: Site, machine: Machine, record: Record, steps: Steps, *, force:
     if all(line in text.splitlines() for line in ours) and record.agent_lines == ours:
         return
 
-    def write(its: Machine) -> None:
+    def write(its: TargetMachine) -> None:
         mode = its.path(name).stat().st_mode & 0o7777 if its.path(name).exists() else 0o644
         its.write(name, after, mode)
         now = load(its)
@@ -213,10 +217,10 @@ def _agent(site: Site, machine: Machine, record: Record, steps: Steps, *, force:
         steps.notes.append(f"the runner has to run as {owner}: chown -R {owner}: '{site.agent}'")
 
 
-def _agent_removal(machine: Machine, record: Record) -> Action:
+def _agent_removal(machine: TargetMachine, record: Record) -> Action:
     name = PurePosixPath(record.agent_file)
 
-    def remove(its: Machine) -> None:
+    def remove(its: TargetMachine) -> None:
         left = agent.without(its.read(name) or "", record.agent_lines)
         if left:
             its.write(name, left, its.path(name).stat().st_mode & 0o7777)
@@ -231,7 +235,7 @@ def _agent_removal(machine: Machine, record: Record) -> Action:
 # --- services
 
 
-def _services(machine: Machine, *, reload: bool) -> Iterator[Action]:
+def _services(machine: TargetMachine, *, reload: bool) -> Iterator[Action]:
     if not machine.is_real:
         return
     if reload:
@@ -252,6 +256,6 @@ def _call(*words: str) -> Action:
     return Action(" ".join(words), lambda its: its.call(words))
 
 
-def installed_units(machine: Machine) -> dict[str, str]:
+def installed_units(machine: TargetMachine) -> dict[str, str]:
     """Unit -> how systemd says it is, such as `active`, `inactive` or `failed`."""
     return {unit: machine.says(["systemctl", "is-active", unit]) or "unknown" for unit in UNIT_NAMES}

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from build.build import Build
 from build.errors import TidemarkError
-from build.progress import Progress, Task
+from build.progress import Progress, ProgressTask
 from history.store.records import DroppedRound, RunRecord, RunStatus
 from history.store.resume import Recorded
 from history.store.writer import Store
 from runners.measuring.request import Request
-from runners.measuring.session_versions import Entrant, Serve
+from runners.measuring.session_versions import MeasuredVersion, Serve
 from runners.measuring.undecided import METRIC, Deciding
-from suites.accounting.disturbance import Limits, Watch
+from suites.accounting.disturbance import DisturbanceLimits, DisturbanceWatch
 from suites.definition import Mode, Profile, Step
 from suites.generators.load import Generator, Share
 from suites.measurement import Measurement
@@ -52,7 +52,7 @@ class Rounds:
     profiling: Profiling | None = None
     failures: list[str] = field(default_factory=list)
     """What failed and why, each reason once."""
-    limits: Limits = field(default_factory=Limits)
+    limits: DisturbanceLimits = field(default_factory=DisturbanceLimits)
     recorded: Recorded = field(default_factory=dict)
     """What an interrupted session that is gone on with has recorded: none of it is measured again."""
     _position: int = 0
@@ -60,7 +60,7 @@ class Rounds:
     def run(self, builds: Sequence[Build], folder: Path) -> None:
         """Load every version below `folder`, then go through the rounds in the request's mode."""
         entrants = [
-            Entrant(build, self.serve(build, folder / str(number)))
+            MeasuredVersion(build, self.serve(build, folder / str(number)))
             for number, build in enumerate(builds, start=1)
         ]
         self._take_up(entrants)
@@ -80,19 +80,19 @@ class Rounds:
 
     # --- rounds that somebody else chooses
 
-    def enter(self, build: Build, folder: Path) -> Entrant:
+    def enter(self, build: Build, folder: Path) -> MeasuredVersion:
         """Load one more version; what breaks is kept in the entrant. The caller destroys its server."""
-        entrant = Entrant(build, self.serve(build, folder))
+        entrant = MeasuredVersion(build, self.serve(build, folder))
         self._load(entrant)
         return entrant
 
-    def carry_out(self, number: int, step: Step, entrants: Sequence[Entrant]) -> None:
+    def carry_out(self, number: int, step: Step, entrants: Sequence[MeasuredVersion]) -> None:
         """One round of a step by these, measured again while it is disturbed; it is in the history then."""
         self._round(number, step, entrants)
 
     # --- rounds: each from the loaded data
 
-    def _rounds(self, entrants: Sequence[Entrant], task: Task) -> None:
+    def _rounds(self, entrants: Sequence[MeasuredVersion], task: ProgressTask) -> None:
         began = time.monotonic()
         open_steps: Sequence[Step] = self.request.steps
         done = 0
@@ -115,7 +115,7 @@ class Rounds:
             if not open_steps:
                 return
 
-    def _round(self, number: int, step: Step, entrants: Sequence[Entrant]) -> None:
+    def _round(self, number: int, step: Step, entrants: Sequence[MeasuredVersion]) -> None:
         """One round of a step, until the versions that can run it have run it undisturbed."""
         failed = self._recorded(step, number)
         for entrant in entrants:
@@ -137,7 +137,7 @@ class Rounds:
             return
 
     def _measure(
-        self, number: int, step: Step, active: Sequence[Entrant]
+        self, number: int, step: Step, active: Sequence[MeasuredVersion]
     ) -> tuple[list[Measurement], tuple[str, ...]]:
         """What each version did, and what disturbed them. Raises ServerDiedError."""
         places = list(range(len(active)))
@@ -168,10 +168,10 @@ class Rounds:
         return mirrored(range(servers), profile.seconds, profile.slice_seconds, seed, profile.warm_seconds)
 
     def _watched(
-        self, members: Sequence[Entrant], step: Step, share: Share, *, last: bool = True
+        self, members: Sequence[MeasuredVersion], step: Step, share: Share, *, last: bool = True
     ) -> tuple[list[Measurement], tuple[str, ...]]:
         """What each did in its slices, and what disturbed all; the reset comes after the `last` ones only."""
-        watch = Watch(lambda: [os.getpid()])
+        watch = DisturbanceWatch(lambda: [os.getpid()])
         watch.begin()
         servers = [entrant.server for entrant in members]
         settle = self.request.profile.settle_seconds if last else 0.0
@@ -186,7 +186,7 @@ class Rounds:
 
     # --- long: the servers stay up, and each step inherits what the one before left
 
-    def _long(self, entrants: Sequence[Entrant], task: Task) -> None:
+    def _long(self, entrants: Sequence[MeasuredVersion], task: ProgressTask) -> None:
         """Blocks of slices such as A B B A, so that the base is measured at the beginning and at the end."""
         profile = self.request.profile
         turns = _turns_of_block(profile)
@@ -202,7 +202,7 @@ class Rounds:
                 task.update(done, total)
 
     def _block(
-        self, block: int, step: Step, entrants: Sequence[Entrant], part: int | None, *, last: bool
+        self, block: int, step: Step, entrants: Sequence[MeasuredVersion], part: int | None, *, last: bool
     ) -> None:
         failed = self._recorded(step, block)
         for entrant in entrants:
@@ -227,7 +227,7 @@ class Rounds:
 
     # --- what an interrupted session has recorded already
 
-    def _take_up(self, entrants: Sequence[Entrant]) -> None:
+    def _take_up(self, entrants: Sequence[MeasuredVersion]) -> None:
         """Know again what was measured and what failed."""
         by_name = {entrant.name: entrant for entrant in entrants}
         for (step, _), its_runs in self.recorded.items():
@@ -249,7 +249,7 @@ class Rounds:
 
     # --- what goes into the history
 
-    def _load(self, entrant: Entrant) -> None:
+    def _load(self, entrant: MeasuredVersion) -> None:
         entrant.load(self.generator)
         if entrant.broken is None and self.request.profile.mode is Mode.ROUNDS:
             try:
@@ -261,7 +261,7 @@ class Rounds:
 
     def _blame(
         self,
-        active: Sequence[Entrant],
+        active: Sequence[MeasuredVersion],
         step: Step,
         number: int,
         error: ServerDiedError,
@@ -281,7 +281,7 @@ class Rounds:
             self._record_failure(entrant, step, number, started, str(error))
         return {entrant.name for entrant in culprits}
 
-    def _record_if_out(self, entrant: Entrant, step: Step, number: int) -> None:
+    def _record_if_out(self, entrant: MeasuredVersion, step: Step, number: int) -> None:
         """A step that a version cannot run is recorded as failed in every planned round."""
         reason = entrant.why_not(step.name)
         if reason is not None and number <= self.request.least_rounds:
@@ -291,7 +291,7 @@ class Rounds:
         self,
         number: int,
         step: Step,
-        active: Sequence[Entrant],
+        active: Sequence[MeasuredVersion],
         measured: Sequence[Measurement],
         reasons: Sequence[str],
     ) -> None:
@@ -304,7 +304,7 @@ class Rounds:
         self,
         number: int,
         step: Step,
-        active: Sequence[Entrant],
+        active: Sequence[MeasuredVersion],
         measured: Sequence[Measurement],
         reasons: Sequence[str],
         started: datetime,
@@ -325,7 +325,7 @@ class Rounds:
         self.progress.note(f"{what}: failed: {reason}")
 
     def _record_failure(
-        self, entrant: Entrant, step: Step, number: int, started: datetime, failure: str
+        self, entrant: MeasuredVersion, step: Step, number: int, started: datetime, failure: str
     ) -> None:
         self.store.record_runs(
             self.session, [self._run_record(entrant, step, number, None, started, failure)]
@@ -333,7 +333,7 @@ class Rounds:
 
     def _run_record(
         self,
-        entrant: Entrant,
+        entrant: MeasuredVersion,
         step: Step,
         number: int,
         measurement: Measurement | None,
@@ -363,12 +363,12 @@ def _turns_of_block(profile: Profile) -> int:
     return max(1, math.ceil(seconds / profile.slice_seconds / 2 - 1e-9))
 
 
-def _able(entrants: Sequence[Entrant], step: Step, failed: set[str]) -> list[Entrant]:
+def _able(entrants: Sequence[MeasuredVersion], step: Step, failed: set[str]) -> list[MeasuredVersion]:
     """Those that can run the step and have not failed it in this round."""
     return [each for each in entrants if each.why_not(step.name) is None and each.name not in failed]
 
 
-def _rates(active: Sequence[Entrant], measured: Sequence[Measurement]) -> dict[str, float]:
+def _rates(active: Sequence[MeasuredVersion], measured: Sequence[Measurement]) -> dict[str, float]:
     """METRIC by the name of the version."""
     return {entrant.name: each.values[METRIC] for entrant, each in zip(active, measured, strict=True)}
 
@@ -380,7 +380,7 @@ def _place_of(error: ServerDiedError, group: Sequence[int]) -> int | None:
     return group[error.place]
 
 
-def _begin(entrant: Entrant, place: int) -> None:
+def _begin(entrant: MeasuredVersion, place: int) -> None:
     """From the loaded data to a running server."""
     try:
         entrant.server.restore()

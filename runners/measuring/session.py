@@ -53,7 +53,7 @@ RESUMABLE_HOURS = 24.0
 
 
 @dataclass
-class Outcome:
+class SessionOutcome:
     """What came of a session."""
 
     uid: str = ""
@@ -91,7 +91,7 @@ def run_session(
     progress: Progress,
     given: Mapping[Version, Build] | None = None,
     conduct: Conduct | None = None,
-) -> Outcome:
+) -> SessionOutcome:
     """Carry out `request`; every finished step is in the history before the next begins.
 
     `given` are builds to take for some versions instead of those of the build cache. `conduct` chooses the
@@ -101,7 +101,7 @@ def run_session(
     """
     with measuring_alone(home):
         room = _check(request, home)
-        outcome = Outcome()
+        outcome = SessionOutcome()
         serve = _serving(request, room)
         builds = _builds(request, home, progress, outcome, serve, given or {})
         generator = _generator(request, room, builds)
@@ -171,7 +171,7 @@ def _builds(
     request: Request,
     home: Home,
     progress: Progress,
-    outcome: Outcome,
+    outcome: SessionOutcome,
     serve: Serve,
     given: Mapping[Version, Build],
 ) -> list[Build]:
@@ -252,7 +252,7 @@ def _marked(start: SessionStart, changed: Sequence[str]) -> SessionStart:
 
 
 def _start(
-    request: Request, uid: str, room: Sizes, generator: Generator, outcome: Outcome, machine: Machine
+    request: Request, uid: str, room: Sizes, generator: Generator, outcome: SessionOutcome, machine: Machine
 ) -> SessionStart:
     return SessionStart(
         uid=uid,

@@ -15,7 +15,7 @@ Serve = Callable[[Build, Path], Server]
 
 
 @dataclass
-class Entrant:
+class MeasuredVersion:
     """One version in a session."""
 
     build: Build

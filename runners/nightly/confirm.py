@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, select
 
-from build.progress import Progress, Task
+from build.progress import Progress, ProgressTask
 from build.version import parse_version
 from history.changes import confirmation, repository
-from history.changes.confirmation import Confirmation, Confirms, Question
+from history.changes.confirmation import Confirmation, ConfirmationRequest, Confirms
 from history.changes.suspects import Tonight, look
 from history.series.series import Night, branches_at
 from history.store.records import SessionStatus
@@ -19,7 +19,7 @@ from history.store.schema import sessions
 from history.store.writer import Store
 from history.timestamps import to_text
 from runners.measuring.request import Request
-from runners.measuring.session import Outcome
+from runners.measuring.session import SessionOutcome
 from runners.nightly.plan import Plan
 from runners.nightly.work import Spot, request_of
 
@@ -41,16 +41,18 @@ class Doubt:
     def told(self) -> str:
         """In one line."""
         old, new = self.request.versions
-        what = "is the change gone" if self.confirms.question is Question.GONE else "has it changed"
+        what = (
+            "is the change gone" if self.confirms.question is ConfirmationRequest.GONE else "has it changed"
+        )
         return f"{self.branch}: {what} in {', '.join(self.confirms.steps)}: {old} against {new}"
 
 
 @dataclass(frozen=True)
-class Settled:
+class SuspectOutcome:
     """What came of a doubt."""
 
     doubt: Doubt
-    outcome: Outcome
+    outcome: SessionOutcome
     found: tuple[Confirmation, ...]
     """Of every series that has an interval."""
 
@@ -74,11 +76,11 @@ def doubts(plan: Plan, spot: Spot, connection: Connection) -> list[Doubt]:
     return found
 
 
-def settle(doubt: Doubt, outcome: Outcome, store: Store) -> Settled:
+def settle(doubt: Doubt, outcome: SessionOutcome, store: Store) -> SuspectOutcome:
     """What the session of a doubt found."""
     with store.database.reading() as connection:
         its = tuple(each for each in confirmation.load(connection) if each.uid == outcome.uid)
-    return Settled(doubt, outcome, its)
+    return SuspectOutcome(doubt, outcome, its)
 
 
 def _open(
@@ -89,7 +91,10 @@ def _open(
         name, old = returned.change.fingerprint, returned.before
         if not any(each.change == name for each in settled):
             uid, least_left = _uid(connection, old), returned.threshold
-            yield old, Confirms(Question.GONE, branch, uid, night, returned.steps, least_left, name)
+            yield (
+                old,
+                Confirms(ConfirmationRequest.GONE, branch, uid, night, returned.steps, least_left, name),
+            )
     looked_at = {step for each in settled for step in each.steps}
     by_night: defaultdict[Night, list[str]] = defaultdict(list)
     for each in tonight.suspects:
@@ -97,7 +102,9 @@ def _open(
             by_night[each.before].append(each.step)
             looked_at.add(each.step)
     for before, steps in by_night.items():
-        confirms = Confirms(Question.NEW, branch, _uid(connection, before), night, tuple(steps), least)
+        confirms = Confirms(
+            ConfirmationRequest.NEW, branch, _uid(connection, before), night, tuple(steps), least
+        )
         yield before, confirms
 
 
@@ -136,7 +143,7 @@ class Confirming:
         self._progress.note(message)
 
     @contextmanager
-    def task(self, label: str, total: float | None = None) -> Iterator[Task]:
+    def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
         """Show it, with what it is for."""
         with self._progress.task(self._prefix + label, total) as shown:
             yield _Renamed(shown, self._prefix)
@@ -144,7 +151,7 @@ class Confirming:
 
 @dataclass(frozen=True)
 class _Renamed:
-    shown: Task
+    shown: ProgressTask
     prefix: str
 
     def update(self, done: float, total: float | None = None) -> None:

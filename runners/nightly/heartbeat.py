@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
-from build.progress import Progress, Task
+from build.progress import Progress, ProgressTask
 from history.store.process import ProcessIdentity, is_alive, this_process
 
 BEAT_SECONDS = 1.0
@@ -129,7 +129,7 @@ class Heart:
         self.change()
 
     @contextmanager
-    def task(self, label: str, total: float | None = None) -> Iterator[Task]:
+    def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
         """Show it, and beat with it."""
         outer = (self._beat.what, self._beat.since, self._beat.done, self._beat.total)
         with self._shown.task(label, total) as shown:
@@ -163,7 +163,7 @@ class Heart:
 
 
 class _BeatingTask:
-    def __init__(self, heart: Heart, shown: Task) -> None:
+    def __init__(self, heart: Heart, shown: ProgressTask) -> None:
         self._heart, self._shown = heart, shown
 
     def update(self, done: float, total: float | None = None) -> None:

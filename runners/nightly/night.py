@@ -10,22 +10,22 @@ from build.progress import Progress
 from history.store.writer import Store
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
-from runners.measuring.session import Outcome, run_session
-from runners.nightly.confirm import Confirming, Doubt, Settled, doubts, settle
+from runners.measuring.session import SessionOutcome, run_session
+from runners.nightly.confirm import Confirming, Doubt, SuspectOutcome, doubts, settle
 from runners.nightly.plan import Plan
-from runners.nightly.work import Session, Spot, find_work
+from runners.nightly.work import PlannedSession, Spot, find_work
 
 
 @dataclass
-class Night:
+class NightResult:
     """What a night did on a box."""
 
     box: str
-    carried_out: list[tuple[Session, Outcome]] = field(default_factory=list)
-    left: list[Session] = field(default_factory=list)
+    carried_out: list[tuple[PlannedSession, SessionOutcome]] = field(default_factory=list)
+    left: list[PlannedSession] = field(default_factory=list)
     """For which there was no time: the next night begins with what is still missing."""
 
-    settled: list[Settled] = field(default_factory=list)
+    settled: list[SuspectOutcome] = field(default_factory=list)
     """What looked changed, or gone, and was measured again."""
 
     unsettled: list[Doubt] = field(default_factory=list)
@@ -61,14 +61,14 @@ def measure(
     store: Store,
     progress: Progress,
     clock: Callable[[], float] = time.monotonic,
-) -> Night:
+) -> NightResult:
     """Carry out what is missing for a box. Raises BusyError when something else measures on the machine.
 
     Sessions that were interrupted are gone on with. What looks changed after one is measured again at once,
     the old commit against the new one, unless the plan does not want it. What fails is told, and does not
     stop the rest; an interrupt does, after everything that was finished is in the history.
     """
-    night = Night(box)
+    night = NightResult(box)
     with measuring_alone(home):
         with store.database.reading() as connection:
             work = find_work(plan, box, hostname, connection, home)
@@ -81,7 +81,7 @@ def measure(
     return night
 
 
-def _within(session: Session, seconds: float) -> Session:
+def _within(session: PlannedSession, seconds: float) -> PlannedSession:
     """Rounds that go on until verdicts stand end with the night's budget at the latest."""
     if not session.request.until_decided:
         return session
@@ -93,14 +93,14 @@ def _within(session: Session, seconds: float) -> Session:
 class _Measuring:
     """Sessions of a night, as long as there is time."""
 
-    night: Night
+    night: NightResult
     plan: Plan
     home: Home
     store: Store
     progress: Progress
     seconds_left: Callable[[], float]
 
-    def carry_out(self, session: Session) -> bool:
+    def carry_out(self, session: PlannedSession) -> bool:
         """Whether it was."""
         left = self.seconds_left()
         if left <= 0:
@@ -130,7 +130,7 @@ class _Measuring:
             if outcome is not None:
                 self.night.settled.append(settle(doubt, outcome, self.store))
 
-    def _run(self, request: Request, progress: Progress, what: str) -> Outcome | None:
+    def _run(self, request: Request, progress: Progress, what: str) -> SessionOutcome | None:
         try:
             return run_session(request, self.home, self.store, progress)
         except TidemarkError as error:

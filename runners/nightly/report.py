@@ -9,12 +9,11 @@ from pathlib import Path
 from build.errors import TidemarkError
 from build.home import Home
 from build.lock import held
-from history.changes.confirmation import Confirmation, Question
+from history.changes.confirmation import Confirmation, ConfirmationRequest
 from history.changes.detector import Report, judge
 from history.changes.repository import Change
 from history.comparison.compare import CompareOptions, compare
-from history.comparison.verdict import Change as MetricChange
-from history.comparison.verdict import verdict_of
+from history.comparison.verdict import MetricChange, verdict_of
 from history.rendering.confirmed import held_against, interval, surest, what
 from history.rendering.escaping import escaped
 from history.rendering.summary import render_summary
@@ -25,7 +24,7 @@ from history.transfer.backup import back_up
 from runners.alerting.delivery import Delivered, Delivery
 from runners.alerting.tokens import github_token
 from runners.alerting.wanted_issues import wanted_alerts
-from runners.nightly.night import Night
+from runners.nightly.night import NightResult
 from runners.nightly.plan import Plan
 from suites.measurement import METRICS, Better
 
@@ -112,7 +111,7 @@ def plan_history(plan: Plan, home: Home) -> Path | str:
 # --- for people
 
 
-def summary(night: Night | None, morning: Morning | None, store: Store, when: datetime) -> str:
+def summary(night: NightResult | None, morning: Morning | None, store: Store, when: datetime) -> str:
     """Markdown for a job's summary and for the output folder."""
     lines = [f"## Night of {when:%Y-%m-%d}", ""]
     if night is not None:
@@ -153,7 +152,7 @@ def _line(change: Change) -> str:
     return f"{line}, confirmed the same night: {escaped(held_against(confirmed))}"
 
 
-def _settled(night: Night) -> Iterator[str]:
+def _settled(night: NightResult) -> Iterator[str]:
     """What looked changed, and what rounds of its own said of it."""
     for each in night.settled:
         yield f"- looked into: {escaped(each.doubt.told)}"
@@ -168,7 +167,7 @@ def _settled(night: Night) -> Iterator[str]:
 
 
 def _finding(one: Confirmation) -> str:
-    if one.question is Question.GONE:
+    if one.question is ConfirmationRequest.GONE:
         return "gone" if one.is_return else "not surely gone"
     if one.is_step:
         better = METRICS[one.key.metric].better
@@ -178,7 +177,7 @@ def _finding(one: Confirmation) -> str:
     return "no change" if one.finding is MetricChange.SAME else "not confirmed"
 
 
-def _sessions(night: Night, store: Store) -> Iterator[str]:
+def _sessions(night: NightResult, store: Store) -> Iterator[str]:
     for session, outcome in night.carried_out:
         versions = session.request.versions
         if len(versions) < 2:

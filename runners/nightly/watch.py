@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from history.rendering.escaping import escaped
 from history.store import alert_outbox
-from history.store.alert_outbox import IssueState, Kind, Wanted
+from history.store.alert_outbox import AlertKind, IssueState, WantedIssue
 from history.store.writer import Store
 from runners.nightly.heartbeat import MISSED_HOURS, WELL, State, Status
 
@@ -36,9 +36,9 @@ def tell(store: Store, box: str, found: Status, state: State, now: datetime) -> 
         else:
             last = found.beat.began_at if found.beat else "never"
             wanted = [
-                Wanted(
+                WantedIssue(
                     f"{_prefix(box)}{_digest(last)}",
-                    Kind.CRASH,
+                    AlertKind.CRASH,
                     f"box {box}: its night {'is missing' if state is State.MISSED else state}",
                     _body(box, found, state),
                     IssueState.OPEN,

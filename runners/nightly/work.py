@@ -13,7 +13,7 @@ from build.sources.releases import upstream
 from build.sources.source import git_address
 from build.version import Engine, Version, parse_version
 from history.series.night import configuration_name
-from history.store.records import Place, SessionStatus
+from history.store.records import Environment, SessionStatus
 from history.store.schema import nights, sessions
 from runners.measuring.request import Request, Sampled
 from runners.nightly.plan import Plan, Task, Tracked
@@ -36,12 +36,12 @@ class Tip:
 
 
 @dataclass(frozen=True)
-class Session:
+class PlannedSession:
     """A session that a night is to carry out."""
 
     task: Task
     request: Request
-    place: Place
+    place: Environment
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class Spot:
 
     task: Task
     engine: Engine
-    place: Place
-    session: Session | None
+    place: Environment
+    session: PlannedSession | None
     """What is missing; None when nothing is new."""
 
 
 @dataclass(frozen=True)
-class Work:
+class NightWork:
     """What a night has to do, and what could not even be looked at."""
 
     spots: tuple[Spot, ...]
@@ -65,12 +65,12 @@ class Work:
     problems: tuple[str, ...]
 
     @property
-    def sessions(self) -> tuple[Session, ...]:
+    def sessions(self) -> tuple[PlannedSession, ...]:
         """The sessions that are missing, in order."""
         return tuple(spot.session for spot in self.spots if spot.session is not None)
 
 
-def find_work(plan: Plan, box: str, hostname: str, connection: Connection, home: Home) -> Work:
+def find_work(plan: Plan, box: str, hostname: str, connection: Connection, home: Home) -> NightWork:
     """What is missing in the history for a box, the most important first.
 
     A git source that does not answer is a problem that is told; what does not need it goes on.
@@ -86,10 +86,10 @@ def find_work(plan: Plan, box: str, hostname: str, connection: Connection, home:
             place = place_of(request_of(task, (parse_version(tracked.base),)), hostname)
             session = _session(tracked, tips[engine], task, place, connection)
             found.append(Spot(task, engine, place, session))
-    return Work(tuple(found), tuple(problems))
+    return NightWork(tuple(found), tuple(problems))
 
 
-def place_of(request: Request, box: str) -> Place:
+def place_of(request: Request, box: str) -> Environment:
     """Where the nights of a request belong."""
     row = {
         "profile": request.profile_name,
@@ -102,7 +102,7 @@ def place_of(request: Request, box: str) -> Place:
             }
         ),
     }
-    return Place(box, request.suite.name, configuration_name(row))
+    return Environment(box, request.suite.name, configuration_name(row))
 
 
 def _tips(engine: Engine, tracked: Tracked, home: Home, problems: list[str]) -> Iterator[Tip]:
@@ -119,8 +119,8 @@ def _tips(engine: Engine, tracked: Tracked, home: Home, problems: list[str]) -> 
 
 
 def _session(
-    tracked: Tracked, tips: list[Tip], task: Task, place: Place, connection: Connection
-) -> Session | None:
+    tracked: Tracked, tips: list[Tip], task: Task, place: Environment, connection: Connection
+) -> PlannedSession | None:
     base = parse_version(tracked.base)
     done = _done(connection, place)
     releases = [Version(base.engine, each) for each in tracked.releases]
@@ -130,7 +130,7 @@ def _session(
     if not contenders and not (str(base) not in done and not releases and not tips):
         return None
     named = {str(tip.version): tip.branch for tip in moved}
-    return Session(task, request_of(task, (base, *contenders), named, tracked.git), place)
+    return PlannedSession(task, request_of(task, (base, *contenders), named, tracked.git), place)
 
 
 def request_of(
@@ -160,7 +160,7 @@ def request_of(
     )
 
 
-def _done(connection: Connection, place: Place) -> set[str]:
+def _done(connection: Connection, place: Environment) -> set[str]:
     """The versions that have a result at a place, or could not be built: both will not change."""
     query = (
         select(nights.c.version)

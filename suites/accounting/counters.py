@@ -25,17 +25,17 @@ class CounterError(TidemarkError):
 
 
 @dataclass(frozen=True)
-class Event:
+class CounterEvent:
     """What is counted, as the kernel numbers it (linux/perf_event.h)."""
 
     kind: int
     number: int
 
 
-INSTRUCTIONS = Event(0, 1)
+INSTRUCTIONS = CounterEvent(0, 1)
 """PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS: retired, in user and kernel code."""
 
-TASK_CLOCK = Event(1, 1)
+TASK_CLOCK = CounterEvent(1, 1)
 """PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK: nanoseconds of CPU time; every machine has it."""
 
 _NUMBERS = {"x86_64": 298, "aarch64": 241}
@@ -66,7 +66,7 @@ class _Attributes(ctypes.Structure):
 class TreeCounter:
     """One event, counted over a process, its threads and all their descendants from now on."""
 
-    def __init__(self, pid: int, event: Event) -> None:
+    def __init__(self, pid: int, event: CounterEvent) -> None:
         """Raises CounterError when the machine does not have it, or it may not be read."""
         self._files: list[int] = []
         for thread in _threads(pid):
@@ -125,7 +125,7 @@ def _threads(pid: int) -> list[int]:
     return found
 
 
-def _open(thread: int, event: Event) -> int:
+def _open(thread: int, event: CounterEvent) -> int:
     """The file of a counter of one thread on whatever core. Raises OSError."""
     number = _NUMBERS.get(platform.machine())
     if number is None:

@@ -19,7 +19,7 @@ LEAST_CULPRIT_SHARE = 0.01
 
 
 @dataclass(frozen=True)
-class Limits:
+class DisturbanceLimits:
     """Up to where a window counts as undisturbed."""
 
     steal_share: float = 0.02
@@ -62,7 +62,7 @@ class Disturbance:
         """By name of suites.measurement.METRICS."""
         return {"machine_steal_share": self.steal_share, "others_cpu_share": self.others_share}
 
-    def reasons(self, limits: Limits) -> tuple[str, ...]:
+    def reasons(self, limits: DisturbanceLimits) -> tuple[str, ...]:
         """Why the window counts as disturbed, each a sentence with its figures; empty when it does not."""
         said = []
         if self.steal_share > limits.steal_share:
@@ -92,7 +92,7 @@ class _Snapshot:
     throttling: Throttling
 
 
-class Watch:
+class DisturbanceWatch:
     """Watches one window after another for what others do in it.
 
     `ours` names the roots of the process trees that belong to the measurement, as they are when it is asked:

@@ -38,7 +38,7 @@ class LoadError(TidemarkError):
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkLimit:
     """How much a step has to do: it ends at whichever limit comes first."""
 
     seconds: float
@@ -60,7 +60,7 @@ class Share:
     """Transactions of this step on the same data before: a step that uses rows up goes on after them."""
 
 
-def whole_seconds(work: Work) -> int:
+def whole_seconds(work: WorkLimit) -> int:
     """The time limit as load generators take it: 0 would mean that there is none."""
     return max(1, round(work.seconds))
 
@@ -112,7 +112,7 @@ class Generator(Protocol):
     def load(self, address: Address) -> None:
         """Create the tables and fill them. Raises LoadError."""
 
-    def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:
+    def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         """Run one step. Raises LoadError."""
 
     def alternate(

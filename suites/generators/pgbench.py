@@ -19,7 +19,7 @@ from suites.generators.load import (
     LoadError,
     Observer,
     Share,
-    Work,
+    WorkLimit,
     blamed_on,
     lines_of,
     run_all,
@@ -51,7 +51,7 @@ _SUMMARY = {
 
 
 @dataclass
-class Transcript:
+class PgbenchTranscript:
     """What the lines of one pgbench run have said so far."""
 
     ticks: list[tuple[float, float]] = field(default_factory=list)
@@ -112,7 +112,7 @@ class Pgbench:
         argv = [*self._client(address), "--initialize", f"--scale={scale}", "--quiet"]
         run_all([argv], 1, 60 + 60 * scale)
 
-    def arguments(self, address: Address, step: Step, work: Work, turn: int = 0) -> list[str]:
+    def arguments(self, address: Address, step: Step, work: WorkLimit, turn: int = 0) -> list[str]:
         """The command line of one step, without its log; each `turn` draws numbers of its own."""
         threads = self.sizes.threads
         limit = f"--time={whole_seconds(work)}"
@@ -122,10 +122,10 @@ class Pgbench:
         report = ["--progress=1", f"--random-seed={self.suite.seed + turn}"]
         return [*self._client(address), *clients, limit, *report, *self._script(step)]
 
-    def run(self, address: Address, step: Step, work: Work, observer: Observer, turn: int = 0) -> Load:
+    def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer, turn: int = 0) -> Load:
         """Run one step; the observer sees the time between the first and the last second's report."""
         sampled = min(1.0, LOGGED_TRANSACTIONS / (EXPECTED_TPS * work.seconds))
-        transcript = Transcript()
+        transcript = PgbenchTranscript()
         with tempfile.TemporaryDirectory(prefix="tidemark-pgbench-") as folder:
             log = ["--log", f"--log-prefix={folder}/log", f"--sampling-rate={sampled:g}"]
             argv = [*self.arguments(address, step, work, turn), *log]
@@ -148,7 +148,7 @@ class Pgbench:
         done: list[list[Load]] = [[] for _ in addresses]
         for place, server in enumerate(schedule.order):
             if place >= schedule.warming:
-                work = Work(schedule.slice_seconds, None)
+                work = WorkLimit(schedule.slice_seconds, None)
                 turn = share.round * len(schedule.order) + len(done[server])
                 with blamed_on(server):
                     load = self.run(addresses[server], step, work, observers[server], turn)

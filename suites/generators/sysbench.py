@@ -15,7 +15,7 @@ from suites.generators.load import (
     LoadError,
     Observer,
     Share,
-    Work,
+    WorkLimit,
     blamed_on,
     histogram_percentiles,
     lines_of,
@@ -66,7 +66,7 @@ class Slice:
 
 
 @dataclass
-class Transcript:
+class SysbenchTranscript:
     """What the lines of one sysbench run have said so far."""
 
     per_second: list[float] = field(default_factory=list)
@@ -199,7 +199,7 @@ class Sysbench:
         commands = [self._command(address, [f"--table={table}", seed, "prepare"]) for table in tables]
         run_all(commands, self.sizes.workers, limit)
 
-    def arguments(self, address: Address, step: Step, work: Work) -> list[str]:
+    def arguments(self, address: Address, step: Step, work: WorkLimit) -> list[str]:
         """The command line of one step; `--linger_ms` is left to the caller, who watches the processes."""
         limits = [f"--time={whole_seconds(work)}", f"--events={work.transactions or 0}"]
         return self._command(address, [*self._load(step, 0), *limits, "--report-interval=1"])
@@ -233,10 +233,10 @@ class Sysbench:
         options = [f"--{name}={value}" for name, value in step.options.items()]
         return [*load, "--histogram=on", "--percentile=99", *options]
 
-    def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:
+    def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         """Run one step; the observer sees the time between the first transaction and the last."""
         argv = [*self.arguments(address, step, work), f"--linger_ms={LINGER_MS}", "run"]
-        transcript = Transcript()
+        transcript = SysbenchTranscript()
         ended = False
         for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS, bound_to=self.sizes.bound_to):
             transcript.read(line)
@@ -257,7 +257,7 @@ class Sysbench:
             self.arguments_of_turns(address, step, share, place, origin)
             for place, address in enumerate(addresses)
         ]
-        transcripts = [Transcript() for _ in commands]
+        transcripts = [SysbenchTranscript() for _ in commands]
         for place, pid, line in lines_of_all(
             commands, limit + OVERTIME_SECONDS, bound_to=self.sizes.bound_to
         ):

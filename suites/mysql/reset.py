@@ -26,7 +26,7 @@ DRIVEN: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class ResetLimits:
     """When a reset is done, and when it gives up."""
 
     history: int = 100
@@ -37,7 +37,7 @@ class Limits:
     """For each of the two."""
 
 
-def reset(connection: "Connection[Cursor]", database: str, limits: Limits) -> dict[str, float]:
+def reset(connection: "Connection[Cursor]", database: str, limits: ResetLimits) -> dict[str, float]:
     """Drive purge and flushing, wait for both, restore the settings.
 
     Returns the reset_* metrics and the sizes of tables and indexes. Raises ResetError, which carries the

@@ -49,7 +49,7 @@ class MysqlServer(LocalServer):
         settings: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(build, sizes, folder, Address(Engine.MYSQL, folder / SOCKET, NAME, NAME, NAME))
-        self.limits = reset.Limits()
+        self.limits = reset.ResetLimits()
         self._configuration = render(build, sizes, durability, folder, settings or {})
 
     def create(self) -> None:

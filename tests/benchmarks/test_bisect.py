@@ -9,9 +9,15 @@ import pytest
 from benchmarks import bisect
 from benchmarks.figures import Figure
 from benchmarks.simulation import bisect_ranges, simulated_bisect
-from benchmarks.simulation.bisect_ranges import Range
-from benchmarks.simulation.plain_bisect import FIXED, PLANNERS, Plan, fewest
-from benchmarks.simulation.simulated_bisect import BUILD_MINUTES, Cell, case_figure, cell_of, culprit_figures
+from benchmarks.simulation.bisect_ranges import SimulatedRange
+from benchmarks.simulation.plain_bisect import FIXED, PLANNERS, PlainBisectPlan, fewest
+from benchmarks.simulation.simulated_bisect import (
+    BUILD_MINUTES,
+    SearchCell,
+    case_figure,
+    cell_of,
+    culprit_figures,
+)
 from build.errors import TidemarkError
 from runners.bisect.domain import rules
 from runners.bisect.inference import sequential_test
@@ -32,15 +38,17 @@ def test_the_accuracy_of_plain_bisect_is_that_of_plain_bisects(share: float) -> 
             measured = rng.normal(difference if middle >= culprit else 0.0, noise / math.sqrt(reruns))
             low, high = (low, middle) if measured < half else (middle, high)
         right += high == culprit
-    assert Plan(reruns, share).accuracy(length, size, noise) == pytest.approx(right / 4000, abs=0.03)
+    assert PlainBisectPlan(reruns, share).accuracy(length, size, noise) == pytest.approx(
+        right / 4000, abs=0.03
+    )
 
 
 def test_the_fewest_reruns_that_are_enough() -> None:
     plan = fewest(0.97, 64, 0.05, 0.05)
-    less = Plan(plan.reruns - 1, plan.bad_share)
+    less = PlainBisectPlan(plan.reruns - 1, plan.bad_share)
     assert plan.accuracy(64, 0.05, 0.05) >= 0.97 > less.accuracy(64, 0.05, 0.05)
-    assert Plan(10, 1.0).spent(64) == (70, 8)
-    assert Plan(10, math.inf).spent(64) == (60, 8)
+    assert PlainBisectPlan(10, 1.0).spent(64) == (70, 8)
+    assert PlainBisectPlan(10, math.inf).spent(64) == (60, 8)
 
 
 def test_plans_in_their_order() -> None:
@@ -51,10 +59,10 @@ def test_plans_in_their_order() -> None:
 def test_what_is_right() -> None:
     levels = np.array([0, 0, 0, -0.1, -0.1])
 
-    def verdict(kind: rules.Kind, low: int, high: int) -> rules.Verdict:
-        return rules.Verdict(kind, low, high, 0.99, 0.9, (0.88, 0.92), 0.02, 9)
+    def verdict(kind: rules.Kind, low: int, high: int) -> rules.SearchVerdict:
+        return rules.SearchVerdict(kind, low, high, 0.99, 0.9, (0.88, 0.92), 0.02, 9)
 
-    whole, holed = Range(levels, (3,)), Range(levels, (3,), frozenset({2}))
+    whole, holed = SimulatedRange(levels, (3,)), SimulatedRange(levels, (3,), frozenset({2}))
     assert whole.right(verdict("culprit", 2, 3))
     assert not whole.right(verdict("range", 2, 3))
     assert not whole.right(verdict("culprit", 3, 4))
@@ -66,17 +74,17 @@ def test_seeds_are_fixed() -> None:
     assert cell_of(16, 0.1, 0.035, 3) == cell_of(16, 0.1, 0.035, 3)
 
 
-def figures_of(cells: list[Cell]) -> dict[str, Figure]:
+def figures_of(cells: list[SearchCell]) -> dict[str, Figure]:
     return {each.name: each for each in culprit_figures(cells)}
 
 
 def test_a_careless_search_misses_the_target() -> None:
     """Figures can fail: verdicts at a posterior of one half are wrong too often."""
-    careless = rules.Rules(confidence=0.51)
+    strict = rules.Rules(confidence=0.51)
     with (
         patch.object(rules.Rules, "stop", 0.3),
         patch.object(sequential_test, "CLAIMED_SHARE", 1.9),
-        patch.object(bisect_ranges, "Rules", lambda: rules),
+        patch.object(bisect_ranges, "Rules", lambda: strict),
     ):
         careless = figures_of([cell_of(64, 0.03, 0.035, 8)])["right where there is a culprit"]
     assert not careless.met
@@ -84,8 +92,12 @@ def test_a_careless_search_misses_the_target() -> None:
 
 def test_machine_time_is_rounds_and_builds() -> None:
     cell = cell_of(16, 0.1, 0.02, 3)
-    slow = Cell(
-        16, 0.1, 0.02, cell.right, [bisect_ranges.Outcome(each.verdict, 1000, 6) for each in cell.outcomes]
+    slow = SearchCell(
+        16,
+        0.1,
+        0.02,
+        cell.right,
+        [bisect_ranges.SearchOutcome(each.verdict, 1000, 6) for each in cell.outcomes],
     )
     name = f"machine time / {FIXED}, builds of {BUILD_MINUTES[1]:g} min"
     assert not figures_of([slow])[name].met

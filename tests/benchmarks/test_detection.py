@@ -13,7 +13,7 @@ import pytest
 from benchmarks import detection
 from benchmarks.rivals import figures, tools
 from benchmarks.rivals.scores import Score, delay_of, false_share, finished_score, nightly_score
-from benchmarks.rivals.tools import Job, RivalsError, answers, rows_of
+from benchmarks.rivals.tools import RivalJob, RivalsError, answers, rows_of
 from benchmarks.simulation.detection_series import (
     CENSORED,
     FIRST_STEP,
@@ -138,7 +138,7 @@ def test_answers_come_in_the_order_of_the_jobs(tmp_path: Path, monkeypatch: pyte
         encoding="utf-8",
     )
     monkeypatch.setattr(tools, "PROGRAM", program)
-    jobs = [Job("otava", number, rows_of(np.array([[1.0, np.nan]]))) for number in range(5)]
+    jobs = [RivalJob("otava", number, rows_of(np.array([[1.0, np.nan]]))) for number in range(5)]
     assert jobs[0].series == [[1.0, None]]
     assert answers(Path(sys.executable), jobs) == [[[(number, 0)]] for number in range(5)]
     program.write_text("raise SystemExit('no such tool')", encoding="utf-8")
@@ -155,7 +155,7 @@ def test_the_rivals_import_nothing_that_lies_beside_them(
     (tmp_path / "beside.py").write_text("raise SystemExit('ours')", encoding="utf-8")
     monkeypatch.setattr(tools, "PROGRAM", program)
     with pytest.raises(RivalsError, match="No module named 'beside'"):
-        answers(Path(sys.executable), [Job("potts", 1.0, [])])
+        answers(Path(sys.executable), [RivalJob("potts", 1.0, [])])
 
 
 def test_every_rival_has_a_parameter_for_every_kind(rivals: ModuleType) -> None:

@@ -15,7 +15,7 @@ import pytest
 from build import host
 from build.build import Build
 from build.cache import archives, store
-from build.cache.manifest import TransferError
+from build.cache.manifest import ArchiveError
 from build.errors import TidemarkError
 from build.home import Home
 from build.make import lookup, provide
@@ -110,13 +110,13 @@ def test_a_changed_archive_is_refused(archive: Path, elsewhere: Home) -> None:
     with archive.open("r+b") as file:
         file.seek(100)
         file.write(b"tidemark")
-    with pytest.raises(TransferError, match="refused"):
+    with pytest.raises(ArchiveError, match="refused"):
         archives.import_(archive, elsewhere, Silent())
 
 
 def test_another_architecture_is_refused(archive: Path, elsewhere: Home) -> None:
     change(archive, lambda about: about["manifest"]["host"].update(architecture="aarch64"))
-    with pytest.raises(TransferError, match="the build is for aarch64"):
+    with pytest.raises(ArchiveError, match="the build is for aarch64"):
         archives.import_(archive, elsewhere, Silent())
 
 
@@ -125,7 +125,7 @@ def test_a_newer_c_library_is_refused(archive: Path, elsewhere: Home, glibc: str
     change(archive, lambda about: about["manifest"]["host"].update(glibc=glibc))
     # Past that check it is the manifest inside, which still tells the truth, that no longer agrees.
     reason = "is not the one beside it" if fits else f"needs glibc {glibc}"
-    with pytest.raises(TransferError, match=reason):
+    with pytest.raises(ArchiveError, match=reason):
         archives.import_(archive, elsewhere, Silent())
     assert store.all_builds(elsewhere) == []
 
@@ -135,7 +135,7 @@ def test_a_newer_c_library_is_refused(archive: Path, elsewhere: Home, glibc: str
 )
 def test_a_strange_sidecar_is_refused(archive: Path, elsewhere: Home, text: str) -> None:
     sidecar_of(archive).write_text(text)
-    with pytest.raises(TransferError):
+    with pytest.raises(ArchiveError):
         archives.import_(archive, elsewhere, Silent())
 
 
@@ -147,7 +147,7 @@ def test_a_manifest_cannot_choose_where_the_build_goes(archive: Path, elsewhere:
 
 def test_a_missing_half_is_named(archive: Path, elsewhere: Home) -> None:
     sidecar_of(archive).unlink()
-    with pytest.raises(TransferError, match=r"\.json is missing"):
+    with pytest.raises(ArchiveError, match=r"\.json is missing"):
         archives.import_(archive, elsewhere, Silent())
 
 
@@ -217,7 +217,7 @@ def test_half_an_archive_is_refused(archive: Path, elsewhere: Home) -> None:
     half = archive.read_bytes()[:-200]
     archive.write_bytes(half)
     change(archive, lambda about: about.update(sha256=hashlib.sha256(half).hexdigest()))
-    with pytest.raises(TransferError, match="not a whole"):
+    with pytest.raises(ArchiveError, match="not a whole"):
         archives.import_(archive, elsewhere, Silent())
     assert store.all_builds(elsewhere) == []
 
@@ -229,7 +229,7 @@ def test_a_failed_unpacking_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tarfile.TarFile, "extract", full)
-    with pytest.raises(TransferError, match="cannot be unpacked"):
+    with pytest.raises(ArchiveError, match="cannot be unpacked"):
         archives.import_(archive, elsewhere, Silent())
     assert [path.name for path in elsewhere.builds.iterdir()] == [".locks"]
 
@@ -238,6 +238,6 @@ def test_an_archive_is_either_whole_or_absent(
     made: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree(made.prefix)
-    with pytest.raises(TransferError, match="cannot be packed"):
+    with pytest.raises(ArchiveError, match="cannot be packed"):
         archives.export([made], tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []

@@ -16,7 +16,7 @@ from build.sources import download, git
 from build.sources.download import DownloadError
 from build.sources.git import GitError
 from build.version import Engine
-from build.work import CompileError, Work
+from build.work import CompileCommands, CompileError
 from tests.build.stand import Repository
 
 SLEEPER = "sleep 61.25"
@@ -32,7 +32,7 @@ def nothing_is_left() -> object:
 
 def compile_of(tmp_path: Path, script: str) -> None:
     (tmp_path / "log").touch()
-    work = Work("postgres@18.6", tmp_path / "log", {"PATH": "/usr/bin:/bin"}, re.compile(b"gcc"))
+    work = CompileCommands("postgres@18.6", tmp_path / "log", {"PATH": "/usr/bin:/bin"}, re.compile(b"gcc"))
     work.run("compile", ["sh", "-c", script], tmp_path)
 
 

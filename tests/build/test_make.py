@@ -27,7 +27,8 @@ CHILD = """
 import signal
 import sys
 from pathlib import Path
-from build import host, releases
+from build import host
+from build.sources import releases
 from build.home import Home
 from build.make import provide
 from build.progress import Silent

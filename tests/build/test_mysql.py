@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.cache import archives
-from build.cache.manifest import TransferError
+from build.cache.manifest import ArchiveError
 from build.home import Home
 from build.make import lookup
 from build.progress import Silent
@@ -110,12 +110,12 @@ def test_a_release_with_a_pin_takes_only_the_tree_of_that_source(tree: Path, tmp
 def test_a_tree_whose_name_says_no_platform_is_refused(tree: Path, tmp_path: Path) -> None:
     renamed = tree.rename(tree.with_name("mysql.tar.zst"))
     tree.with_name("mysql-9.7.2-linux-x86_64-glibc2.17.json").rename(renamed.with_name("mysql.json"))
-    with pytest.raises(TransferError, match="does not say what it runs on"):
+    with pytest.raises(ArchiveError, match="does not say what it runs on"):
         archives.import_(renamed, Home(tmp_path / "home"), Silent())
 
 
 def test_a_tree_for_a_newer_c_library_is_refused(tree: Path, tmp_path: Path) -> None:
     new = "mysql-9.7.2-linux-x86_64-glibc99.9"
     tree.with_name("mysql-9.7.2-linux-x86_64-glibc2.17.json").rename(tree.with_name(f"{new}.json"))
-    with pytest.raises(TransferError, match=r"needs glibc 99\.9"):
+    with pytest.raises(ArchiveError, match=r"needs glibc 99\.9"):
         archives.import_(tree.rename(tree.with_name(f"{new}.tar.zst")), Home(tmp_path / "home"), Silent())

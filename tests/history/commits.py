@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from history.changes.confirmation import Confirms, Question
+from history.changes.confirmation import ConfirmationRequest, Confirms
 from history.changes.detector import Report, judge
 from history.store.records import Machine, SessionStatus
 from history.store.writer import Store
@@ -50,7 +50,7 @@ class Commits:
         *,
         old: int = 0,
         steps: Sequence[str] = ("insert",),
-        question: Question = Question.NEW,
+        question: ConfirmationRequest = ConfirmationRequest.NEW,
         change: str = "",
         rounds: int = 8,
         status: SessionStatus = SessionStatus.FINISHED,

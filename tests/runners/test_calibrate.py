@@ -21,7 +21,7 @@ from history.store.writer import Store, open_store
 from runners.cli import main
 from runners.commands import calibrate
 from runners.measuring.request import Request
-from runners.measuring.session import Outcome
+from runners.measuring.session import SessionOutcome
 from tests.history.handmade import run_record, session_start
 
 GOLDEN = ROOT / "tests/golden/runners/calibrate.txt"
@@ -40,7 +40,7 @@ class Night:
         self.failures: list[str] = []
         self.requests: list[Request] = []
 
-    def carry_out(self, request: Request, home: object, store: Store, shown: object) -> Outcome:
+    def carry_out(self, request: Request, home: object, store: Store, shown: object) -> SessionOutcome:
         """Stands for runners.measuring.session.run_session."""
         self.requests.append(request)
         session = store.start_session(session_start(f"night-{len(self.requests)}"))
@@ -59,7 +59,7 @@ class Night:
                     )
                     store.record_run(session, record)
         store.finish_session(session, SessionStatus.FINISHED)
-        return Outcome(f"night-{len(self.requests)}", failures=self.failures)
+        return SessionOutcome(f"night-{len(self.requests)}", failures=self.failures)
 
 
 @contextmanager

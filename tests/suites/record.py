@@ -23,7 +23,7 @@ from build.make import provide
 from build.progress import Silent
 from build.version import parse_version
 from suites.definition import load_suite
-from suites.generators.load import Share, Work
+from suites.generators.load import Share, WorkLimit
 from suites.generators.pgbench import Pgbench
 from suites.generators.sysbench import Sysbench
 from suites.postgres.server import PostgresServer
@@ -69,7 +69,7 @@ def record_sysbench() -> None:
             time.sleep(1.5)
             started._process.kill()  # type: ignore[union-attr]
 
-        argv = [*generator.arguments(started.address, step, Work(3, None)), "--linger_ms=250", "run"]
+        argv = [*generator.arguments(started.address, step, WorkLimit(3, None)), "--linger_ms=250", "run"]
         capture("sysbench-update-index.txt", argv)
         capture("sysbench-no-table.txt", [*argv[:-1], "--tables=2", "run"])
         capture("sysbench-server-killed.txt", argv, kill)
@@ -91,7 +91,7 @@ def record_pgbench(version: str, major: int) -> None:
         generator = Pgbench(load_suite("pgbench"), small(rows=100_000, threads=2), build)
         generator.load(started.address)
         (step,) = generator.suite.select(("tpcb-like",))
-        capture(f"pgbench-{major}.txt", generator.arguments(started.address, step, Work(3, None)))
+        capture(f"pgbench-{major}.txt", generator.arguments(started.address, step, WorkLimit(3, None)))
         if major >= 15:
             record_failures(generator, started)
 
@@ -101,7 +101,7 @@ def record_failures(generator: Pgbench, started: PostgresServer) -> None:
     with tempfile.TemporaryDirectory() as name:
         script = Path(name, "failing.sql")
         script.write_text(FAILING_SQL)
-        argv = generator.arguments(started.address, generator.suite.steps[0], Work(1, 60))[:-1]
+        argv = generator.arguments(started.address, generator.suite.steps[0], WorkLimit(1, 60))[:-1]
         log = ["--log", f"--log-prefix={name}/log", "--latency-limit=1000"]
         capture("pgbench-failures.txt", [*argv, *log, f"--file={script}"])
         lines = [line for file in sorted(Path(name).glob("log.*")) for line in file.open()]
@@ -115,7 +115,7 @@ def record_perf() -> None:
         generator.load(started.address)
         (step,) = generator.suite.select(("update-index",))
         perf = find_perf()
-        argv = [*generator.arguments(started.address, step, Work(3, None)), "run"]
+        argv = [*generator.arguments(started.address, step, WorkLimit(3, None)), "run"]
         process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
         time.sleep(1)
         recording = record(perf, [started.pid], Path(name, "perf.data"), FREQUENCY, None)

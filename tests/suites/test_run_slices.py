@@ -9,7 +9,7 @@ import pytest
 
 from build.version import Engine
 from suites.definition import Step
-from suites.generators.load import Load, LoadError, Observer, Share, Work
+from suites.generators.load import Load, LoadError, Observer, Share, WorkLimit
 from suites.measurement import METRICS, Measurement
 from suites.profiling.perf import Perf
 from suites.profiling.profiler import Profiled, Profiling
@@ -81,7 +81,7 @@ class FakeGenerator:
     def load(self, address: Address) -> None:
         raise AssertionError("the data are there")
 
-    def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:
+    def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         raise AssertionError("they take turns")
 
     def alternate(

@@ -12,7 +12,7 @@ from suites.definition import Profile, Suite, load_suite
 from suites.sizing import (
     WAL_TO_DATA,
     DiskSpaceError,
-    Machine,
+    Hardware,
     fit_together,
     require_disk,
     sizes,
@@ -22,12 +22,12 @@ from suites.sizing import (
 GIB = 1024**3
 SUITES = [load_suite(name) for name in ("write-heavy", "pgbench")]
 
-machines = st.builds(Machine, st.integers(1, 1024), st.integers(GIB // 4, 8192 * GIB))
+machines = st.builds(Hardware, st.integers(1, 1024), st.integers(GIB // 4, 8192 * GIB))
 cases = st.sampled_from([(suite, profile) for suite in SUITES for profile in suite.profiles.values()])
 
 
 @given(cases, machines)
-def test_sizes_of_any_machine(case: tuple[Suite, Profile], machine: Machine) -> None:
+def test_sizes_of_any_machine(case: tuple[Suite, Profile], machine: Hardware) -> None:
     suite, profile = case
     room = sizes(suite, profile, machine)
     rows = room.tables * room.rows_per_table
@@ -45,7 +45,7 @@ def test_sizes_of_any_machine(case: tuple[Suite, Profile], machine: Machine) -> 
 
 
 @given(cases, machines)
-def test_data_is_the_wanted_share_of_memory(case: tuple[Suite, Profile], machine: Machine) -> None:
+def test_data_is_the_wanted_share_of_memory(case: tuple[Suite, Profile], machine: Hardware) -> None:
     suite, profile = case
     room = sizes(suite, profile, machine)
     wanted = machine.memory_bytes * profile.data_to_memory / suite.bytes_per_row
@@ -55,10 +55,10 @@ def test_data_is_the_wanted_share_of_memory(case: tuple[Suite, Profile], machine
 
 
 @given(cases, machines, st.integers(0, 1024 * GIB))
-def test_more_memory_never_means_less(case: tuple[Suite, Profile], machine: Machine, more: int) -> None:
+def test_more_memory_never_means_less(case: tuple[Suite, Profile], machine: Hardware, more: int) -> None:
     suite, profile = case
     small = sizes(suite, profile, machine)
-    large = sizes(suite, profile, Machine(machine.cores, machine.memory_bytes + more))
+    large = sizes(suite, profile, Hardware(machine.cores, machine.memory_bytes + more))
     for name in ("rows_per_table", "buffer_bytes", "wal_limit_bytes", "data_bytes", "disk_bytes"):
         assert getattr(large, name) >= getattr(small, name), name
     assert (large.threads, large.tables, large.workers) == (small.threads, small.tables, small.workers)
@@ -66,7 +66,7 @@ def test_more_memory_never_means_less(case: tuple[Suite, Profile], machine: Mach
 
 @given(cases, st.integers(1, 1024), st.integers(0, 64))
 def test_more_cores_never_mean_fewer_threads(case: tuple[Suite, Profile], cores: int, more: int) -> None:
-    few, many = (sizes(*case, Machine(count, 64 * GIB)) for count in (cores, cores + more))
+    few, many = (sizes(*case, Hardware(count, 64 * GIB)) for count in (cores, cores + more))
     assert few.threads <= many.threads
     assert few.tables <= many.tables
 
@@ -77,13 +77,13 @@ def test_more_cores_never_mean_fewer_threads(case: tuple[Suite, Profile], cores:
 )
 def test_threads_and_tables_of_known_machines(cores: int, threads: int, tables: int) -> None:
     suite = load_suite("write-heavy")
-    room = sizes(suite, suite.profile("short"), Machine(cores, 128 * GIB))
+    room = sizes(suite, suite.profile("short"), Hardware(cores, 128 * GIB))
     assert (room.threads, room.tables) == (threads, tables)
 
 
 def test_smoke_on_a_laptop() -> None:
     suite = load_suite("write-heavy")
-    room = sizes(suite, suite.profile("smoke"), Machine(2, 24 * GIB))
+    room = sizes(suite, suite.profile("smoke"), Hardware(2, 24 * GIB))
     assert (room.threads, room.tables, room.workers) == (1, 1, 1)
     assert room.rows_per_table == int(24 * GIB * 0.001 / 260) == 99_114
     assert room.buffer_bytes == int(24 * GIB * 0.02)
@@ -98,29 +98,29 @@ def test_one_client_thread_is_bound_to_the_last_core(
     usable: tuple[int, ...], bound_to: tuple[int, ...] | None
 ) -> None:
     suite = load_suite("write-heavy")
-    room = sizes(suite, suite.profile("short"), Machine(len(usable), 8 * GIB, usable))
+    room = sizes(suite, suite.profile("short"), Hardware(len(usable), 8 * GIB, usable))
     assert room.bound_to == bound_to
     assert (room.threads == 1) == (bound_to is not None)
 
 
 def test_nothing_is_bound_where_the_cores_are_not_known() -> None:
     suite = load_suite("write-heavy")
-    assert sizes(suite, suite.profile("short"), Machine(2, 8 * GIB)).bound_to is None
+    assert sizes(suite, suite.profile("short"), Hardware(2, 8 * GIB)).bound_to is None
 
 
 def test_servers_fit_together_while_memory_is_left_for_files() -> None:
     """Two of 4 GiB and a bit take 8.5 of 10.7 GiB, which is just less than 80 %."""
     suite = load_suite("write-heavy")
-    room = replace(sizes(suite, suite.profile("short"), Machine(2, 8 * GIB)), buffer_bytes=4 * GIB)
-    assert fit_together(2, room, Machine(2, int(10.7 * GIB)))
-    assert not fit_together(2, room, Machine(2, int(10.6 * GIB)))
-    assert fit_together(1, room, Machine(2, int(5.4 * GIB)))
-    assert not fit_together(3, room, Machine(2, int(10.7 * GIB)))
+    room = replace(sizes(suite, suite.profile("short"), Hardware(2, 8 * GIB)), buffer_bytes=4 * GIB)
+    assert fit_together(2, room, Hardware(2, int(10.7 * GIB)))
+    assert not fit_together(2, room, Hardware(2, int(10.6 * GIB)))
+    assert fit_together(1, room, Hardware(2, int(5.4 * GIB)))
+    assert not fit_together(3, room, Hardware(2, int(10.7 * GIB)))
 
 
 def test_the_long_profile_on_the_machine_of_the_study() -> None:
     suite = load_suite("write-heavy")
-    room = sizes(suite, suite.profile("long"), Machine(48, 128 * GIB))
+    room = sizes(suite, suite.profile("long"), Hardware(48, 128 * GIB))
     assert room.data_bytes == pytest.approx(256 * GIB, rel=1e-6)
     assert room.buffer_bytes == 32 * GIB
     assert room.wal_limit_bytes == 32 * GIB

@@ -1,14 +1,14 @@
 """Changes of level in a series of nights: found in a finished series, or watched for night by night."""
 
 from history.stats.change_points.change_point import ChangePoint, Known
-from history.stats.change_points.online_cusum import FALSE_SHARE, Watch, surprise_many, watch_many
+from history.stats.change_points.online_cusum import FALSE_SHARE, SeriesWatch, surprise_many, watch_many
 from history.stats.change_points.segmentation import find_changes, find_changes_many
 
 __all__ = [
     "FALSE_SHARE",
     "ChangePoint",
     "Known",
-    "Watch",
+    "SeriesWatch",
     "find_changes",
     "find_changes_many",
     "surprise_many",

@@ -289,7 +289,7 @@ class Watchers:
         self._since[column], self._next[column] = since, learnt_from
 
 
-class Watch:
+class SeriesWatch:
     """One series, watched from its first night on; `false_share` as of Watchers."""
 
     def __init__(self, false_share: float = FALSE_SHARE) -> None:

@@ -64,7 +64,7 @@ BLOCK = 64
 
 
 @dataclass(frozen=True)
-class Noise:
+class SeriesNoise:
     """Of each series: a value's standard deviation, and what correlation multiplies a mean's variance by."""
 
     deviation: Array
@@ -163,7 +163,7 @@ def _trimmed(positions: Positions, counts: Positions) -> Positions:
     return positions[:, : max(used, 1)]
 
 
-def _cleaned(values: Array, positions: Positions, sums: Sums) -> tuple[Array, Noise]:
+def _cleaned(values: Array, positions: Positions, sums: Sums) -> tuple[Array, SeriesNoise]:
     """The values with residuals cut to what noise could be, and the noise that then is left."""
     counts = sums.counts
     means, index = levels(positions, sums)
@@ -184,7 +184,9 @@ def _cleaned(values: Array, positions: Positions, sums: Sums) -> tuple[Array, No
         squares, deviation**2 + np.finfo(np.float64).tiny
     ) + used / np.maximum(counts, 1)
     inflation = _inflation(correlation, np.maximum(counts, 1))
-    return fitted + residual, Noise(deviation, inflation, REQUIRED + (REQUIRED_TAILED - REQUIRED) * tails)
+    return fitted + residual, SeriesNoise(
+        deviation, inflation, REQUIRED + (REQUIRED_TAILED - REQUIRED) * tails
+    )
 
 
 def _tails(mean: Array, root: Array, smallest: Array) -> Array:
@@ -205,7 +207,7 @@ def _inflation(correlation: Array, counts: Positions) -> Array:
     return np.asarray((1 + believed) / (1 - believed))
 
 
-def _drifted(values: Array, positions: Positions, sums: Sums, noise: Noise) -> NDArray[np.bool_]:
+def _drifted(values: Array, positions: Positions, sums: Sums, noise: SeriesNoise) -> NDArray[np.bool_]:
     """Whether a curve of CURVE_DEGREE explains a series as well as its steps do; False where it has none."""
     steps = (positions < sums.counts[:, None]).sum(axis=1)
     rows = np.flatnonzero(steps)
@@ -224,7 +226,7 @@ def _drifted(values: Array, positions: Positions, sums: Sums, noise: Noise) -> N
 
 
 def _described(
-    positions: Positions, sums: Sums, noise: Noise, nights: Positions
+    positions: Positions, sums: Sums, noise: SeriesNoise, nights: Positions
 ) -> Iterator[tuple[int, ChangePoint]]:
     """Each change with its row, in order: its range from the likelihood of the positions around it."""
     start, end = neighbours(positions, sums.counts)

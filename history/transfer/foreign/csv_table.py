@@ -11,7 +11,7 @@ from pathlib import Path
 
 from history.timestamps import moment_of
 from history.transfer.foreign.units import factor
-from history.transfer.foreign.values import PROFILE, Given, Occasion, Place, Read, Value, refuse
+from history.transfer.foreign.values import PROFILE, Given, Location, Occasion, Read, Value, refuse
 from history.transfer.foreign.version_names import version_of
 from suites.measurement import METRICS
 
@@ -42,7 +42,7 @@ def read_csv(path: Path, given: Given) -> Read:
     return read
 
 
-def _rows(path: Path, given: Given) -> Iterator[tuple[Place, dict[str, str]]]:
+def _rows(path: Path, given: Given) -> Iterator[tuple[Location, dict[str, str]]]:
     defaults = {"machine": given.machine, "suite": given.suite}
     defaults["when"] = given.when.isoformat() if given.when else None
     known = {name: value for name, value in defaults.items() if value}
@@ -50,16 +50,18 @@ def _rows(path: Path, given: Given) -> Iterator[tuple[Place, dict[str, str]]]:
         try:
             first = file.readline()
             columns = _columns(first)
-            _require_columns(columns, known, Place(path.name, "row 1"))
+            _require_columns(columns, known, Location(path.name, "row 1"))
             for row in (rows := csv.reader(file, delimiter=_delimiter(first), strict=True)):
                 # Rows may span lines; what people see in their editor is the line.
-                place = Place(path.name, f"row {rows.line_num + 1}")
+                place = Location(path.name, f"row {rows.line_num + 1}")
                 if any(cell.strip() for cell in row):
                     yield place, known | _named(columns, row, place)
         except UnicodeDecodeError as error:
-            raise refuse(Place(path.name, "its text"), "it is not UTF-8", "save it as UTF-8") from error
+            raise refuse(Location(path.name, "its text"), "it is not UTF-8", "save it as UTF-8") from error
         except csv.Error as error:
-            raise refuse(Place(path.name, f"row {rows.line_num + 1}"), f"this is no CSV: {error}") from error
+            raise refuse(
+                Location(path.name, f"row {rows.line_num + 1}"), f"this is no CSV: {error}"
+            ) from error
 
 
 def _columns(first: str) -> list[str]:
@@ -70,7 +72,7 @@ def _delimiter(first: str) -> str:
     return max(DELIMITERS, key=first.count)
 
 
-def _require_columns(columns: list[str], known: Mapping[str, str], place: Place) -> None:
+def _require_columns(columns: list[str], known: Mapping[str, str], place: Location) -> None:
     missing = [name for name in NEEDED if name not in columns and name not in known]
     unknown = [name for name in columns if name not in (*NEEDED, *FURTHER)]
     twice = [name for name in columns if columns.count(name) > 1]
@@ -80,7 +82,7 @@ def _require_columns(columns: list[str], known: Mapping[str, str], place: Place)
             raise refuse(place, f"{what}: {', '.join(names)}", hint)
 
 
-def _named(columns: list[str], row: list[str], place: Place) -> dict[str, str]:
+def _named(columns: list[str], row: list[str], place: Location) -> dict[str, str]:
     if len(row) != len(columns):
         raise refuse(place, f"{len(row)} fields, where the first row names {len(columns)} columns")
     cells = {name: cell.strip() for name, cell in zip(columns, row, strict=True)}
@@ -90,7 +92,7 @@ def _named(columns: list[str], row: list[str], place: Place) -> dict[str, str]:
     return cells
 
 
-def _value(row: Mapping[str, str], place: Place) -> Value:
+def _value(row: Mapping[str, str], place: Location) -> Value:
     """Raises ValueError that says what is wrong."""
     name = row["metric"]
     metric = METRICS.get(name)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from build.version import Version
 from history.timestamps import moment_of
-from history.transfer.foreign.values import Given, Occasion, Place, Read, Value, refuse
+from history.transfer.foreign.values import Given, Location, Occasion, Read, Value, refuse
 from history.transfer.foreign.version_names import rest_of, version_of
 
 QPS_BEGINS = re.compile(r"col-1 : ")
@@ -93,7 +93,7 @@ def occasion_of(path: Path, given: Given) -> Occasion:
     stem = path.name.partition(".")[0]
     match = _DATED.fullmatch(stem)
     name, date = (match[1], match[2]) if match else (stem, None)
-    place = Place(path.name, "its name")
+    place = Location(path.name, "its name")
     if given.when is None and date is None:
         raise refuse(place, "it does not say when this was measured", "give --when 2025-11")
     try:
@@ -103,10 +103,10 @@ def occasion_of(path: Path, given: Given) -> Occasion:
     return Occasion(given.machine or name, given.suite or name, when)
 
 
-def _blocks(path: Path) -> Iterator[tuple[str, list[tuple[Place, dict[str, str]]]]]:
+def _blocks(path: Path) -> Iterator[tuple[str, list[tuple[Location, dict[str, str]]]]]:
     """The absolute half of each block: the step, and rows of cells by head."""
     test, heads, part = "", [""], ""
-    block: list[tuple[Place, dict[str, str]]] = []
+    block: list[tuple[Location, dict[str, str]]] = []
     for place, line in _lines(path):
         if line.startswith("---"):
             part, heads = line.strip("- "), []
@@ -126,16 +126,16 @@ def _blocks(path: Path) -> Iterator[tuple[str, list[tuple[Place, dict[str, str]]
         yield step_name(test), block
 
 
-def _lines(path: Path) -> Iterator[tuple[Place, str]]:
+def _lines(path: Path) -> Iterator[tuple[Location, str]]:
     try:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             if line.strip():
-                yield Place(path.name, f"line {number}"), line.strip()
+                yield Location(path.name, f"line {number}"), line.strip()
     except UnicodeDecodeError as error:
-        raise refuse(Place(path.name, "its text"), "it is not UTF-8") from error
+        raise refuse(Location(path.name, "its text"), "it is not UTF-8") from error
 
 
-def _versions(names: Sequence[str], place: Place) -> list[str]:
+def _versions(names: Sequence[str], place: Location) -> list[str]:
     """The version of each name; where several are of one version, the rest of the name is the variant."""
     try:
         found = [version_of(name) for name in names]
@@ -152,7 +152,7 @@ def _variant(version: Version, name: str) -> Version:
     return replace(version, variant=rest_of(name) or "plain")
 
 
-def _number(text: str, place: Place) -> float:
+def _number(text: str, place: Location) -> float:
     try:
         number = float(text)
     except ValueError:

@@ -11,7 +11,7 @@ from build.version import parse_version
 from history.store.records import RunStatus, SessionStatus
 from history.store.schema import runs, sessions
 from history.timestamps import to_text
-from history.transfer.foreign.values import Occasion, Place, Value, refuse
+from history.transfer.foreign.values import Location, Occasion, Value, refuse
 from history.transfer.portable_schema import PORTABLE, Row
 from history.transfer.row_source import Item, checked
 
@@ -99,7 +99,7 @@ class ImportedRows:
             "details": _json({"imported": True}),
         }
 
-    def _item(self, table: str, row: Row, place: Place) -> Item:
+    def _item(self, table: str, row: Row, place: Location) -> Item:
         try:
             return Item(PORTABLE[table], checked(PORTABLE[table], row), self._number[place])
         except ValueError as error:

@@ -10,7 +10,7 @@ PROFILE = "imported"
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """Where a value stood, for people."""
 
     file: str
@@ -40,7 +40,7 @@ class Value:
     step: str
     metric: str
     number: float
-    place: Place
+    place: Location
     repetition: int = 1
     configuration: str = ""
     """What the table says of the server's configuration; empty when it says nothing."""
@@ -66,6 +66,6 @@ class Read:
     """What was left out, and why."""
 
 
-def refuse(place: Place, what: str, hint: str = "mend the row; nothing was taken") -> TransferError:
+def refuse(place: Location, what: str, hint: str = "mend the row; nothing was taken") -> TransferError:
     """The error for a row that cannot be taken."""
     return TransferError(what, where=str(place), hint=hint)

@@ -82,7 +82,7 @@ def rules_of(kept: Mapping[str, Any]) -> Rules:
 
 
 @dataclass(frozen=True)
-class Point:
+class BisectPoint:
     """One position: good, bad or a candidate between them. Author, subject and message are others' texts."""
 
     version: str
@@ -108,10 +108,10 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Span:
+class CandidateRange:
     """Good, the candidates in order, bad last; and the commits that cannot matter."""
 
-    points: tuple[Point, ...]
+    points: tuple[BisectPoint, ...]
     """At least two."""
 
     collapsed: tuple[Mapping[str, str], ...] = ()
@@ -136,9 +136,9 @@ class Span:
         return {"points": points, "collapsed": list(self.collapsed), "bad": self.bad}
 
     @classmethod
-    def of_json(cls, kept: Mapping[str, Any]) -> "Span":
+    def of_json(cls, kept: Mapping[str, Any]) -> "CandidateRange":
         """What `to_json` wrote."""
-        points = tuple(Point(**each) for each in kept["points"])
+        points = tuple(BisectPoint(**each) for each in kept["points"])
         return cls(points, tuple(kept["collapsed"]), kept.get("bad", ""))
 
 

@@ -88,7 +88,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Step:
+class LevelStep:
     """A change between two neighbours among the positions that can be measured."""
 
     low: int
@@ -108,7 +108,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SearchVerdict:
     """The end of a search. Ratios are of the raw metric: 0.9 is a tenth less than good."""
 
     kind: Kind
@@ -140,8 +140,8 @@ class Verdict:
     rounds: int
     """Observations that it rests on."""
 
-    steps: tuple[Step, ...] = field(default=())
+    steps: tuple[LevelStep, ...] = field(default=())
     """Of `culprit` and `range` one, of `two-steps` two, in order."""
 
-    rest: Step | None = None
+    rest: LevelStep | None = None
     """Of `culprit` and `range`: a much smaller step elsewhere, if there seems to be one, and about where."""

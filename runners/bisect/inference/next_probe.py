@@ -35,7 +35,7 @@ SHARE_OF_DOUBT = 0.5
 
 
 @dataclass(frozen=True)
-class Place:
+class ProbeCandidate:
     """What is known of one position before it is measured (again)."""
 
     position: int
@@ -55,7 +55,7 @@ def widest(belief: Belief, unusable: Set[int]) -> int | None:
 
 def choose(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int], cost: "Costs") -> Measure:
     """The position with the best rate of information, and how many rounds it should get."""
-    best: tuple[float, Place] | None = None
+    best: tuple[float, ProbeCandidate] | None = None
     for place in _places(belief, unusable, cost.compiled):
         gains = _told(place, levels.rounds(place.position), BATCHES, belief.scale, rules.wobble)
         rate = float(np.max(gains / (cost.build(place.position) + BATCHES)))
@@ -81,7 +81,7 @@ class Costs:
         return 0.0 if position in self.compiled else self.build_rounds
 
 
-def _told(place: Place, rounds: int, more: Array, scale: float, wobble: float) -> Array:
+def _told(place: ProbeCandidate, rounds: int, more: Array, scale: float, wobble: float) -> Array:
     """(batches,) nats that so many `more` rounds are expected to tell, after `rounds`."""
     if place.entropy <= 0:
         return np.zeros(len(more))
@@ -91,7 +91,7 @@ def _told(place: Place, rounds: int, more: Array, scale: float, wobble: float) -
     return np.asarray(place.entropy * (1 - (1 + place.variance * precision) ** (-0.5 / place.entropy)))
 
 
-def _places(belief: Belief, unusable: Set[int], compiled: Set[int]) -> Iterator[Place]:
+def _places(belief: Belief, unusable: Set[int], compiled: Set[int]) -> Iterator[ProbeCandidate]:
     """All measured positions, all compiled, and in each cell the one that divides the posterior best."""
     others = belief.two_steps + belief.slope
     steers = others > min(LIKELY_OTHERS, SHARE_OF_DOUBT * (1 - float(belief.single.max())))
@@ -120,7 +120,7 @@ def nearest_usable(low: int, high: int, wanted: float, unusable: Set[int]) -> in
     return None
 
 
-def _place(belief: Belief, position: int, cell: int, share: float, steers: bool) -> Place:
+def _place(belief: Belief, position: int, cell: int, share: float, steers: bool) -> ProbeCandidate:
     """Of a position at `share` of the way into a cell; 0 is the measured position at its lower end."""
     after = float(belief.single[:cell].sum()) + (share * float(belief.single[cell]) if share else 0.0)
     before = max(float(belief.single.sum()) - after, 0.0) + belief.none
@@ -135,7 +135,7 @@ def _place(belief: Belief, position: int, cell: int, share: float, steers: bool)
         classes = np.array([before + neither, after, both, belief.slope, float(middle.sum())])
     weights = weights / weights.sum()
     mean = weights @ levels
-    return Place(position, float(weights @ (levels - mean) ** 2), entropy(classes / classes.sum()))
+    return ProbeCandidate(position, float(weights @ (levels - mean) ** 2), entropy(classes / classes.sum()))
 
 
 def _of_two(belief: Belief, cell: int, share: float) -> tuple[float, Array]:

@@ -33,7 +33,7 @@ NEVER = -1e30
 
 
 @dataclass(frozen=True)
-class Priors:
+class LevelPriors:
     """Log-probabilities of levels on the grid (levels,); NEVER where there can be none."""
 
     before: Array
@@ -46,7 +46,7 @@ class Priors:
     """Of bad in the other direction; NEVER everywhere when either was asked for."""
 
 
-def priors(grid: Grid, rules: Rules) -> Priors:
+def priors(grid: Grid, rules: Rules) -> LevelPriors:
     """Levels after a change are log-uniform from the threshold to the end of the grid."""
     values = grid.values
     before = -0.5 * (values / grid.wobble) ** 2
@@ -55,7 +55,7 @@ def priors(grid: Grid, rules: Rules) -> Priors:
     smallest = np.log1p(rules.threshold) - grid.spacing / 2
     change = np.where(size >= smallest, -np.log(np.maximum(size, grid.spacing)), NEVER)
     asked = np.ones(len(values), bool) if rules.sign == 0 else np.sign(values) == rules.sign
-    return Priors(
+    return LevelPriors(
         normalised(before),
         normalised(np.where(asked, change, NEVER)),
         np.full(len(values), NEVER) if rules.sign == 0 else normalised(np.where(asked, NEVER, change)),

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.bisect.domain.rules import Direction, Kind, Measure, Observation, Rules, Step, Verdict
+from runners.bisect.domain.rules import Direction, Kind, LevelStep, Measure, Observation, Rules, SearchVerdict
 from runners.bisect.inference.level_likelihood import Levels
 from runners.bisect.inference.next_probe import Costs, choose, nearest_usable
 from runners.bisect.inference.posterior import Belief, believe
-from runners.bisect.inference.sequential_test import LEAST_ROUNDS, Confirmation, confirm
+from runners.bisect.inference.sequential_test import LEAST_ROUNDS, SequentialResult, confirm
 from runners.bisect.inference.stopping import decide, give_up, quantiles, unconfirmed
 
-__all__ = ["Direction", "Kind", "Measure", "Observation", "Rules", "Search", "Step", "Verdict"]
+__all__ = ["Direction", "Kind", "Measure", "Observation", "Rules", "Search", "LevelStep", "SearchVerdict"]
 
 CONFIRMING_SHARE = 10
 """While bad is confirmed it is looked at after a tenth more of its rounds, at first after each."""
@@ -39,7 +39,7 @@ class Search:
         self._excluded: set[int] = set()
         self._built = {0, length}
         self._belief: Belief | None = None
-        self._confirmation: Confirmation | None = None
+        self._confirmation: SequentialResult | None = None
 
     def observe(self, observation: Observation) -> None:
         """Take one round of one position. Raises ValueError for position 0 or beyond bad."""
@@ -98,7 +98,7 @@ class Search:
         middle, low, high = quantiles(self._levels.grid.values, weights, self.rules.confidence)
         return float(np.exp(middle)), float(np.exp(low)), float(np.exp(high))
 
-    def next(self) -> Measure | Verdict:
+    def next(self) -> Measure | SearchVerdict:
         """What to measure next, or the verdict. Takes well under a second for 4,096 candidates."""
         bad = Measure((self.length,))
         rounds = self._levels.rounds(self.length)
@@ -112,7 +112,7 @@ class Search:
             return unconfirmed(found, self._levels, self.rules, self.length)
         belief = self._believed()
         decided = decide(belief, self._levels, self.rules, self._excluded)
-        if isinstance(decided, Verdict) or (decided is not None and not spent):
+        if isinstance(decided, SearchVerdict) or (decided is not None and not spent):
             return decided
         if spent:
             return give_up(belief, self._levels, self.rules)

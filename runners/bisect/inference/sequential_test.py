@@ -27,7 +27,7 @@ DISMISSED_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Confirmation:
+class SequentialResult:
     """What the rounds of bad say."""
 
     state: Literal["open", "change", "none", "swapped"]
@@ -35,10 +35,10 @@ class Confirmation:
     """Of a change, with even odds beforehand; of less than the threshold; of no change while it is open."""
 
 
-def confirm(levels: Levels, bad: int, rules: Rules) -> Confirmation:
+def confirm(levels: Levels, bad: int, rules: Rules) -> SequentialResult:
     """Look at the rounds of position `bad`."""
     if levels.rounds(bad) < LEAST_ROUNDS:
-        return Confirmation("open", 0.5)
+        return SequentialResult("open", 0.5)
     prior = priors(levels.grid, rules)
     logs = levels.likelihood(bad) + levels.scale_prior[:, None]
     none = float(total(logs + prior.before))
@@ -49,9 +49,9 @@ def confirm(levels: Levels, bad: int, rules: Rules) -> Confirmation:
     shares = weights / weights.sum()
     if max(asked, opposite) >= claimed:
         swapped = opposite > asked
-        return Confirmation("swapped" if swapped else "change", float(shares[2 if swapped else 1]))
+        return SequentialResult("swapped" if swapped else "change", float(shares[2 if swapped else 1]))
     beyond = np.abs(levels.grid.values) >= np.log1p(rules.threshold)
     left = float(levels.distribution(bad)[beyond].sum())
     if left <= DISMISSED_SHARE * (1 - rules.confidence):
-        return Confirmation("none", 1 - left)
-    return Confirmation("open", float(shares[0]))
+        return SequentialResult("none", 1 - left)
+    return SequentialResult("open", float(shares[0]))

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.bisect.domain.rules import Kind, Measure, Rules, Step, Verdict
+from runners.bisect.domain.rules import Kind, LevelStep, Measure, Rules, SearchVerdict
 from runners.bisect.inference.level_likelihood import Array, Levels, total
 from runners.bisect.inference.next_probe import nearest_usable, widest
 from runners.bisect.inference.posterior import Belief, priors
-from runners.bisect.inference.sequential_test import Confirmation
+from runners.bisect.inference.sequential_test import SequentialResult
 
 SLOPE_POSITIONS = 8
 """Measured between good and bad before there is talk of a slope: fewer lie on two steps as well."""
@@ -20,7 +20,9 @@ LEFT_OVER_SHARE = 0.25
 """Of the change, that bad may differ from it before bad is measured again; or the threshold, if more."""
 
 
-def decide(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int]) -> Verdict | Measure | None:
+def decide(
+    belief: Belief, levels: Levels, rules: Rules, unusable: Set[int]
+) -> SearchVerdict | Measure | None:
     """The verdict that the beliefs allow, what it still needs, or None when the search is not so far."""
     closed = closed_cells(belief, unusable)
     masses = np.where(closed, belief.single + np.diag(belief.pairs), 0.0)  # two in one cell are one range
@@ -57,29 +59,29 @@ def left_over(belief: Belief, levels: Levels, rules: Rules, cell: int) -> bool:
     return abs(bad - after) >= max(math.log1p(rules.threshold), LEFT_OVER_SHARE * abs(after))
 
 
-def give_up(belief: Belief, levels: Levels, rules: Rules) -> Verdict:
+def give_up(belief: Belief, levels: Levels, rules: Rules) -> SearchVerdict:
     """What can be said when rounds have run out."""
     if belief.two_steps >= rules.confidence:
         return _two_steps(belief, levels, rules)
     low, high = likeliest_cells(belief.single, rules.confidence * float(belief.single.sum()))
     verdict = of_bad("undecided", float(belief.single[low:high].sum()), levels, rules, belief.length)
     ends = belief.measured[low], belief.measured[high]
-    return Verdict(
+    return SearchVerdict(
         "undecided", *ends, verdict.confidence, verdict.size, verdict.interval,
         verdict.smallest_seen, verdict.rounds,
     )  # fmt: skip
 
 
-def unconfirmed(found: Confirmation, levels: Levels, rules: Rules, bad: int) -> Verdict:
+def unconfirmed(found: SequentialResult, levels: Levels, rules: Rules, bad: int) -> SearchVerdict:
     """The verdict of rounds of bad alone."""
     kind: Kind = found.state if found.state in ("none", "swapped") else "undecided"
     return of_bad(kind, found.probability, levels, rules, bad)
 
 
-def of_bad(kind: Kind, confidence: float, levels: Levels, rules: Rules, bad: int) -> Verdict:
+def of_bad(kind: Kind, confidence: float, levels: Levels, rules: Rules, bad: int) -> SearchVerdict:
     """A verdict without a place, with the size of the whole difference."""
     size, interval, seen = _difference(levels, bad, rules)
-    return Verdict(kind, 0, bad, confidence, size, interval, seen, levels.total)
+    return SearchVerdict(kind, 0, bad, confidence, size, interval, seen, levels.total)
 
 
 def closed_cells(belief: Belief, unusable: Set[int]) -> NDArray[np.bool_]:
@@ -114,7 +116,7 @@ def quantiles(values: Array, weights: Array, confidence: float) -> tuple[float, 
     return float(middle), float(low), float(high)
 
 
-def _single(belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float) -> Verdict:
+def _single(belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float) -> SearchVerdict:
     lesser, rest = belief.lesser[cell], None
     if 2 * lesser.sum() > belief.single[cell]:
         masses = heavier_side(lesser, cell)
@@ -126,23 +128,25 @@ def _single(belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float
         step = _step(belief, levels, rules, cell, mass, range(cell), range(cell, len(belief.single)))
     kind: Kind = "culprit" if step.high == step.low + 1 else "range"
     _, _, seen = _difference(levels, belief.length, rules)
-    return Verdict(
+    return SearchVerdict(
         kind, step.low, step.high, mass, step.size, step.interval, seen, levels.total, (step,), rest
     )
 
 
-def _two_steps(belief: Belief, levels: Levels, rules: Rules) -> Verdict:
+def _two_steps(belief: Belief, levels: Levels, rules: Rules) -> SearchVerdict:
     """Both steps, each with the fewest neighbouring cells that hold the confidence asked for."""
     first, second = np.unravel_index(int(np.argmax(belief.pairs)), belief.pairs.shape)
     both = _steps(belief, levels, rules, int(first), int(second))
     steps = [_about(belief, rules, step, belief.pairs.sum(axis=1 - which)) for which, step in enumerate(both)]
     size, interval, seen = _difference(levels, belief.length, rules)
-    return Verdict(
+    return SearchVerdict(
         "two-steps", 0, belief.length, belief.two_steps, size, interval, seen, levels.total, tuple(steps)
     )
 
 
-def _steps(belief: Belief, levels: Levels, rules: Rules, first: int, second: int) -> tuple[Step, Step]:
+def _steps(
+    belief: Belief, levels: Levels, rules: Rules, first: int, second: int
+) -> tuple[LevelStep, LevelStep]:
     """Both of two steps that lie in these cells."""
     before, between = range(first), range(first, second)
     after = range(second, len(belief.single))
@@ -152,7 +156,7 @@ def _steps(belief: Belief, levels: Levels, rules: Rules, first: int, second: int
     )
 
 
-def _about(belief: Belief, rules: Rules, step: Step, masses: Array) -> Step:
+def _about(belief: Belief, rules: Rules, step: LevelStep, masses: Array) -> LevelStep:
     """The same step, said to lie in the fewest neighbouring cells that hold the confidence asked for."""
     low, high = likeliest_cells(masses, rules.confidence * float(masses.sum()))
     ends = belief.measured[low], belief.measured[high]
@@ -161,7 +165,7 @@ def _about(belief: Belief, rules: Rules, step: Step, masses: Array) -> Step:
 
 def _step(
     belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float, before: range, after: range
-) -> Step:
+) -> LevelStep:
     """The change between the levels that two runs of measured positions share; both may be empty."""
     low = _shared(belief, levels, rules, before, near_good=before.start == 0)
     high = _shared(belief, levels, rules, after, near_good=False)
@@ -171,7 +175,7 @@ def _step(
     weights = np.asarray(np.convolve(high, low[::-1]), np.float64)
     middle, low_end, high_end = quantiles(differences, weights, rules.confidence)
     interval = float(np.exp(low_end)), float(np.exp(high_end))
-    return Step(belief.measured[cell], belief.measured[cell + 1], mass, float(np.exp(middle)), interval)
+    return LevelStep(belief.measured[cell], belief.measured[cell + 1], mass, float(np.exp(middle)), interval)
 
 
 def _shared(belief: Belief, levels: Levels, rules: Rules, run: range, near_good: bool) -> Array:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from history.rendering.escaping import JOINER, escaped
 from history.rendering.functions import shortened
-from runners.bisect.domain.question import Point
-from runners.bisect.report.state import Account, Measured
+from runners.bisect.domain.question import BisectPoint
+from runners.bisect.report.state import BisectState, Measured
 from runners.bisect.report.wording import beside, headline, reproduce, within
 
 MOST_ROWS = 12
@@ -29,7 +29,7 @@ Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 """Heads and rows."""
 
 
-def text(account: Account) -> str:
+def text(account: BisectState) -> str:
     """For a terminal: commits' texts as they are, without characters that move the cursor."""
     lines = [_head(account), headline(account), ""]
     for each in account.blamed():
@@ -43,7 +43,7 @@ def text(account: Account) -> str:
     return _printable("\n".join(lines)) + "\n"
 
 
-def markdown(account: Account) -> str:
+def markdown(account: BisectState) -> str:
     """As GitHub renders it, and a mailing list can read."""
     lines = [f"### {escaped(headline(account))}", "", escaped(_head(account)), ""]
     for each in account.blamed():
@@ -67,7 +67,7 @@ def markdown(account: Account) -> str:
     return _printable("\n".join(lines)) + "\n"
 
 
-def result(account: Account) -> str:
+def result(account: BisectState) -> str:
     """Markdown for the body of a change's issue: the answer and whose commit it is."""
     lines = [f"**Bisected** ({escaped(account.log.bisect.uid)}): {escaped(headline(account))}.", ""]
     for each in account.blamed():
@@ -79,7 +79,7 @@ def result(account: Account) -> str:
 # --- parts
 
 
-def _head(account: Account) -> str:
+def _head(account: BisectState) -> str:
     bisect, question = account.log.bisect, account.log.question
     source = f", from {question.git}" if question.git else ""
     return (
@@ -88,14 +88,14 @@ def _head(account: Account) -> str:
     )
 
 
-def _about(point: Point) -> Iterator[str]:
+def _about(point: BisectPoint) -> Iterator[str]:
     name = f"{point.commit} {point.subject}" if point.commit else point.version
     yield name
     if point.author:
         yield f"author {point.author}, {point.date}"
 
 
-def _tables(account: Account) -> Iterator[tuple[str, Table]]:
+def _tables(account: BisectState) -> Iterator[tuple[str, Table]]:
     if account.counts:
         yield "Where the change is", _posterior(account)
         yield "What was measured, as a ratio to good", _points(account)
@@ -106,7 +106,7 @@ def _tables(account: Account) -> Iterator[tuple[str, Table]]:
 _LEFT = ("commit", "", "subject", "function")
 
 
-def _posterior(account: Account) -> Table:
+def _posterior(account: BisectState) -> Table:
     rows: list[tuple[str, ...]] = []
     for place, share in account.likeliest(MOST_ROWS, LEAST_SHARE):
         point = account.point(place)
@@ -116,7 +116,7 @@ def _posterior(account: Account) -> Table:
     return ("position", "commit", "probability", "", "subject"), rows
 
 
-def _points(account: Account) -> Table:
+def _points(account: BisectState) -> Table:
     good = account.point(0)
     rows = [("0", good.short, "1", "", "", _short(good.subject)), *map(_measured, account.measured())]
     return ("position", "commit", "ratio", "interval", "rounds", "subject"), rows
@@ -128,7 +128,7 @@ def _measured(each: Measured) -> tuple[str, ...]:
     return str(each.position), each.point.short, f"{each.ratio:.3f}", interval, str(each.rounds), subject
 
 
-def _functions(account: Account) -> Table:
+def _functions(account: BisectState) -> Table:
     both = account.differential
     assert both is not None
     change = f"{both.contender_total - both.base_total:+.2f}"
@@ -139,7 +139,7 @@ def _functions(account: Account) -> Table:
     return ("function", "before µs", "after µs", "change"), rows
 
 
-def _lists(account: Account) -> Iterator[tuple[str, list[str]]]:
+def _lists(account: BisectState) -> Iterator[tuple[str, list[str]]]:
     excluded = [f"{point.short} {point.subject}: {reason}" for point, reason in account.excluded()]
     if excluded:
         yield "Not measured", excluded

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from build.errors import TidemarkError
-from history.store.bisects import Bisect, Event, EventKind
+from history.store.bisects import Bisect, BisectEvent, EventKind
 from history.store.records import Machine
-from runners.bisect.domain.question import Question, Span, rules_of
+from runners.bisect.domain.question import CandidateRange, Question, rules_of
 from runners.bisect.domain.rules import Measure
 from runners.bisect.inference.search import Search
 from runners.bisect.report.state import FORMAT
@@ -42,7 +42,7 @@ def read_file(path: Path) -> Log:
 
 def _log(kept: Mapping[str, Any]) -> Log:
     events = tuple(
-        Event(
+        BisectEvent(
             each["number"],
             EventKind(each["kind"]),
             each["session"],
@@ -64,7 +64,7 @@ def _log(kept: Mapping[str, Any]) -> Log:
     # What is wrong in it is found here, and not in the middle of a replay.
     Question.of_json(bisect.question)
     rules_of(bisect.question)
-    Span.of_json(bisect.span)
+    CandidateRange.of_json(bisect.span)
     return Log(bisect, rounds_of_observations(kept["observations"]))
 
 
@@ -89,14 +89,14 @@ def replay(log: Log) -> Iterator[str]:
             raise LogError(f"the log is wrong at round {number}: {error}", where=log.bisect.uid) from error
 
 
-def _told_round(entry: Round, span: Span) -> str:
+def _told_round(entry: Round, span: CandidateRange) -> str:
     ratios = ", ".join(
         f"{place} ({span.points[place].short}) {exp(ratio):.3f}" for place, ratio in entry.log_ratios.items()
     )
     return f"round {entry.number} of session {entry.session}: {ratios}"
 
 
-def _known(search: Search, span: Span) -> str:
+def _known(search: Search, span: CandidateRange) -> str:
     posterior = search.posterior
     place = int(posterior[1:].argmax()) + 1
     others = ", ".join(f"{name} {share:.1%}" for name, share in search.alternatives.items())
@@ -109,7 +109,7 @@ def _known(search: Search, span: Span) -> str:
     return f"likeliest {place} ({span.points[place].short}) {posterior[place]:.1%}; {others}; {then}"
 
 
-def _told_event(entry: Event, span: Span) -> str:
+def _told_event(entry: BisectEvent, span: CandidateRange) -> str:
     detail = entry.detail
     match entry.kind:
         case EventKind.SESSION:

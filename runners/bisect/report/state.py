@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from build.version import Version
 from history.store.bisects import EventKind
 from history.store.writer import Store
-from runners.bisect.domain.question import Point
-from runners.bisect.domain.rules import Step, Verdict
+from runners.bisect.domain.question import BisectPoint
+from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.inference.search import Search
 from runners.bisect.run.event_log import Log, follow, observations
 from suites.measurement import METRICS, Metric
@@ -26,7 +26,7 @@ class Measured:
     """A position with rounds."""
 
     position: int
-    point: Point
+    point: BisectPoint
     ratio: float
     """To good: posterior median."""
 
@@ -36,7 +36,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Account:
+class BisectState:
     """A bisect as it is now."""
 
     log: Log
@@ -54,7 +54,7 @@ class Account:
         return METRICS[self.log.question.metric]
 
     @cached_property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> SearchVerdict | None:
         """As it was given; None while there is none."""
         kept = self.log.bisect.verdict
         return None if kept is None else verdict_of(kept["verdict"])
@@ -89,17 +89,17 @@ class Account:
         first = sorted(range(1, len(posterior)), key=lambda place: (-posterior[place], place))[:count]
         return [(place, posterior[place]) for place in sorted(first) if posterior[place] >= least]
 
-    def excluded(self) -> Iterator[tuple[Point, str]]:
+    def excluded(self) -> Iterator[tuple[BisectPoint, str]]:
         """What does not compile or start, and why."""
         for event in self.log.bisect.events:
             if event.kind is EventKind.EXCLUDED:
                 yield self.point(event.detail["position"]), event.detail["reason"]
 
-    def point(self, position: int) -> Point:
+    def point(self, position: int) -> BisectPoint:
         """A position's."""
         return self.log.span.points[position]
 
-    def blamed(self) -> Sequence[Point]:
+    def blamed(self) -> Sequence[BisectPoint]:
         """The commits that the verdict names: one, those of a range, the two of two steps, or none."""
         verdict = self.verdict
         if verdict is None:
@@ -118,12 +118,12 @@ class Account:
         return self.point(low).parsed, self.point(high).parsed
 
 
-def account_of(store: Store, log: Log) -> Account:
+def account_of(store: Store, log: Log) -> BisectState:
     """With the profiles that the history holds."""
-    return Account(log, _differential(store, log))
+    return BisectState(log, _differential(store, log))
 
 
-def export(account: Account) -> dict[str, Any]:
+def export(account: BisectState) -> dict[str, Any]:
     """Everything, as JSON; `log_of` reads it again."""
     log = account.log
     bisect, verdict = log.bisect, account.verdict
@@ -155,7 +155,7 @@ def export(account: Account) -> dict[str, Any]:
     }
 
 
-def verdict_of(kept: Mapping[str, Any]) -> Verdict:
+def verdict_of(kept: Mapping[str, Any]) -> SearchVerdict:
     """A verdict as `asdict` wrote it, which JSON has in lists."""
     rest = kept.get("rest")  # those of the first Tidemarks know of none
     read = {
@@ -163,15 +163,15 @@ def verdict_of(kept: Mapping[str, Any]) -> Verdict:
         "steps": tuple(map(_step_of, kept["steps"])),
         "rest": None if rest is None else _step_of(rest),
     }
-    return Verdict(**{**kept, **read})
+    return SearchVerdict(**{**kept, **read})
 
 
-def _step_of(kept: Mapping[str, Any]) -> Step:
-    return Step(**{**kept, "interval": tuple(kept["interval"])})
+def _step_of(kept: Mapping[str, Any]) -> LevelStep:
+    return LevelStep(**{**kept, "interval": tuple(kept["interval"])})
 
 
 def _differential(store: Store, log: Log) -> "Differential | None":
-    account = Account(log)
+    account = BisectState(log)
     uids = [each.session for each in log.bisect.events if each.kind is EventKind.PROFILED]
     session = store.latest_session((), uid=uids[-1]) if uids else None
     if session is None:

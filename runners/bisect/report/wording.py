@@ -4,11 +4,11 @@ import shlex
 from collections.abc import Iterator
 
 from history.rendering.numbers import percent
-from runners.bisect.domain.rules import Verdict
-from runners.bisect.report.state import Account
+from runners.bisect.domain.rules import SearchVerdict
+from runners.bisect.report.state import BisectState
 
 
-def headline(account: Account) -> str:
+def headline(account: BisectState) -> str:
     """One line that answers the question."""
     verdict = account.verdict
     if verdict is None:
@@ -30,7 +30,7 @@ def changed(size: float, interval: tuple[float, float]) -> str:
     return f"{_signed(size)} ({_signed(low)} to {_signed(high)})"
 
 
-def reproduce(account: Account) -> Iterator[str]:
+def reproduce(account: BisectState) -> Iterator[str]:
     """Three commands of a shell."""
     question = account.log.question
     old, new = map(str, account.pair())
@@ -44,7 +44,7 @@ def reproduce(account: Account) -> Iterator[str]:
     yield f"./compare.py {old} {new} {where} --metric {question.metric}"
 
 
-def within(account: Account) -> str:
+def within(account: BisectState) -> str:
     """What to do with a culprit that is a merge: its own side is another search. Empty for others."""
     blamed = account.blamed()
     if len(blamed) != 1:
@@ -58,7 +58,7 @@ def within(account: Account) -> str:
     return f"It is a merge of {len(side)} commits; to search these: --good {part} --bad {last}"
 
 
-def beside(account: Account) -> str:
+def beside(account: BisectState) -> str:
     """What is known of a much smaller change elsewhere, and how to look for it. Empty without one."""
     rest = account.verdict.rest if account.verdict else None
     if rest is None:
@@ -71,13 +71,13 @@ def beside(account: Account) -> str:
     )
 
 
-def _culprit(account: Account, verdict: Verdict) -> str:
+def _culprit(account: BisectState, verdict: SearchVerdict) -> str:
     point = account.point(verdict.high)
     name = f"{point.short} ({point.subject})" if point.subject else point.short
     return f"{name} changes {_what(account)} by {changed(verdict.size, verdict.interval)}"
 
 
-def _range(account: Account, verdict: Verdict) -> str:
+def _range(account: BisectState, verdict: SearchVerdict) -> str:
     low, high = account.point(verdict.low + 1), account.point(verdict.high)
     many = verdict.high - verdict.low
     return (
@@ -86,28 +86,28 @@ def _range(account: Account, verdict: Verdict) -> str:
     )
 
 
-def _none(account: Account, verdict: Verdict) -> str:
+def _none(account: BisectState, verdict: SearchVerdict) -> str:
     return (
         f"good and bad do not differ in {_what(account)} on this machine: a change of "
         f"{percent(verdict.smallest_seen)} or more would have been seen"
     )
 
 
-def _two_steps(account: Account, verdict: Verdict) -> str:
+def _two_steps(account: BisectState, verdict: SearchVerdict) -> str:
     steps = ", and ".join(
         f"{account.point(each.high).short} by {changed(each.size, each.interval)}" for each in verdict.steps
     )
     return f"two steps: {_what(account)} changes at {steps}"
 
 
-def _slope(account: Account, verdict: Verdict) -> str:
+def _slope(account: BisectState, verdict: SearchVerdict) -> str:
     return (
         f"a slope, and no single culprit: many small changes bring {_what(account)} to "
         f"{changed(verdict.size, verdict.interval)}"
     )
 
 
-def _undecided(account: Account, verdict: Verdict) -> str:
+def _undecided(account: BisectState, verdict: SearchVerdict) -> str:
     low, high = account.point(verdict.low), account.point(verdict.high)
     return (
         f"undecided after {account.rounds} rounds: likeliest between {low.short} and {high.short} "
@@ -115,7 +115,7 @@ def _undecided(account: Account, verdict: Verdict) -> str:
     )
 
 
-def _swapped(account: Account, verdict: Verdict) -> str:
+def _swapped(account: BisectState, verdict: SearchVerdict) -> str:
     question = account.log.question
     other = "better" if question.direction == "worse" else "worse"
     return (
@@ -124,7 +124,7 @@ def _swapped(account: Account, verdict: Verdict) -> str:
     )
 
 
-def _what(account: Account) -> str:
+def _what(account: BisectState) -> str:
     return f"{account.log.question.metric} of {account.log.question.step}"
 
 

@@ -16,8 +16,8 @@ from history.store import bisects
 from history.store.bisects import Bisect, EventKind
 from history.store.records import Machine
 from history.store.writer import Store
-from runners.bisect.domain.question import Question, Span, step_of
-from runners.bisect.domain.rules import Verdict
+from runners.bisect.domain.question import CandidateRange, Question, step_of
+from runners.bisect.domain.rules import SearchVerdict
 from runners.bisect.run.builds import Provide, Unusable, build_of, built_already, provider
 from runners.bisect.run.candidates import span_of
 from runners.bisect.run.conductor import BisectError, Conductor
@@ -39,7 +39,7 @@ class OtherMachineError(TidemarkError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class BisectRequest:
     """What a person asked for."""
 
     question: Question
@@ -84,7 +84,7 @@ class Edges:
 class Bisecting:
     """One call of the command. The history holds all of its state: another call goes on."""
 
-    asked: Asked
+    asked: BisectRequest
     home: Home
     store: Store
     progress: Progress
@@ -111,7 +111,7 @@ class Bisecting:
 
     # --- which bisect it is
 
-    def _take_up(self, span: Span) -> Bisect:
+    def _take_up(self, span: CandidateRange) -> Bisect:
         """The bisect of the same question and points on this machine, else a new one.
 
         Raises OtherMachineError when one began on another machine.
@@ -135,20 +135,20 @@ class Bisecting:
         self.progress.note(f"bisect {uid}: {question.told}: {many}")
         return new
 
-    def _same(self, span: Span) -> Iterator[Bisect]:
+    def _same(self, span: CandidateRange) -> Iterator[Bisect]:
         with self.store.database.reading() as connection:
             for each in bisects.load_all(connection):
                 same = Question.of_json(each.question) == self.asked.question
-                if same and Span.of_json(each.span).versions == span.versions:
+                if same and CandidateRange.of_json(each.span).versions == span.versions:
                     yield each
 
     # --- the search
 
     def _search(self, bisect: Bisect, ledger: Ledger, suite: Suite, deadline: float) -> None:
-        if not isinstance(ledger.search.next(), Verdict):
+        if not isinstance(ledger.search.next(), SearchVerdict):
             self._measure(bisect, ledger, suite, deadline)
         found = ledger.search.next()
-        if isinstance(found, Verdict):
+        if isinstance(found, SearchVerdict):
             ledger.conclude(found)
 
     def _measure(self, bisect: Bisect, ledger: Ledger, suite: Suite, deadline: float) -> None:
@@ -169,7 +169,7 @@ class Bisecting:
         )
         self.edges.run(request, self.home, self.store, self.progress, given=ends, conduct=conductor)
 
-    def _end(self, span: Span, position: int) -> Build:
+    def _end(self, span: CandidateRange, position: int) -> Build:
         """Good or bad, which have to be there. Raises BisectError."""
         found = self._build(span, position)
         if isinstance(found, Unusable):
@@ -180,7 +180,7 @@ class Bisecting:
             )
         return found
 
-    def _build(self, span: Span, position: int) -> Build | Unusable:
+    def _build(self, span: CandidateRange, position: int) -> Build | Unusable:
         return build_of(span.points[position].parsed, self.asked.address, self.home, self.edges.provide)
 
     def _build_ahead(self, bisect: Bisect, ledger: Ledger) -> None:

@@ -16,7 +16,7 @@ from build.recipes.recipe import RecipeError
 from build.sources.source import SourceError
 from build.version import Version
 from build.work import CompileError
-from runners.bisect.domain.question import Span
+from runners.bisect.domain.question import CandidateRange
 
 LEAST_FREE_BYTES = 500_000_000
 """With less than this free, a failure is one of the disk."""
@@ -89,7 +89,7 @@ def _of_machine(error: Exception, folder: Path) -> MachineError:
     )
 
 
-def built_already(span: Span, home: Home) -> list[int]:
+def built_already(span: CandidateRange, home: Home) -> list[int]:
     """Candidates whose commit or release is in the build cache: a hint, as compilers differ."""
     found = set()
     for build in all_builds(home):

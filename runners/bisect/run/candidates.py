@@ -6,7 +6,7 @@ from build.sources.git import mirror, without_credentials
 from build.sources.releases import known_releases, upstream
 from build.sources.source import git_address
 from build.version import Engine, Version, release_numbers
-from runners.bisect.domain.question import Point, Span
+from runners.bisect.domain.question import BisectPoint, CandidateRange
 
 LONGEST_MESSAGE = 4_000
 """Characters of a commit's message that the history keeps."""
@@ -27,7 +27,7 @@ def git_of(engine: Engine, good: str, bad: str, given: str | None) -> str | None
     return None if releases else upstream(engine).git
 
 
-def span_of(engine: Engine, good: str, bad: str, address: str | None, home: Home) -> Span:
+def span_of(engine: Engine, good: str, bad: str, address: str | None, home: Home) -> CandidateRange:
     """Raises GitError and RangeError for what cannot be searched; fetches the git source where it must."""
     if address is None:
         return _releases(engine, good, bad, home)
@@ -36,7 +36,9 @@ def span_of(engine: Engine, good: str, bad: str, address: str | None, home: Home
     collapsed = [
         {"commit": each.commit, "subject": each.subject, "reason": each.reason} for each in found.collapsed
     ]
-    return Span(tuple(_point(engine, each) for each in points), tuple(collapsed), _collapsed_bad(found))
+    return CandidateRange(
+        tuple(_point(engine, each) for each in points), tuple(collapsed), _collapsed_bad(found)
+    )
 
 
 def shown_address(address: str | None) -> str | None:
@@ -48,13 +50,13 @@ def _collapsed_bad(found: CommitRange) -> str:
     return "" if found.candidates[-1].commit == found.bad.commit else found.bad.commit
 
 
-def _point(engine: Engine, commit: Described) -> Point:
+def _point(engine: Engine, commit: Described) -> BisectPoint:
     version = Version(engine, f"git:{commit.commit[:DIGITS]}")
     message = commit.message[:LONGEST_MESSAGE]
-    return Point(str(version), commit.commit, commit.author, commit.date, commit.subject, message)
+    return BisectPoint(str(version), commit.commit, commit.author, commit.date, commit.subject, message)
 
 
-def _releases(engine: Engine, good: str, bad: str, home: Home) -> Span:
+def _releases(engine: Engine, good: str, bad: str, home: Home) -> CandidateRange:
     first, last = release_numbers(good), release_numbers(bad)
     if first == last:
         raise RangeError("good and bad are the same release", where=good, hint="name two different ones")
@@ -66,4 +68,4 @@ def _releases(engine: Engine, good: str, bad: str, home: Home) -> Span:
         )
     known = {*known_releases(engine, home), good, bad}
     between = sorted((each for each in known if first <= release_numbers(each) <= last), key=release_numbers)
-    return Span(tuple(Point(str(Version(engine, each))) for each in between))
+    return CandidateRange(tuple(BisectPoint(str(Version(engine, each))) for each in between))

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from build.build import Build
 from build.errors import TidemarkError
 from build.home import Home
-from build.progress import Progress, Task
+from build.progress import Progress, ProgressTask
 from history.store.bisects import EventKind
 from runners.bisect.domain.question import Question
 from runners.bisect.domain.rules import Measure
 from runners.bisect.run.builds import Unusable, require_disk_free, told_reason
 from runners.bisect.run.recorder import Ledger
 from runners.measuring.session import Sitting
-from runners.measuring.session_versions import Entrant
+from runners.measuring.session_versions import MeasuredVersion
 from suites.capabilities import CapabilityError
 from suites.definition import Step
 from suites.sizing import DiskSpaceError, require_disk
@@ -46,7 +46,7 @@ class Conductor:
     """By `time.monotonic`: no round begins after it."""
 
     monotonic: Callable[[], float] = time.monotonic
-    _entrants: dict[int, Entrant] = field(default_factory=dict)
+    _entrants: dict[int, MeasuredVersion] = field(default_factory=dict)
     """By position, those used last at the end."""
 
     _number: int = 0
@@ -66,7 +66,7 @@ class Conductor:
             for entrant in self._entrants.values():
                 entrant.server.destroy()
 
-    def _conduct(self, sitting: Sitting, task: Task) -> None:
+    def _conduct(self, sitting: Sitting, task: ProgressTask) -> None:
         while isinstance(decision := self.ledger.search.next(), Measure):
             if self.monotonic() > self.deadline:
                 self.progress.note("the time is over; the same command goes on from here")
@@ -75,7 +75,7 @@ class Conductor:
                 continue
             self._rounds(sitting, decision, task)
 
-    def _rounds(self, sitting: Sitting, decision: Measure, task: Task) -> None:
+    def _rounds(self, sitting: Sitting, decision: Measure, task: ProgressTask) -> None:
         span = self.ledger.span
         names = ", ".join(
             f"{place} of {span.length} ({span.points[place].short})" for place in decision.positions
@@ -101,12 +101,12 @@ class Conductor:
 
     # --- who takes part
 
-    def _used(self, position: int) -> Entrant:
+    def _used(self, position: int) -> MeasuredVersion:
         entrant = self._entrants.pop(position)
         self._entrants[position] = entrant
         return entrant
 
-    def _is_there(self, sitting: Sitting, position: int, task: Task) -> bool:
+    def _is_there(self, sitting: Sitting, position: int, task: ProgressTask) -> bool:
         """Whether a position can be measured; what cannot is in the log then."""
         if position in self._entrants:
             return True
@@ -120,7 +120,7 @@ class Conductor:
         self._make_room(sitting)
         return self._enter(sitting, position, build, task)
 
-    def _enter(self, sitting: Sitting, position: int, build: Build, task: Task) -> bool:
+    def _enter(self, sitting: Sitting, position: int, build: Build, task: ProgressTask) -> bool:
         task.rename(f"{build.version}: initdb, then loading {sitting.room.data_bytes / 1e6:.0f} MB")
         try:
             entrant = sitting.rounds.enter(build, sitting.folder / str(position))

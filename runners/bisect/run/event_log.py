@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from math import isfinite, log
 from typing import Any
 
-from history.store.bisects import Bisect, Event, EventKind
+from history.store.bisects import Bisect, BisectEvent, EventKind
 from history.store.records import Run, RunStatus
 from history.store.writer import Store
-from runners.bisect.domain.question import Question, Span, rules_of
+from runners.bisect.domain.question import CandidateRange, Question, rules_of
 from runners.bisect.domain.rules import Observation
 from runners.bisect.inference.search import Search
 
@@ -27,7 +27,7 @@ class Round:
     """By position: ln(value / value of good)."""
 
 
-Entry = Event | Round
+Entry = BisectEvent | Round
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Log:
         return Question.of_json(self.bisect.question)
 
     @property
-    def span(self) -> Span:
+    def span(self) -> CandidateRange:
         """What may be answered."""
-        return Span.of_json(self.bisect.span)
+        return CandidateRange.of_json(self.bisect.span)
 
     def entries(self) -> Iterator[Entry]:
         """Events and rounds in the order in which the search was told of them."""
@@ -78,7 +78,7 @@ def read_log(store: Store, bisect: Bisect) -> Log:
     """The log as the history has it; of a bisect with a verdict with the observations that it rests on."""
     if bisect.verdict is not None:
         return answered(bisect)
-    span, question = Span.of_json(bisect.span), Question.of_json(bisect.question)
+    span, question = CandidateRange.of_json(bisect.span), Question.of_json(bisect.question)
     found = {}
     for uid in bisect.sessions:
         session = store.latest_session((), uid=uid)
@@ -93,7 +93,7 @@ def answered(bisect: Bisect) -> Log:
     return Log(bisect, rounds_of_observations(bisect.verdict["observations"]))
 
 
-def rounds_of_runs(uid: str, runs: Iterable[Run], span: Span, question: Question) -> list[Round]:
+def rounds_of_runs(uid: str, runs: Iterable[Run], span: CandidateRange, question: Question) -> list[Round]:
     """The rounds of a session in which good and another position finished."""
     positions = {version: position for position, version in enumerate(span.versions)}
     by_number: dict[int, dict[int, float]] = {}
@@ -143,7 +143,7 @@ def rounds_of_observations(kept: Iterable[Sequence[Any]]) -> dict[str, list[Roun
 def new_search(bisect: Bisect) -> Search:
     """A search that was told of nothing yet."""
     kept = bisect.question
-    return Search(Span.of_json(bisect.span).length, rules_of(kept), kept["build_cost_rounds"])
+    return Search(CandidateRange.of_json(bisect.span).length, rules_of(kept), kept["build_cost_rounds"])
 
 
 def tell(search: Search, entry: Entry) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 from build.errors import TidemarkError
 from history.store import bisects
-from history.store.bisects import Bisect, Event, EventKind
+from history.store.bisects import Bisect, BisectEvent, EventKind
 from history.store.records import RunStatus
 from history.store.writer import Store
-from runners.bisect.domain.rules import Verdict
+from runners.bisect.domain.rules import SearchVerdict
 from runners.bisect.inference.search import Search
 from runners.bisect.run.event_log import Log, follow, observations, read_log, rounds_of_runs, tell
 
@@ -59,7 +59,7 @@ class Ledger:
         when = self._now()
         with self._store.database.writing() as connection:
             bisects.append(connection, self._bisect, kind, detail, when, session)
-        tell(self.search, Event(0, kind, session, detail, when))
+        tell(self.search, BisectEvent(0, kind, session, detail, when))
 
     def take_round(self, uid: str, number: int) -> None:
         """Tell the search of a round that is in the history. Raises MetricError when its metric is not."""
@@ -76,7 +76,7 @@ class Ledger:
             values = [run.values for run in self._store.runs(session.id) if run.repetition == number]
             self._refuse_metric({name for each in values for name, value in each.items() if value > 0})
 
-    def conclude(self, verdict: Verdict) -> None:
+    def conclude(self, verdict: SearchVerdict) -> None:
         """Write the verdict, with the observations that it rests on."""
         kept = observations(self.log.all_rounds())
         self._session = ""

@@ -3,25 +3,25 @@
 import pytest
 
 from history.changes.confirm import _findings
-from history.changes.confirmation import Confirms, Question
+from history.changes.confirmation import ConfirmationRequest, Confirms
 from history.changes.repository import Member
-from history.comparison.verdict import Change
+from history.comparison.verdict import MetricChange
 from history.series.series import Night, SeriesKey
 from history.stats.estimators import Interval
-from history.store.records import Place
+from history.store.records import Environment
 from tests.history.handmade import NIGHT
 
-GONE = Confirms(Question.GONE, "postgres@main", "night-1", "night-4", ("insert",), 0.02, "f")
+GONE = Confirms(ConfirmationRequest.GONE, "postgres@main", "night-1", "night-4", ("insert",), 0.02, "f")
 BEFORE, AFTER = (Night(number, NIGHT, f"postgres@git:{number:012}", number) for number in (1, 2))
 SURELY_BACK, SURELY_THERE = (0.98, 1.03), (0.59, 0.63)
 
 
 def member(series_id: int, metric: str, ratio: float) -> Member:
-    key = SeriesKey(Place("db1", "write-heavy", "short relaxed"), "postgres@main", "insert", metric)
+    key = SeriesKey(Environment("db1", "write-heavy", "short relaxed"), "postgres@main", "insert", metric)
     return Member(series_id, key, BEFORE, AFTER, AFTER, 1.0, ratio, ratio, ratio, 0.999, None)
 
 
-def found(**intervals: tuple[float, float]) -> dict[str, Change]:
+def found(**intervals: tuple[float, float]) -> dict[str, MetricChange]:
     """QPS fell to 0.6 of what it was, CPU rose to 1.5; of each the interval of now over before the change."""
     members = {1: member(1, "qps", 0.6), 2: member(2, "server_cpu_us_per_op", 1.5)}
     names = {"qps": 1, "cpu": 2}
@@ -33,28 +33,31 @@ def found(**intervals: tuple[float, float]) -> dict[str, Change]:
 
 
 def test_each_that_is_surely_back_is_gone() -> None:
-    assert found(qps=SURELY_BACK, cpu=(0.97, 1.05)) == {"qps": Change.SAME, "cpu": Change.SAME}
-    assert found(qps=SURELY_THERE, cpu=(0.97, 1.05)) == {"qps": Change.UNKNOWN, "cpu": Change.SAME}
+    assert found(qps=SURELY_BACK, cpu=(0.97, 1.05)) == {"qps": MetricChange.SAME, "cpu": MetricChange.SAME}
+    assert found(qps=SURELY_THERE, cpu=(0.97, 1.05)) == {
+        "qps": MetricChange.UNKNOWN,
+        "cpu": MetricChange.SAME,
+    }
 
 
 @pytest.mark.parametrize(
     ("qps", "cpu", "cpu_finding"),
     [
-        (SURELY_BACK, (0.7, 1.4), Change.SAME),
-        (SURELY_BACK, (1.1, 1.6), Change.UNKNOWN),
-        (SURELY_BACK, (1.4, 1.6), Change.UNKNOWN),
-        ((0.7, 1.2), (0.7, 1.4), Change.UNKNOWN),
+        (SURELY_BACK, (0.7, 1.4), MetricChange.SAME),
+        (SURELY_BACK, (1.1, 1.6), MetricChange.UNKNOWN),
+        (SURELY_BACK, (1.4, 1.6), MetricChange.UNKNOWN),
+        ((0.7, 1.2), (0.7, 1.4), MetricChange.UNKNOWN),
     ],
     ids=["open, and about as before", "open, and rather there still", "surely there", "nothing is sure"],
 )
 def test_a_cost_that_is_open_follows_the_rate(
-    qps: tuple[float, float], cpu: tuple[float, float], cpu_finding: Change
+    qps: tuple[float, float], cpu: tuple[float, float], cpu_finding: MetricChange
 ) -> None:
     assert found(qps=qps, cpu=cpu)["cpu"] is cpu_finding
 
 
 def test_without_a_rate_nothing_follows() -> None:
-    assert found(cpu=(0.7, 1.4)) == {"cpu": Change.UNKNOWN}
+    assert found(cpu=(0.7, 1.4)) == {"cpu": MetricChange.UNKNOWN}
 
 
 def test_what_is_no_member_says_nothing() -> None:

@@ -8,13 +8,13 @@ import pytest
 
 from build.version import parse_version
 from history.changes import confirmation, repository
-from history.changes.confirmation import Confirms, Question
+from history.changes.confirmation import ConfirmationRequest, Confirms
 from history.changes.detector import judge
 from history.changes.level_shift import Direction
 from history.changes.repository import Change, ChangeStatus
 from history.comparison.compare import CompareOptions, compare
-from history.comparison.verdict import Change as Finding
-from history.rendering.changes import Found, changes_json, render_changes
+from history.comparison.verdict import MetricChange
+from history.rendering.changes import LocatedChange, changes_json, render_changes
 from history.store.records import SessionStatus
 from history.store.writer import open_store
 from history.transfer.database_source import Selection, StoredRows
@@ -56,7 +56,7 @@ def test_a_session_that_confirms_is_no_night(commits: Commits) -> None:
     }
     qps = next(each for each in found if each.key.metric == "qps")
     assert (qps.before.version, qps.after.version) == (commit(2), commit(3))
-    assert (qps.finding, qps.rounds, qps.confidence) == (Finding.LESS, 8, confirmation.CONFIDENCE)
+    assert (qps.finding, qps.rounds, qps.confidence) == (MetricChange.LESS, 8, confirmation.CONFIDENCE)
     assert qps.low < 0.93 < qps.high < 1
     assert qps.level_before == pytest.approx(1.0, abs=0.02)
     assert rows(commits.store, "SELECT DISTINCT session_id FROM confirmations") == [(session,)]
@@ -132,7 +132,7 @@ def test_gone_the_same_night_and_back_again(commits: Commits) -> None:
     change = regressed(commits)
     commits.more(2, SLOW)
     commits.more(1)
-    commits.confirm(old=3, question=Question.GONE, change=change.fingerprint)
+    commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint)
     report = commits.judge()
     (closed,) = report.closed
     assert (closed.fingerprint, report.open) == (change.fingerprint, ())
@@ -149,7 +149,7 @@ def test_gone_the_same_night_and_back_again(commits: Commits) -> None:
     assert (again.new, again.reopened, again.closed) == ((), (), ())
     assert [each.fingerprint for each in again.open] == [change.fingerprint]
     commits.more(1)
-    commits.confirm(old=3, question=Question.GONE, change=change.fingerprint)
+    commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint)
     assert [each.fingerprint for each in commits.judge().closed] == [change.fingerprint]
     assert len(every_change(commits.store)) == 1
 
@@ -158,7 +158,9 @@ def test_gone_the_same_night_and_back_again(commits: Commits) -> None:
 def test_half_of_it_has_to_be_away(commits: Commits, left: float, gone: bool) -> None:
     change = regressed(commits)
     commits.more(1, {"insert": left})
-    commits.confirm({"insert": left}, old=3, question=Question.GONE, change=change.fingerprint, rounds=20)
+    commits.confirm(
+        {"insert": left}, old=3, question=ConfirmationRequest.GONE, change=change.fingerprint, rounds=20
+    )
     assert bool(commits.judge().closed) is gone
 
 
@@ -178,7 +180,7 @@ def test_what_the_watch_raised_is_closed_the_night_it_is_gone(commits: Commits) 
     assert not any(each.confirmed for each in change.members)
     old = int(change.last_before.version.partition(":")[2], 16)
     commits.more(1)
-    commits.confirm(old=old, question=Question.GONE, change=change.fingerprint)
+    commits.confirm(old=old, question=ConfirmationRequest.GONE, change=change.fingerprint)
     assert [each.fingerprint for each in commits.judge().closed] == [change.fingerprint]
     for _ in range(4):
         commits.more(4)
@@ -213,7 +215,7 @@ def test_a_change_that_was_confirmed_long_ago_is_remembered(
 ) -> None:
     change = regressed(commits)
     commits.more(2)
-    commits.confirm(old=3, question=Question.GONE, change=change.fingerprint)
+    commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint)
     commits.judge()
     commits.more(1, SLOW)
     commits.confirm(SLOW)
@@ -273,12 +275,12 @@ def test_rounds_that_come_without_what_was_derived_of_them_get_it(commits: Commi
 
 def test_people_read_how_it_was_confirmed(commits: Commits) -> None:
     change = regressed(commits)
-    text = render_changes([Found(change, (None, None))])
+    text = render_changes([LocatedChange(change, (None, None))])
     assert (
         f"confirmed the same night, insert qps: 8 interleaved rounds, {commit(3)} against {commit(4)}: -"
         in text
     )
-    (found,) = changes_json([Found(change, (None, None))])
+    (found,) = changes_json([LocatedChange(change, (None, None))])
     assert {each["confirmed"]["session"] for each in found["series"]} == {"night-4-new"}
     compared = compare(
         commits.store,

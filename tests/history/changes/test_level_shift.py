@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.changes.confirmation import Confirmation, Question
+from history.changes.confirmation import Confirmation, ConfirmationRequest
 from history.changes.level_shift import Course, Direction, Return, Shift, courses, direction_of, together
 from history.changes.settled import settled, without_known
-from history.comparison.verdict import Change
+from history.comparison.verdict import MetricChange
 from history.series.matrix import Panel
 from history.series.series import Night, SeriesKey
 from history.stats.change_points import Known
-from history.store.records import Place
+from history.store.records import Environment
 from tests.history.handmade import NIGHT
 
-HERE = Place("db1", "write-heavy", "short relaxed")
-THERE = Place("db2", "write-heavy", "short relaxed")
+HERE = Environment("db1", "write-heavy", "short relaxed")
+THERE = Environment("db2", "write-heavy", "short relaxed")
 
 
 def night(number: int) -> Night:
@@ -34,7 +34,7 @@ def shift(
     series: int = 1,
     width: int = 1,
     before: float = 1.0,
-    place: Place = HERE,
+    place: Environment = HERE,
     metric: str = "qps",
     confidence: float = 0.99,
     explained: str = "",
@@ -133,7 +133,7 @@ def test_a_wide_range_does_not_make_one_of_two() -> None:
 
 
 def test_suites_and_branches_are_apart() -> None:
-    other = Place("db1", "pgbench", "short relaxed")
+    other = Environment("db1", "pgbench", "short relaxed")
     assert len(together([Course(shift(10)), Course(shift(10, series=2, place=other))])) == 2
 
 
@@ -186,12 +186,18 @@ def test_the_watch_is_told_the_levels_of_what_was_confirmed() -> None:
     panel = Panel(HERE, "b", "base", tuple(map(night, range(70))), ((7, "insert", "qps"),), np.ones((1, 70)))
     key = SeriesKey(HERE, "b", "insert", "qps")
 
-    def found(after: int, question: Question, finding: Change) -> Confirmation:
+    def found(after: int, question: ConfirmationRequest, finding: MetricChange) -> Confirmation:
         numbers = (1.2, 0.9, 0.89, 0.91, 8, 0.999)
         return Confirmation("uid", 7, key, question, night(after - 1), night(after), finding, *numbers)
 
-    step, back = found(62, Question.NEW, Change.LESS), found(65, Question.GONE, Change.SAME)
-    nothing = [found(66, Question.NEW, Change.SAME), found(67, Question.GONE, Change.UNKNOWN)]
+    step, back = (
+        found(62, ConfirmationRequest.NEW, MetricChange.LESS),
+        found(65, ConfirmationRequest.GONE, MetricChange.SAME),
+    )
+    nothing = [
+        found(66, ConfirmationRequest.NEW, MetricChange.SAME),
+        found(67, ConfirmationRequest.GONE, MetricChange.UNKNOWN),
+    ]
     its = settled(panel, [step, back, *nothing], 400)
     level = math.log(1.2 * 0.9)
     assert its.known == (Known(0, 62, level), Known(0, 65, level))
@@ -199,7 +205,7 @@ def test_the_watch_is_told_the_levels_of_what_was_confirmed() -> None:
     (event,) = settled(panel, [step], 400).events
     assert isinstance(event, Shift)
     assert (event.confirmed, event.before, event.after) == (True, 1.2, 1.2 * 0.9)
-    early = found(30, Question.NEW, Change.LESS)
+    early = found(30, ConfirmationRequest.NEW, MetricChange.LESS)
     assert len(settled(panel, [early], 400).events) == 1
     assert settled(panel, [early], 70).events == ()  # what is remembered counts, once the past is lost
-    assert settled(panel, [found(99, Question.NEW, Change.LESS)], 400).events == ()
+    assert settled(panel, [found(99, ConfirmationRequest.NEW, MetricChange.LESS)], 400).events == ()

@@ -11,7 +11,7 @@ from history.changes.level_shift import Course, Direction, Shift
 from history.changes.repository import ChangeStatus
 from history.errors import HistoryError
 from history.series.series import Night
-from history.store.records import Place
+from history.store.records import Environment
 from history.store.writer import Store, open_store
 from tests.history.conftest import Target
 from tests.history.handmade import NIGHT, record_steps, session_start
@@ -36,7 +36,7 @@ def night(number: int) -> Night:
 
 def course(series_id: int = 3, gone: Night | None = None, confidence: float = 0.99) -> Course:
     """Series 3 is the first of the contender: queries per second."""
-    place = Place("db1", "write-heavy", "short relaxed")
+    place = Environment("db1", "write-heavy", "short relaxed")
     shift = Shift(
         series_id, place, NEW, "insert", "qps", night(1), night(3), night(4), 1.0, 0.9, 0.88, 0.92, confidence
     )

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from benchmarks.simulation.vectorised import IMPROVEMENT, REGRESSION, run_suites
 from history.changes import repository
 from history.changes.anomaly_score import Line, RoundNoise, Row, probabilities
-from history.changes.confirmation import CONFIDENCE, METRIC_CONFIDENCE, Question
+from history.changes.confirmation import CONFIDENCE, METRIC_CONFIDENCE, ConfirmationRequest
 from history.changes.suspects import FALSE_SUSPECTS_A_NIGHT, Tonight, look
 from history.series.matrix import Panel
 from history.series.series import Night
 from history.stats.repeated_intervals import Design
-from history.store.records import Place
+from history.store.records import Environment
 from tests.history.commits import BRANCH, Commits, commit
 from tests.history.handmade import NIGHT
 from tests.history.watched import dated
 
-PLACE = Place("db1", "write-heavy", "short relaxed")
+PLACE = Environment("db1", "write-heavy", "short relaxed")
 SLOW = {"insert": 0.93}
 SERIES = 40
 """Of a box, in simulated nights."""
@@ -163,7 +163,7 @@ def test_a_change_that_looks_gone_is_held_against_the_night_before_it(commits: C
     assert returned.before.version == commit(3)
     assert 0.03 < returned.threshold < 0.04
     assert "insert" not in {each.step for each in found.suspects}
-    commits.confirm(old=3, question=Question.GONE, change=change.fingerprint)
+    commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint)
     commits.judge()
     commits.more(1)
     later = tonight(commits)

@@ -8,7 +8,7 @@ from history.comparison.explanation import COSTS, VARIATION, Variation, explaine
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import (
-    Change,
+    MetricChange,
     Ratio,
     Verdict,
     change_of,
@@ -21,7 +21,7 @@ from history.stats.estimators import Interval
 from history.store.records import Run, RunStatus
 from suites.measurement import METRICS, Better
 
-MORE, LESS, SAME, UNKNOWN = Change.MORE, Change.LESS, Change.SAME, Change.UNKNOWN
+MORE, LESS, SAME, UNKNOWN = MetricChange.MORE, MetricChange.LESS, MetricChange.SAME, MetricChange.UNKNOWN
 REGRESSION, IMPROVEMENT = Verdict.REGRESSION, Verdict.IMPROVEMENT
 CPU, READ, WAL = "server_cpu_us_per_op", "server_read_kb_per_op", "wal_bytes_per_op"
 CV, P1 = VARIATION
@@ -29,7 +29,7 @@ CV, P1 = VARIATION
 ALONE = Intervals([], 0.95, None)
 """What a step gets that no other one lends its noise to."""
 
-changes = st.sampled_from(Change)
+changes = st.sampled_from(MetricChange)
 
 
 def step_of(metric: str, base: list[float], contender: list[float]) -> StepPairs:
@@ -43,7 +43,7 @@ def step_of(metric: str, base: list[float], contender: list[float]) -> StepPairs
     return step
 
 
-def went(metric: str, change: Change) -> Ratio:
+def went(metric: str, change: MetricChange) -> Ratio:
     """A recorded metric that went somewhere, by numbers that do not matter."""
     return Ratio(metric, 1.0, 1.0, 1.0, None, change, 3)
 
@@ -66,7 +66,7 @@ def absent(metric: str) -> Ratio:
         ([11.0, 11.1], UNKNOWN),  # two pairs have no interval
     ],
 )
-def test_change(contender: list[float], change: Change) -> None:
+def test_change(contender: list[float], change: MetricChange) -> None:
     found = ratio(step_of(CPU, [10.0] * len(contender), contender), CPU, 0.02, ALONE)
     assert found.change is change
     assert found.pairs == len(contender)
@@ -117,7 +117,9 @@ def test_a_change_means_nothing_without_a_direction() -> None:
 
 
 @given(st.tuples(*[changes] * len(COSTS)))
-def test_more_of_a_cost_explains_a_regression_and_less_an_improvement(went_to: tuple[Change, ...]) -> None:
+def test_more_of_a_cost_explains_a_regression_and_less_an_improvement(
+    went_to: tuple[MetricChange, ...],
+) -> None:
     beside = [went(metric, change) for metric, change in zip(COSTS, went_to, strict=True)]
     assert explained_by("qps", REGRESSION, beside) == tuple(
         each.metric for each in beside if each.change is MORE
@@ -160,7 +162,7 @@ def test_without_any_cost_nothing_is_called_unexplained() -> None:
         (UNKNOWN, UNKNOWN, Variation.UNKNOWN),
     ],
 )
-def test_variation(cv: Change, p1: Change, found: Variation) -> None:
+def test_variation(cv: MetricChange, p1: MetricChange, found: Variation) -> None:
     assert variation([went("qps", SAME), went(CV, cv), went(P1, p1), went(CPU, MORE)]) is found
 
 

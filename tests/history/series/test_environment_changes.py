@@ -7,12 +7,12 @@ import pytest
 
 from history.series.environment_changes import markers
 from history.series.matrix import Panel, read_panel
-from history.store.records import Machine, Place, SessionStart
+from history.store.records import Environment, Machine, SessionStart
 from history.store.writer import Store
 from tests.history.handmade import MACHINE, record_steps, session_start
 
 BASE, NEW = "postgres@17.11", "postgres@REL_18_STABLE"
-PLACE = Place("db1", "write-heavy", "short relaxed")
+PLACE = Environment("db1", "write-heavy", "short relaxed")
 
 
 def night(store: Store, start: SessionStart, base: str = BASE, base_qps: float = 1000.0) -> None:

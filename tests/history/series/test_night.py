@@ -7,13 +7,13 @@ import pytest
 from build.version import parse_version
 from history.series.night import branch_line, branches, derive_missing
 from history.series.series import Point, SeriesKey, find, read
-from history.store.records import DroppedRound, Place, SessionStatus
+from history.store.records import DroppedRound, Environment, SessionStatus
 from history.store.writer import Store
 from tests.history.conftest import rows
 from tests.history.handmade import record_steps, session_start
 
 BASE, NEW = "postgres@17.11", "postgres@REL_18_STABLE"
-PLACE = Place("db1", "write-heavy", "short relaxed")
+PLACE = Environment("db1", "write-heavy", "short relaxed")
 
 
 def series(store: Store, branch: str, step: str = "insert", base: str | None = None) -> tuple[Point, ...]:

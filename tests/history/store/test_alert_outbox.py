@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from history.store import alert_outbox
-from history.store.alert_outbox import Alert, IssueState, Kind, Wanted
+from history.store.alert_outbox import Alert, AlertKind, IssueState, WantedIssue
 from history.store.writer import Store, open_store
 from tests.history.conftest import Target
 from tests.history.handmade import NIGHT
 
-WANTED = Wanted("f1", Kind.CHANGE, "insert is slower", "by 9 %", IssueState.OPEN)
+WANTED = WantedIssue("f1", AlertKind.CHANGE, "insert is slower", "by 9 %", IssueState.OPEN)
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def store(target: Target) -> Iterator[Store]:
         yield store
 
 
-def want(store: Store, *wanted: Wanted) -> tuple[Alert, ...]:
+def want(store: Store, *wanted: WantedIssue) -> tuple[Alert, ...]:
     with store.database.writing() as connection:
         alert_outbox.want(connection, wanted, NIGHT)
         return alert_outbox.load(connection)

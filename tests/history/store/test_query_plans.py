@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 
 from build.version import parse_version
 from history.comparison.compare import CompareOptions, ComparisonError, compare
-from history.series.inventory import Wanted
+from history.series.inventory import InventoryFilter
 from history.series.timeline import chronicle
 from history.store.reader import Reader, open_reader
 from history.store.sql import SqliteTransaction
@@ -103,7 +103,7 @@ def test_no_large_table_is_gone_through(name: str, opened_by: Callable[[Path], R
 
 def test_a_series_is_read_from_indexes(path: Path) -> None:
     with asked() as statements, open_store(path) as store, store.database.reading() as connection:
-        chronicle(connection, Wanted("db1", "write-heavy", NEW, "insert", "qps"))
+        chronicle(connection, InventoryFilter("db1", "write-heavy", NEW, "insert", "qps"))
     assert scans(path, statements) == []
 
 

@@ -84,8 +84,8 @@ def test_everything_travels(folder: Path) -> None:
         " 1.0, 0.9, 0.8, 0.95, 7, 0.999 FROM points GROUP BY series_id LIMIT 1",
     )
     with open_store(folder / "a.db") as store, store.database.writing() as connection:
-        alert = alert_outbox.Wanted(
-            "f", alert_outbox.Kind.BUILD, "title", "body", alert_outbox.IssueState.OPEN
+        alert = alert_outbox.WantedIssue(
+            "f", alert_outbox.AlertKind.BUILD, "title", "body", alert_outbox.IssueState.OPEN
         )
         alert_outbox.want(connection, [alert], NIGHT)
         bisect = bisects.begin(connection, "b1", MACHINE, {}, {}, None, NIGHT)

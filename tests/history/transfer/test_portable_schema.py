@@ -9,7 +9,7 @@ from sqlalchemy import TableClause
 
 from history.store import schema
 from history.store.writer import open_store
-from history.transfer.portable_schema import LOCAL, PORTABLE, Kind, Portable
+from history.transfer.portable_schema import LOCAL, PORTABLE, FieldKind, Portable
 
 TABLES = [each for each in vars(schema).values() if isinstance(each, TableClause)]
 
@@ -91,13 +91,13 @@ def test_fields_have_the_kinds_that_readers_rely_on() -> None:
         for table, each in PORTABLE.items()
         for name, field in each.fields.items()
     }
-    assert kinds["runs.version"] is Kind.VERSION
-    assert kinds["measurements.version"] is Kind.VERSION
-    assert kinds["profiles.stacks"] is Kind.BYTES
-    assert kinds["sessions.options"] is Kind.OBJECT
-    assert kinds["runs.warnings"] is Kind.ARRAY
-    assert kinds["nights.is_base"] is Kind.INTEGER
-    assert {name for name, kind in kinds.items() if kind is Kind.TIME} == {
+    assert kinds["runs.version"] is FieldKind.VERSION
+    assert kinds["measurements.version"] is FieldKind.VERSION
+    assert kinds["profiles.stacks"] is FieldKind.BYTES
+    assert kinds["sessions.options"] is FieldKind.OBJECT
+    assert kinds["runs.warnings"] is FieldKind.ARRAY
+    assert kinds["nights.is_base"] is FieldKind.INTEGER
+    assert {name for name, kind in kinds.items() if kind is FieldKind.TIME} == {
         "sessions.started_at",
         "sessions.ended_at",
         "runs.started_at",

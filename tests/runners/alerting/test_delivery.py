@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from history.store import alert_outbox
-from history.store.alert_outbox import Alert, IssueState, Kind, Wanted
+from history.store.alert_outbox import Alert, AlertKind, IssueState, WantedIssue
 from history.store.writer import Store, open_store
 from runners.alerting.delivery import SILENCING, Delivered, Delivery
 from runners.alerting.tracker import Tracker
@@ -16,7 +16,7 @@ from tests.runners.alerting.github import REPOSITORY, TOKEN, Fault, GitHub, runn
 
 TIMEOUT = 1
 
-WANTED = Wanted("f1", Kind.CHANGE, "insert is 9 % slower", "since Monday", IssueState.OPEN)
+WANTED = WantedIssue("f1", AlertKind.CHANGE, "insert is 9 % slower", "since Monday", IssueState.OPEN)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def want(store: Store, *wanted: Wanted) -> None:
+def want(store: Store, *wanted: WantedIssue) -> None:
     with store.database.writing() as connection:
         alert_outbox.want(connection, wanted, datetime.now(UTC))
 

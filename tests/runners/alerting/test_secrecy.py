@@ -19,12 +19,12 @@ from build.home import ROOT, Home
 from build.progress import Progress
 from build.sources import git
 from build.version import Engine
-from build.work import Work
+from build.work import CompileCommands
 from history.store.writer import Store
 from runners.alerting.tokens import github_token
 from runners.cli import main
 from runners.measuring.request import Request
-from runners.measuring.session import Outcome
+from runners.measuring.session import SessionOutcome
 from runners.nightly import night as night_module
 from suites.generators.load import lines_of
 from suites.processes import run, start
@@ -215,7 +215,7 @@ def test_nothing_that_is_started_inherits_it(
     monkeypatch.setenv("TIDEMARK_TOKEN", TOKEN)
     monkeypatch.setenv("ACTIONS_RUNTIME_TOKEN", TOKEN)
 
-    def session(request: Request, home: Home, store: Store, progress: Progress) -> Outcome:
+    def session(request: Request, home: Home, store: Store, progress: Progress) -> SessionOutcome:
         with (tmp_path / "server.log").open("wb") as log:
             start(["env"], log).wait()
         found.append((tmp_path / "server.log").read_text())
@@ -223,14 +223,14 @@ def test_nothing_that_is_started_inherits_it(
         found.append("\n".join(line for _, line in lines_of(["env"], 10)))
         log_file = tmp_path / "compile.log"
         log_file.touch()
-        Work("x", log_file, dict(os.environ), re.compile(b"gcc")).run("env", ["env"], tmp_path)
+        CompileCommands("x", log_file, dict(os.environ), re.compile(b"gcc")).run("env", ["env"], tmp_path)
         found.append(log_file.read_text())
         monkeypatch.setenv("GIT_SSH_COMMAND", f"env > {tmp_path}/ssh.log; false")
         with pytest.raises(git.GitError):
             git.mirror("ssh://example.org/x.git", Engine.POSTGRES, home).fetch("main")
         found.append((tmp_path / "ssh.log").read_text())
         assert github_token() == TOKEN
-        return Outcome(uid="x")
+        return SessionOutcome(uid="x")
 
     monkeypatch.setattr(night_module, "run_session", session)
     assert main(["nightly", "--measure", "--plan", str(plan)]) in (0, 2)

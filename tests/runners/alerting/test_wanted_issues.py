@@ -8,9 +8,9 @@ import pytest
 
 from build.home import ROOT
 from history.changes import repository
-from history.changes.confirmation import Question
+from history.changes.confirmation import ConfirmationRequest
 from history.store import alert_outbox
-from history.store.alert_outbox import IssueState, Kind, Wanted
+from history.store.alert_outbox import AlertKind, IssueState, WantedIssue
 from history.store.records import SessionStatus
 from history.store.session_writes import insert_profile
 from history.store.writer import Store, open_store
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def wanted(store: Store, smallest: float = 0.02, known: tuple[str, ...] = ()) -> list[Wanted]:
+def wanted(store: Store, smallest: float = 0.02, known: tuple[str, ...] = ()) -> list[WantedIssue]:
     with store.database.reading() as connection:
         return wanted_alerts(connection, smallest, dict.fromkeys(known, IssueState.OPEN))
 
@@ -40,7 +40,7 @@ def test_the_issue_of_a_regression(regressed: Path) -> None:
     with open_store(regressed) as store:
         (issue,) = wanted(store)
         assert wanted(store, smallest=0.2) == []
-    assert (issue.kind, issue.state) == (Kind.CHANGE, IssueState.OPEN)
+    assert (issue.kind, issue.state) == (AlertKind.CHANGE, IssueState.OPEN)
     require_golden("issue.md", f"# {issue.title}\n\n{issue.body}", GOLDEN)
 
 
@@ -82,7 +82,7 @@ def test_the_issue_of_a_change_that_was_confirmed_and_went_away(commits: Commits
     assert issue.fingerprint == change.fingerprint
     assert "./tidemark build postgres@git:000000000003 postgres@git:000000000004\n" in issue.body
     commits.more(1)
-    commits.confirm(old=3, question=Question.GONE, change=change.fingerprint)
+    commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint)
     commits.judge()
     (closed,) = wanted(commits.store, known=(issue.fingerprint,))
     assert closed.state is IssueState.CLOSED
@@ -154,7 +154,7 @@ def test_a_version_that_does_not_build_is_told_once_and_closed(store: Store) -> 
     start = replace(session_start("one"), options=options)
     record_steps(store, start, {"insert": {BASE: [1.0]}})
     (issue,) = wanted(store)
-    assert (issue.kind, issue.title) == (Kind.BUILD, "postgres REL_18_STABLE cannot be built")
+    assert (issue.kind, issue.title) == (AlertKind.BUILD, "postgres REL_18_STABLE cannot be built")
     assert "\n    not built: make failed:\n      ```\n    @everyone error: x\n" in issue.body
     record_steps(store, replace(start, uid="two"), {"insert": {BASE: [1.0]}})
     assert [each.fingerprint for each in wanted(store)] == [issue.fingerprint]
@@ -175,7 +175,7 @@ def test_a_server_that_dies_is_told_with_the_end_of_its_log(store: Store) -> Non
     )
     store.finish_session(session, SessionStatus.FINISHED)
     (issue,) = wanted(store)
-    assert (issue.kind, issue.title) == (Kind.CRASH, "postgres REL_18_STABLE fails while it is measured")
+    assert (issue.kind, issue.title) == (AlertKind.CRASH, "postgres REL_18_STABLE fails while it is measured")
     assert "    died during insert: PANIC" in issue.body
     record_steps(store, session_start("two"), {"insert": {BASE: [1.0], NEW: [1.0]}})
     (closed,) = wanted(store, known=(issue.fingerprint,))

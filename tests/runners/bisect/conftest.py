@@ -11,8 +11,8 @@ import pytest
 from build.home import Home
 from history.store.writer import open_store
 from runners.bisect.domain.question import Question
-from runners.bisect.domain.rules import Verdict
-from runners.bisect.report.state import Account
+from runners.bisect.domain.rules import SearchVerdict
+from runners.bisect.report.state import BisectState
 from runners.bisect.run.event_log import Log
 from tests.plain_repository import PlainRepository
 from tests.runners.bisect.stand import QPS, Stand, a_question, version_of
@@ -47,9 +47,9 @@ def asked(line: Line, **changes: Any) -> Question:
     return a_question(line.good, line.code[-1], **changes)
 
 
-def verdict_of(log: Log) -> Verdict:
+def verdict_of(log: Log) -> SearchVerdict:
     """That there has to be."""
-    verdict = Account(log).verdict
+    verdict = BisectState(log).verdict
     assert verdict is not None
     return verdict
 

@@ -16,16 +16,15 @@ from build.work import CompileError
 from history.store.records import Machine, RunRecord, RunStatus, SessionStatus
 from history.store.writer import Store
 from runners.bisect.domain.question import Question
-from runners.bisect.run.bisect import Asked, Bisecting, Edges
+from runners.bisect.run.bisect import Bisecting, BisectRequest, Edges
 from runners.bisect.run.event_log import Log
 from runners.measuring.request import Request
 from runners.measuring.rounds import Rounds
-from runners.measuring.session import Conduct, Outcome, Sitting
-from runners.measuring.session_versions import Entrant
+from runners.measuring.session import Conduct, SessionOutcome, Sitting
+from runners.measuring.session_versions import MeasuredVersion
 from suites.definition import Step
 from suites.measurement import Measurement
-from suites.sizing import Machine as Sized
-from suites.sizing import sizes
+from suites.sizing import Hardware, sizes
 from tests.history.handmade import MACHINE, NIGHT, session_start
 
 STEP = "update-nonindex"
@@ -114,7 +113,7 @@ class Stand:
 
     def bisect(self, question: Question, **asked: Any) -> Log:
         """Carry out, or go on with, a bisect."""
-        what = Asked(question, self.address, **asked)
+        what = BisectRequest(question, self.address, **asked)
         return Bisecting(what, self.home, self.store, self.progress, self.edges).run()
 
     def provide(self, version: Version, git: str | None) -> Build:
@@ -148,7 +147,7 @@ class Stand:
         progress: Progress,
         given: Mapping[Version, Build],
         conduct: Conduct | None = None,
-    ) -> Outcome:
+    ) -> SessionOutcome:
         """A session: as the real one, it is finished unless it is interrupted; killed, it is neither."""
         uid = f"s{total_sessions(store)}"
         options = {"versions": list(map(str, request.versions)), "bisect": request.bisect}
@@ -156,7 +155,7 @@ class Stand:
         session = store.start_session(start)
         self.fuse.pass_()
         rounds = FakeRounds(self, session)
-        room = sizes(request.suite, request.profile, Sized(2, 8 << 30))
+        room = sizes(request.suite, request.profile, Hardware(2, 8 << 30))
         status = SessionStatus.FAILED
         try:
             assert conduct is not None
@@ -171,7 +170,7 @@ class Stand:
             store.finish_session(session, status)
             raise
         store.finish_session(session, status)
-        return Outcome(uid)
+        return SessionOutcome(uid)
 
 
 @dataclass
@@ -181,17 +180,17 @@ class FakeRounds:
     stand: Stand
     session: int
 
-    def enter(self, build: Build, folder: Path) -> Entrant:
+    def enter(self, build: Build, folder: Path) -> MeasuredVersion:
         """Load a build."""
         self.stand.fuse.pass_()
         name = str(build.version)
         self.stand.loaded.append(name)
-        entrant = Entrant(build, cast("Any", FakeServer(self.stand.destroyed, name)))
+        entrant = MeasuredVersion(build, cast("Any", FakeServer(self.stand.destroyed, name)))
         if name in self.stand.not_starting:
             entrant.broken = "the server does not answer"
         return entrant
 
-    def carry_out(self, number: int, step: Step, entrants: Sequence[Entrant]) -> None:
+    def carry_out(self, number: int, step: Step, entrants: Sequence[MeasuredVersion]) -> None:
         """One round, written at once."""
         self.stand.fuse.pass_()
         self.stand.minutes += 1
@@ -204,7 +203,7 @@ class FakeRounds:
         self.stand.store.record_runs(self.session, records)
         self.stand.fuse.pass_()
 
-    def _record(self, number: int, step: Step, entrant: Entrant, place: int) -> RunRecord:
+    def _record(self, number: int, step: Step, entrant: MeasuredVersion, place: int) -> RunRecord:
         noise = random.Random(f"{total_rounds(self.stand.store)} {entrant.name}").gauss(0.0, NOISE)
         qps = self.stand.rates[entrant.name] * (1 + noise)
         values = {"qps": qps, "server_cpu_us_per_op": 1e6 / qps, **self.stand.metrics}

@@ -10,7 +10,7 @@ from build.cache.store import StoreError
 from build.sources.commits import RangeError
 from build.sources.git import GitError
 from runners.bisect.domain.question import QuestionError
-from runners.bisect.report.state import Account
+from runners.bisect.report.state import BisectState
 from runners.bisect.run.builds import MachineError
 from runners.bisect.run.conductor import BisectError
 from runners.bisect.run.recorder import MetricError
@@ -30,7 +30,7 @@ def test_the_culprit_is_found(stand: Made, line: Line) -> None:
     verdict = verdict_of(log)
     assert (verdict.kind, verdict.low, verdict.high) == ("culprit", 10, 11)
     assert verdict.interval[0] < SLOWER < verdict.interval[1]
-    (blamed,) = Account(log).blamed()
+    (blamed,) = BisectState(log).blamed()
     assert (blamed.commit, blamed.subject) == (line.code[10], "Change 11")
     assert len(log.span.collapsed) == 3
     assert len(machine.built) < 10
@@ -69,7 +69,7 @@ def test_a_commit_that_does_not_compile_is_left_out_with_its_reason(stand: Made,
     broken = {line.version(place): "error: expected ';'" for place in (8, 9)}
     log = stand((11, SLOWER), uncompilable=broken).bisect(asked(line))
     assert verdict_of(log).high == 11
-    excluded = dict(Account(log).excluded())
+    excluded = dict(BisectState(log).excluded())
     assert {each.version for each in excluded} <= set(broken)
     assert all("expected ';'" in reason for reason in excluded.values())
 
@@ -79,7 +79,7 @@ def test_of_a_long_log_the_compilers_own_words_are_told(stand: Made, line: Line,
     log.write_text("\n".join(["checking error: no", "a.c:7:1: error: expected ';'", *["make: Leaving"] * 99]))
     tail = 30 * "x\n"
     machine = stand((11, SLOWER), uncompilable=dict.fromkeys(map(line.version, range(5, 12)), tail), log=log)
-    excluded = [reason for _, reason in Account(machine.bisect(asked(line))).excluded()]
+    excluded = [reason for _, reason in BisectState(machine.bisect(asked(line))).excluded()]
     assert excluded
     assert {reason.splitlines()[1] for reason in excluded} == {"a.c:7:1: error: expected ';'"}
     assert {len(reason.splitlines()) for reason in excluded} == {2}
@@ -96,7 +96,7 @@ def test_a_commit_that_does_not_run_is_left_out(stand: Made, line: Line, way: st
     machine = stand((11, SLOWER), **{way: [line.version(place) for place in (8, 9)]})
     log = machine.bisect(asked(line))
     assert verdict_of(log).high == 11
-    assert {each.version for each, _ in Account(log).excluded()} & {line.version(8), line.version(9)}
+    assert {each.version for each, _ in BisectState(log).excluded()} & {line.version(8), line.version(9)}
 
 
 @pytest.mark.parametrize(("place", "what"), [(0, "good"), (16, "bad")])
@@ -125,8 +125,8 @@ def test_a_compile_that_the_machine_broke_off_is_nobodys_fault(stand: Made, line
     machine.uncompilable = {}
     log = machine.bisect(asked(line))
     assert verdict_of(log).high == 11
-    assert not list(Account(log).excluded())
-    assert Account(log).rounds == total_rounds(machine.store) > measured
+    assert not list(BisectState(log).excluded())
+    assert BisectState(log).rounds == total_rounds(machine.store) > measured
 
 
 def test_a_full_disk_excludes_nobody(stand: Made, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_a_full_disk_excludes_nobody(stand: Made, line: Line, monkeypatch: pytes
     machine.not_starting = ()
     log = machine.bisect(asked(line))
     assert verdict_of(log).high == 11
-    assert not list(Account(log).excluded())
+    assert not list(BisectState(log).excluded())
 
 
 def test_a_dirty_build_is_refused(stand: Made, line: Line) -> None:

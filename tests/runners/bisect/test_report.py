@@ -11,11 +11,11 @@ import pytest
 
 from build.home import ROOT
 from history.comparison.profile_diff import differential
-from runners.bisect.domain.question import Point
-from runners.bisect.domain.rules import Step, Verdict
+from runners.bisect.domain.question import BisectPoint
+from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.report.render import markdown, result, text
 from runners.bisect.report.replay import LogError, read_file, replay
-from runners.bisect.report.state import Account, export, verdict_of
+from runners.bisect.report.state import BisectState, export, verdict_of
 from runners.bisect.report.wording import beside, headline, within
 from runners.bisect.run.event_log import Log
 from runners.cli import main
@@ -42,7 +42,7 @@ def log(stand: Made, line: Line, monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 def test_golden_reports(log: Log) -> None:
-    account = Account(log)
+    account = BisectState(log)
     require_golden("bisect.txt", text(account), GOLDEN)
     require_golden("bisect.md", markdown(account), GOLDEN)
     require_golden("bisect-replay.txt", "\n".join(replay(log)) + "\n", GOLDEN)
@@ -57,11 +57,11 @@ def test_status_of_all(log: Log, stand: Made, line: Line, capsys: pytest.Capture
 
 def test_a_log_that_was_exported_is_replayed_as_in_the_history(log: Log, tmp_path: Path) -> None:
     file = tmp_path / "log.json"
-    file.write_text(json.dumps(export(Account(log))), encoding="utf-8")
+    file.write_text(json.dumps(export(BisectState(log))), encoding="utf-8")
     again = read_file(file)
     # An exported verdict holds no observations of its own: the file has them once.
     assert list(replay(again)) == list(replay(log))
-    assert text(Account(again)) == text(Account(log))
+    assert text(BisectState(again)) == text(BisectState(log))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_log_that_was_exported_is_replayed_as_in_the_history(log: Log, tmp_pat
 )
 def test_a_file_that_is_no_log_is_refused(log: Log, tmp_path: Path, change: dict[str, Any]) -> None:
     file = tmp_path / "log.json"
-    file.write_text(json.dumps(export(Account(log)) | change), encoding="utf-8")
+    file.write_text(json.dumps(export(BisectState(log)) | change), encoding="utf-8")
     with pytest.raises(LogError) as caught:
         list(replay(read_file(file)))
     assert caught.value.where
@@ -92,9 +92,9 @@ def test_texts_of_others_are_no_markup_and_move_no_cursor(log: Log) -> None:
     points[11] = replace(points[11], subject=evil, message=f"{evil}\n\n```\n{evil}", author="<b> | @me")
     span = replace(log.span, points=tuple(points))
     changed = replace(log, bisect=replace(log.bisect, span=span.to_json()))
-    for told in (text(Account(changed)), markdown(Account(changed)), result(Account(changed))):
+    for told in (text(BisectState(changed)), markdown(BisectState(changed)), result(BisectState(changed))):
         assert "\x1b" not in told
-    shown = markdown(Account(changed))
+    shown = markdown(BisectState(changed))
     plain = [row for row in shown.splitlines() if not row.startswith("    ")]
     assert not any("<script>" in row or "@everyone" in row or "http://" in row for row in plain)
     table = [row for row in plain if row.startswith("| 11 |")]
@@ -102,7 +102,7 @@ def test_texts_of_others_are_no_markup_and_move_no_cursor(log: Log) -> None:
     assert all(row.replace("\\|", "").count("|") in (6, 7) for row in table)
 
 
-def verdict(kind: Any, low: int, high: int, **changes: Any) -> Verdict:
+def verdict(kind: Any, low: int, high: int, **changes: Any) -> SearchVerdict:
     given: dict[str, Any] = {
         "confidence": 0.97,
         "size": 0.9,
@@ -110,10 +110,10 @@ def verdict(kind: Any, low: int, high: int, **changes: Any) -> Verdict:
         "smallest_seen": 0.013,
         "rounds": 40,
     }
-    return Verdict(kind, low, high, **given | changes)
+    return SearchVerdict(kind, low, high, **given | changes)
 
 
-STEPS = (Step(3, 4, 0.97, 0.9, (0.88, 0.92)), Step(10, 12, 0.96, 0.8, (0.78, 0.83)))
+STEPS = (LevelStep(3, 4, 0.97, 0.9, (0.88, 0.92)), LevelStep(10, 12, 0.96, 0.8, (0.78, 0.83)))
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ STEPS = (Step(3, 4, 0.97, 0.9, (0.88, 0.92)), Step(10, 12, 0.96, 0.8, (0.78, 0.8
     ],
     ids=lambda each: getattr(each, "kind", None),
 )
-def test_every_verdict_is_told_in_every_way(log: Log, given: Verdict, wanted: str) -> None:
-    account = Account(log)
+def test_every_verdict_is_told_in_every_way(log: Log, given: SearchVerdict, wanted: str) -> None:
+    account = BisectState(log)
     account.__dict__["verdict"] = given
     assert wanted in headline(account)
     told = text(account)
@@ -142,9 +142,9 @@ def test_every_verdict_is_told_in_every_way(log: Log, given: Verdict, wanted: st
 
 
 def test_what_changes_much_less_elsewhere_is_told_with_how_to_find_it(log: Log) -> None:
-    account = Account(log)
+    account = BisectState(log)
     assert beside(account) == ""
-    small = Step(5, 9, 0.96, 1.03, (1.02, 1.04))
+    small = LevelStep(5, 9, 0.96, 1.03, (1.02, 1.04))
     account.__dict__["verdict"] = verdict("culprit", 10, 11, rest=small)
     low, high = (account.point(place).short for place in (5, 9))
     assert f"between {low} and {high} changes qps of update-nonindex by +3.0% (+2.0% to +4.0%)" in beside(
@@ -166,19 +166,19 @@ def test_a_verdict_is_read_as_it_was_written() -> None:
 def test_profiles_are_part_of_the_report(log: Log) -> None:
     before = {number: profile({"client backend;main;heap_update": 400}) for number in (1, 2, 3)}
     after = {number: profile({"client backend;main;weigh_successor": 900}) for number in (1, 2, 3)}
-    account = Account(log, differential(before, after))
+    account = BisectState(log, differential(before, after))
     assert "| weigh\\_successor | 0.00 |" in markdown(account)
     assert "weigh_successor" in text(account)
 
 
 def test_a_merge_tells_how_to_search_its_side(log: Log) -> None:
-    account = Account(log)
+    account = BisectState(log)
     culprit = account.blamed()[0]
     side = {"commit": "f" * 40, "subject": "of the side", "reason": f"came with the merge {culprit.short}"}
     merged = replace(log, bisect=replace(log.bisect, span={**log.bisect.span, "collapsed": [side]}))
     assert within(account) == ""
-    assert f"--bad {'f' * 40}" in within(Account(merged))
+    assert f"--bad {'f' * 40}" in within(BisectState(merged))
 
 
 def test_a_release_has_no_commit() -> None:
-    assert Point("postgres@18.6").short == "18.6"
+    assert BisectPoint("postgres@18.6").short == "18.6"

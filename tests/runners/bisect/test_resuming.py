@@ -14,7 +14,7 @@ from history.store import bisects
 from history.store.bisects import EventKind
 from history.store.schema import nights, runs, sessions
 from runners.bisect.report.replay import replay
-from runners.bisect.report.state import Account
+from runners.bisect.report.state import BisectState
 from runners.bisect.run.bisect import OtherMachineError
 from runners.bisect.run.event_log import Log, Round, follow, read_log
 from tests.runners.bisect.conftest import SLOWER, Line, asked, verdict_of
@@ -52,7 +52,7 @@ def test_killed_at_any_point_it_goes_on_and_measures_nothing_twice(
         assert verdict_of(log).kind == "culprit", number
         assert verdict_of(log).high == verdict_of(whole).high
         added = total_rounds(machine.store) - before
-        assert Account(log).rounds == kept + added, "every round counts once"
+        assert BisectState(log).rounds == kept + added, "every round counts once"
 
 
 def latest(machine: Stand) -> Log:
@@ -77,7 +77,7 @@ def test_killed_again_and_again(stand: Made, line: Line) -> None:
     log = latest(machine)
     assert verdict_of(log).high == 11
     assert len(log.bisect.sessions) > 3
-    assert Account(log).rounds == total_rounds(machine.store)
+    assert BisectState(log).rounds == total_rounds(machine.store)
 
 
 def test_the_state_is_a_function_of_log_and_runs(stand: Made, line: Line) -> None:
@@ -176,7 +176,7 @@ def test_the_reasoning_can_be_read_again(stand: Made, line: Line) -> None:
     told = "\n".join(replay(log))
     assert "excluded: " in told
     assert "verdict: culprit, 10 to 11" in told
-    assert told.count("round ") >= Account(log).rounds
+    assert told.count("round ") >= BisectState(log).rounds
 
 
 def test_a_build_is_what_the_question_says(stand: Made, line: Line) -> None:

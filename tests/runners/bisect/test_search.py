@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runners.bisect.inference.search import Measure, Observation, Rules, Search, Verdict
+from runners.bisect.inference.search import Measure, Observation, Rules, Search, SearchVerdict
 
 LENGTH = 24
 
@@ -89,7 +89,7 @@ def test_a_build_that_is_there_is_preferred() -> None:
 def test_what_does_not_compile_is_not_asked_for_again() -> None:
     search = searched([])
     asked = []
-    while not isinstance(answer := search.next(), Verdict):
+    while not isinstance(answer := search.next(), SearchVerdict):
         asked.append(answer.positions[0])
         if asked[-1] == LENGTH:
             search.observe(Observation(LENGTH, -0.1))

@@ -13,7 +13,7 @@ from history.store.alert_outbox import IssueState
 from history.store.bisects import EventKind
 from history.store.writer import Store, open_store
 from runners.alerting.wanted_issues import wanted_alerts
-from runners.bisect.domain.question import Point, Question, QuestionError, Span
+from runners.bisect.domain.question import BisectPoint, CandidateRange, Question, QuestionError
 from runners.bisect.run.event_log import Log, observations, read_log
 from runners.bisect.telling import change_of, tell_change
 from tests.history.handmade import MACHINE, NIGHT
@@ -34,12 +34,12 @@ def the_change(store: Store) -> Change:
     return change
 
 
-def of_change(change: Change) -> tuple[Question, Span]:
+def of_change(change: Change) -> tuple[Question, CandidateRange]:
     """A question and points that fit a change."""
     member = change.members[0]
     ends = (change.last_before.version, change.first_after.version)
     question = replace(a_question("x", "y"), suite=change.suite, step=member.key.step)
-    return question, Span(tuple(map(Point, ends)))
+    return question, CandidateRange(tuple(map(BisectPoint, ends)))
 
 
 def test_the_open_change_of_the_range_is_found(store: Store) -> None:
@@ -48,16 +48,16 @@ def test_the_open_change_of_the_range_is_found(store: Store) -> None:
     assert change_of(store, None, question, span) == change.fingerprint
     assert change_of(store, None, replace(question, step="another"), span) is None
     assert change_of(store, None, replace(question, suite="pgbench"), span) is None
-    other = Span((Point("postgres@1.0"), span.points[1]))
+    other = CandidateRange((BisectPoint("postgres@1.0"), span.points[1]))
     assert change_of(store, None, question, other) is None
 
 
 def test_a_change_can_be_named(store: Store) -> None:
     change = the_change(store)
     question = a_question("x", "y")
-    assert change_of(store, change.fingerprint, question, Span(())) == change.fingerprint
+    assert change_of(store, change.fingerprint, question, CandidateRange(())) == change.fingerprint
     with pytest.raises(QuestionError, match="there is no change c0ffee"):
-        change_of(store, "c0ffee", question, Span(()))
+        change_of(store, "c0ffee", question, CandidateRange(()))
 
 
 def answered(store: Store, change: Change, found: Log) -> Log:

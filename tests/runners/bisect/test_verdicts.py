@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation.bisect_ranges import (
-    Outcome,
-    Range,
+    SearchOutcome,
+    SimulatedRange,
     drifting,
     heavy,
     no_step,
@@ -19,18 +19,20 @@ from benchmarks.simulation.bisect_ranges import (
     two_steps,
     wobbling,
 )
-from runners.bisect.inference.search import Observation, Rules, Search, Verdict
+from runners.bisect.inference.search import Observation, Rules, Search, SearchVerdict
 from runners.bisect.inference.stopping import heavier_side
 
 
-def stepped(length: int, *steps: tuple[int, float], broken: frozenset[int] = frozenset()) -> Range:
+def stepped(length: int, *steps: tuple[int, float], broken: frozenset[int] = frozenset()) -> SimulatedRange:
     levels = np.zeros(length + 1)
     for position, size in steps:
         levels[position:] += math.log1p(size)
-    return Range(levels, tuple(position for position, _ in steps), broken)
+    return SimulatedRange(levels, tuple(position for position, _ in steps), broken)
 
 
-def ended(commits: Range, seed: int = 1, noise: float = 0.02, rules: Rules | None = None) -> Outcome:
+def ended(
+    commits: SimulatedRange, seed: int = 1, noise: float = 0.02, rules: Rules | None = None
+) -> SearchOutcome:
     return search(commits, normal(np.random.default_rng(seed), noise), rules)
 
 
@@ -139,7 +141,7 @@ def test_of_a_much_smaller_step_it_is_said_where_and_how_large_it_is() -> None:
     """Rounds enough to tell 3 % from nothing; two places are left for it."""
     levels = {8: 0.0, 12: 0.0, 20: -0.03, 29: -0.03, 30: -0.28, 48: -0.28, 64: -0.28}
     found = told(64, levels, dict.fromkeys(levels, 12), 0.01).next()
-    assert isinstance(found, Verdict)
+    assert isinstance(found, SearchVerdict)
     assert (found.kind, found.high) == ("culprit", 30)
     assert found.rest is not None
     assert (found.rest.low, found.rest.high) == (12, 20)
@@ -147,7 +149,7 @@ def test_of_a_much_smaller_step_it_is_said_where_and_how_large_it_is() -> None:
     assert found.size == pytest.approx(math.exp(-0.25), abs=0.01)  # and not all of what bad lost
     behind = {8: 0.0, 29: 0.0, 30: -0.25, 40: -0.25, 48: -0.29, 64: -0.29}
     found = told(64, behind, dict.fromkeys(behind, 12), 0.01).next()
-    assert isinstance(found, Verdict)
+    assert isinstance(found, SearchVerdict)
     assert (found.kind, found.high) == ("culprit", 30)
     assert found.rest is not None
     assert (found.rest.low, found.rest.high) == (40, 48)
@@ -163,7 +165,7 @@ def test_the_range_of_a_smaller_step_does_not_hold_the_larger_one() -> None:
 def test_one_step_alone_has_no_rest() -> None:
     levels = {8: 0.0, 29: 0.0, 30: -0.25, 48: -0.25, 64: -0.25}
     found = told(64, levels, dict.fromkeys(levels, 12), 0.01).next()
-    assert isinstance(found, Verdict)
+    assert isinstance(found, SearchVerdict)
     assert (found.kind, found.rest) == ("culprit", None)
 
 
@@ -194,7 +196,7 @@ def test_one_stalled_round_is_no_change() -> None:
     found = Search(16)
     found.observe_all([Observation(16, value) for value in (0.004, -0.6, -0.003)])
     answer = found.next()
-    assert not isinstance(answer, Verdict)
+    assert not isinstance(answer, SearchVerdict)
     assert answer.positions == (16,)
 
 
@@ -211,10 +213,10 @@ def test_bad_is_measured_again_when_a_second_step_may_follow() -> None:
     """Five rounds of bad leave open whether it is worse than the culprit."""
     rounds = {2: 4, 3: 8, 4: 8, 6: 3, 8: 5}
     answer = told(8, {2: 0.0, 3: 0.0, 4: -0.1, 6: -0.1, 8: -0.135}, rounds, 0.03).next()
-    assert not isinstance(answer, Verdict)
+    assert not isinstance(answer, SearchVerdict)
     assert answer.positions == (8,)
     answer = told(8, {2: 0.0, 3: 0.0, 4: -0.1, 6: -0.1, 8: -0.11}, rounds, 0.03).next()
-    assert isinstance(answer, Verdict)
+    assert isinstance(answer, SearchVerdict)
     assert (answer.kind, answer.high) == ("culprit", 4)
 
 
@@ -223,5 +225,5 @@ def test_three_points_are_no_slope_yet() -> None:
     asked = told(64, line, dict.fromkeys(line, 20))
     assert asked.alternatives["slope"] > Rules().stop
     answer = asked.next()
-    assert not isinstance(answer, Verdict)
+    assert not isinstance(answer, SearchVerdict)
     assert answer.positions[0] not in line

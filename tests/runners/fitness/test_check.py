@@ -17,7 +17,7 @@ from runners.commands import check as command
 from runners.fitness import memory, neighbours, processor, profiling
 from runners.fitness.checks import CHECKS, examine
 from runners.fitness.finding import FIX, NOT_VISIBLE, Level
-from runners.fitness.fixes import Change, Mended
+from runners.fitness.fixes import Mended, SettingChange
 from runners.fitness.kernel import chosen
 from runners.fitness.place import Place
 from suites.accounting.disturbance import Disturbance
@@ -264,7 +264,7 @@ def test_no_perf_and_no_counters(kernel: FakeKernel, place: Place) -> None:
 def test_what_is_shown(kernel: FakeKernel, place: Place) -> None:
     kernel.governors("powersave", "powersave")
     findings = list(examine(sampled(place)))
-    change = Change("/sys/a", "1", "0")
+    change = SettingChange("/sys/a", "1", "0")
     shown = command.as_text(findings, Mended([change]))
     assert "unfit  governor       powersave on 2 processors\n" in shown
     assert f"{' ' * 22}mend: ./tidemark check --fix\n" in shown

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.fitness.cron import DAYS, MONTHS, NICKNAMES, Job, jobs, values
+from runners.fitness.cron import DAYS, MONTHS, NICKNAMES, CronJob, jobs, values
 
 BOUNDS = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 7)]
 
@@ -66,7 +66,7 @@ def test_what_is_no_field(text: str) -> None:
         values(text, 0)
 
 
-def one(line: str) -> Job:
+def one(line: str) -> CronJob:
     (job,) = jobs(line, names_user=False)
     return job
 

@@ -9,7 +9,7 @@ import pytest
 
 from runners.cli import main
 from runners.installing.escaping import InstallError
-from runners.installing.machine import Account, Machine
+from runners.installing.machine import TargetMachine, UserAccount
 from runners.installing.record import Record
 from runners.installing.site import Site, require_reachable, site
 from runners.installing.steps import to_install
@@ -49,34 +49,34 @@ def test_without_systemd_or_root_nothing_is_done(
     plan: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["runner", "install", "--plan", str(plan), "--box", "db1", "--home", "/nowhere/tidemark"]
-    monkeypatch.setattr(Machine, "write", None)
-    monkeypatch.setattr(Machine, "call", None)
-    monkeypatch.setattr(Machine, "account", lambda self, name: None)
-    monkeypatch.setattr(Machine, "has_systemd", False)
+    monkeypatch.setattr(TargetMachine, "write", None)
+    monkeypatch.setattr(TargetMachine, "call", None)
+    monkeypatch.setattr(TargetMachine, "account", lambda self, name: None)
+    monkeypatch.setattr(TargetMachine, "has_systemd", False)
     assert main(words) == 2
     said = capsys.readouterr()
     assert "was not started by systemd" in said.err
     assert said.out == ""
-    monkeypatch.setattr(Machine, "has_systemd", True)
-    monkeypatch.setattr(Machine, "is_ours", False)
+    monkeypatch.setattr(TargetMachine, "has_systemd", True)
+    monkeypatch.setattr(TargetMachine, "is_ours", False)
     assert main(words) == 2
     assert "only root may set up this machine" in capsys.readouterr().err
     assert not Path("/nowhere").exists()
 
 
-class Real(Machine):
+class Real(TargetMachine):
     """A machine of files that has users and services too, and writes down what is called."""
 
     is_real = True
 
     def __init__(
-        self, root: Path, account: Account | None = None, answers: dict[str, str] | None = None
+        self, root: Path, account: UserAccount | None = None, answers: dict[str, str] | None = None
     ) -> None:
         super().__init__(root)
         object.__setattr__(self, "its", (account, answers or {}))
 
-    def account(self, name: str) -> Account | None:
-        found: Account | None = self.its[0]  # type: ignore[attr-defined]
+    def account(self, name: str) -> UserAccount | None:
+        found: UserAccount | None = self.its[0]  # type: ignore[attr-defined]
         return found
 
     def says(self, argv: object) -> str:
@@ -85,7 +85,7 @@ class Real(Machine):
         return answers.get(" ".join(argv[1:]), "")
 
 
-def told(site: Site, machine: Machine) -> list[str]:
+def told(site: Site, machine: TargetMachine) -> list[str]:
     return [action.told for action in to_install(site, machine, force=False).actions]
 
 
@@ -111,18 +111,18 @@ def test_what_is_enabled_already_is_left(tmp_path: Path) -> None:
 
 
 def test_a_user_of_another_home(tmp_path: Path) -> None:
-    service = Account(4711, 4711, "/home/tidemark", may_log_in=False)
+    service = UserAccount(4711, 4711, "/home/tidemark", may_log_in=False)
     steps = to_install(a_site(tmp_path / "x"), Real(tmp_path / "root", service), force=False)
     assert not any("useradd" in each.told for each in steps.actions)
     assert "keeps its home /home/tidemark" in steps.notes[0]
-    person = Account(1000, 1000, "/home/tidemark", may_log_in=True)
+    person = UserAccount(1000, 1000, "/home/tidemark", may_log_in=True)
     with pytest.raises(InstallError, match="belongs to somebody"):
         to_install(a_site(tmp_path / "x"), Real(tmp_path / "root", person), force=False)
 
 
 def test_a_home_that_somebody_else_wrote_is_refused(tmp_path: Path) -> None:
     site = a_site(tmp_path / "x")
-    machine = Real(tmp_path / "root", Account(os.geteuid() + 1, 1, str(site.home), may_log_in=False))
+    machine = Real(tmp_path / "root", UserAccount(os.geteuid() + 1, 1, str(site.home), may_log_in=False))
     home = machine.path(site.home)
     home.mkdir(parents=True)
     (home / "fitness.json").touch()

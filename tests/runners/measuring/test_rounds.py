@@ -15,16 +15,16 @@ from history.store.resume import Recorded, recorded
 from runners.measuring.request import Request
 from runners.measuring.rounds import MOST_DISTURBED, MOST_FAILURES, Rounds
 from runners.measuring.undecided import Deciding
-from suites.accounting.disturbance import Limits
+from suites.accounting.disturbance import DisturbanceLimits
 from suites.definition import Mode, load_suite
 from suites.measurement import Measurement
-from suites.sizing import Machine, Sizes, sizes
+from suites.sizing import Hardware, Sizes, sizes
 from suites.step import ServerDiedError
 from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal
 
 SUITE = load_suite("write-heavy")
 STEPS = SUITE.select(("update-index", "delete"))
-LARGE = Machine(2, 24 * 1024**3)
+LARGE = Hardware(2, 24 * 1024**3)
 
 
 def a_build(release: str) -> Build:
@@ -50,11 +50,11 @@ def journal(monkeypatch: pytest.MonkeyPatch) -> Journal:
         def metrics(self) -> dict[str, float]:
             return {"others_cpu_share": 0.25}
 
-        def reasons(self, limits: Limits) -> tuple[str, ...]:
+        def reasons(self, limits: DisturbanceLimits) -> tuple[str, ...]:
             journal.disturbed -= 1
             return ("a neighbour",) if journal.disturbed >= 0 else ()
 
-    monkeypatch.setattr("runners.measuring.rounds.Watch", FakeWatch)
+    monkeypatch.setattr("runners.measuring.rounds.DisturbanceWatch", FakeWatch)
     return journal
 
 

@@ -8,7 +8,7 @@ import pytest
 from build.build import Build
 from build.home import Home
 from build.version import parse_version
-from history.changes.confirmation import Confirms, Question
+from history.changes.confirmation import ConfirmationRequest, Confirms
 from runners.measuring import session
 from runners.measuring.request import Request
 from suites.definition import Mode, load_suite
@@ -42,7 +42,7 @@ def test_long_mode_needs_memory_for_all_servers_at_once(
 
 
 def test_a_session_that_confirms_decides_more_strictly() -> None:
-    confirms = Confirms(Question.NEW, "postgres@master", "a", "b", ("insert",), 0.02)
+    confirms = Confirms(ConfirmationRequest.NEW, "postgres@master", "a", "b", ("insert",), 0.02)
     request = Request(VERSIONS, SUITE, "smoke", SUITE.select(("insert",)), 3, until_decided=True)
     builds = [Build(each, each.ref, each.ref, Path("/nowhere"), {}) for each in VERSIONS]
     usual = session._deciding(request, builds, {})

@@ -19,10 +19,10 @@ from build.version import Version
 from history.store.writer import open_store
 from runners.measuring import session as session_module
 from runners.measuring.rounds import Rounds
-from runners.nightly.night import Night, measure
+from runners.nightly.night import NightResult, measure
 from runners.nightly.plan import Plan
 from suites.measurement import Measurement
-from suites.sizing import Machine, sizes
+from suites.sizing import Hardware, sizes
 from tests.history.handmade import MACHINE, NIGHT
 from tests.runners.measuring.journal import FakeServer, Journal
 
@@ -71,12 +71,12 @@ class Lab:
         whole = {"boxes": {"db1": box}, "engines": {"postgres": tracked}, "tasks": [task], "backups": 0}
         return Plan.model_validate(whole | changes)
 
-    def night(self, **changes: Any) -> Night:
+    def night(self, **changes: Any) -> NightResult:
         """Carry out a night of the next day."""
         self.day += 1
         return self.again(**changes)
 
-    def again(self, **changes: Any) -> Night:
+    def again(self, **changes: Any) -> NightResult:
         """The same night once more."""
         with open_store(self.home.history, clock=self._clock) as store:
             return measure(
@@ -111,7 +111,7 @@ class Lab:
 
     def _pretend(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def check(request: Any, home: Home) -> Any:
-            return sizes(request.suite, request.profile, Machine(2, 24 * 1024**3))
+            return sizes(request.suite, request.profile, Hardware(2, 24 * 1024**3))
 
         def provide(version: Version, home: Home, progress: object, **_: object) -> Build:
             if str(version) in self.unbuildable:

@@ -9,7 +9,7 @@ from history.changes.repository import Change
 from history.store.records import SessionStatus
 from history.store.writer import open_store
 from runners.nightly.heartbeat import Heart, read
-from runners.nightly.night import Night
+from runners.nightly.night import NightResult
 from runners.nightly.report import Morning, report, summary
 from tests.history.conftest import rows
 from tests.history.handmade import NIGHT
@@ -38,7 +38,7 @@ def confirming(lab: Lab, old: str, new: str) -> list[tuple[str, int]]:
     return [(step, number) for names, step, number in lab.measured if names == (old, new)]
 
 
-def morning(lab: Lab, night: Night | None = None) -> tuple[Morning, str]:
+def morning(lab: Lab, night: NightResult | None = None) -> tuple[Morning, str]:
     with open_store(lab.home.history) as store:
         found = report(lab.plan(), lab.home, store)
         return found, summary(night, found, store, NIGHT)

@@ -18,9 +18,9 @@ from history.store.writer import Store, open_store
 from runners.cli import main
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
-from runners.measuring.session import Outcome
+from runners.measuring.session import SessionOutcome
 from runners.nightly import night as night_module
-from runners.nightly.night import Night, measure
+from runners.nightly.night import NightResult, measure
 from runners.nightly.plan import Plan
 from runners.nightly.report import Morning, report, summary
 from tests.history.handmade import record_steps, session_start
@@ -47,7 +47,7 @@ class Sessions:
         self.now = 0.0
         self.fails: set[str] = set()
 
-    def __call__(self, request: Request, home: Home, store: Store, progress: object) -> Outcome:
+    def __call__(self, request: Request, home: Home, store: Store, progress: object) -> SessionOutcome:
         self.asked.append(request)
         self.now += self.minutes * 60
         if request.suite.name in self.fails:
@@ -64,7 +64,7 @@ class Sessions:
             },
         )
         record_steps(store, start, {"insert": {str(each): [1.0] for each in request.versions}})
-        return Outcome(uid=start.uid)
+        return SessionOutcome(uid=start.uid)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def carry_out(store: Store, sessions: Sessions, tmp_path: Path, **changes: Any) -> Night:
+def carry_out(store: Store, sessions: Sessions, tmp_path: Path, **changes: Any) -> NightResult:
     plan = Plan.model_validate(PLAN | changes)
     home = Home(tmp_path / "home")
     return measure(plan, "db1", "db1", home, store, Silent(), clock=lambda: sessions.now)
@@ -245,9 +245,9 @@ def test_trouble_is_an_exit_code(plan_file: Path, sessions: Sessions, tmp_path: 
 def test_a_night_asks_for_the_lock_for_all_its_sessions(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def session(request: Request, home: Home, its: Store, progress: object) -> Outcome:
+    def session(request: Request, home: Home, its: Store, progress: object) -> SessionOutcome:
         with measuring_alone(home):
-            return Outcome(uid="x")
+            return SessionOutcome(uid="x")
 
     monkeypatch.setattr(night_module, "run_session", session)
     assert carry_out(store, Sessions(), tmp_path).told == "2 sessions"

@@ -12,7 +12,7 @@ from build.version import parse_version
 from history.store.records import SessionStatus
 from history.store.writer import Store, open_store
 from runners.nightly.plan import Plan
-from runners.nightly.work import Work, find_work, request_of
+from runners.nightly.work import NightWork, find_work, request_of
 from tests.history.handmade import record_steps, session_start
 
 PLAN = {
@@ -52,12 +52,12 @@ def plan(source: Path | str) -> Plan:
     return Plan.model_validate(PLAN | {"engines": {"postgres": tracked}})
 
 
-def look(store: Store, source: Path | str, tmp_path: Path) -> Work:
+def look(store: Store, source: Path | str, tmp_path: Path) -> NightWork:
     with store.database.reading() as connection:
         return find_work(plan(source), "db1", "db1", connection, Home(tmp_path / "home"))
 
 
-def names(work: Work) -> list[list[str]]:
+def names(work: NightWork) -> list[list[str]]:
     return [[str(each) for each in session.request.versions] for session in work.sessions]
 
 

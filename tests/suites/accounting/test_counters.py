@@ -12,7 +12,7 @@ from suites.accounting.counters import (
     INSTRUCTIONS,
     TASK_CLOCK,
     CounterError,
-    Event,
+    CounterEvent,
     TreeCounter,
     instructions_of,
 )
@@ -52,7 +52,7 @@ def go_on(process: "subprocess.Popen[str]") -> None:
     process.stdin.flush()
 
 
-def counter(pid: int, event: Event = TASK_CLOCK) -> TreeCounter:
+def counter(pid: int, event: CounterEvent = TASK_CLOCK) -> TreeCounter:
     try:
         return TreeCounter(pid, event)
     except CounterError as error:
@@ -84,7 +84,7 @@ def test_files_are_closed() -> None:
 
 def test_an_event_that_no_kernel_has_is_said() -> None:
     with pytest.raises(CounterError, match="does not count this event"):
-        TreeCounter(os.getpid(), Event(1, 9999))
+        TreeCounter(os.getpid(), CounterEvent(1, 9999))
 
 
 def test_a_process_that_is_gone_counts_nothing() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.accounting.disturbance import Disturbance, Limits, Watch
+from suites.accounting.disturbance import Disturbance, DisturbanceLimits, DisturbanceWatch
 from suites.accounting.proc import TICKS_PER_SECOND
 from suites.accounting.throttling import Throttling
 from suites.measurement import METRICS
@@ -29,8 +29,8 @@ def machine(tmp_path: Path) -> FakeMachine:
     return made
 
 
-def watch(machine: FakeMachine, *ours: int) -> Watch:
-    found = Watch(lambda: ours or (US,), machine.proc, machine.sys, machine.clock)
+def watch(machine: FakeMachine, *ours: int) -> DisturbanceWatch:
+    found = DisturbanceWatch(lambda: ours or (US,), machine.proc, machine.sys, machine.clock)
     found.begin()
     machine.now += 10
     return found
@@ -210,7 +210,7 @@ def test_heat(machine: FakeMachine) -> None:
     machine.write("sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "8\n")
     found = watching.end()
     assert found.throttled == 3
-    assert found.reasons(Limits()) == ("processors were throttled: by heat 3 times",)
+    assert found.reasons(DisturbanceLimits()) == ("processors were throttled: by heat 3 times",)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_a_quota_on_our_group_or_above(machine: FakeMachine, group: str, file: s
     machine.write(file, f"usage_usec 1\nnr_throttled 11\n{times.format(17)}\n")
     found = watching.end()
     assert found.throttling == Throttling(0, 7, 1.5)
-    (reason,) = found.reasons(Limits())
+    (reason,) = found.reasons(DisturbanceLimits())
     assert reason.endswith("by the CPU quota of our control group in 7 periods, 1.50 s")
 
 
@@ -244,16 +244,16 @@ def test_a_machine_that_counts_no_throttling(machine: FakeMachine) -> None:
 
 def test_the_reasons_have_figures_and_names() -> None:
     found = Disturbance(10, 0.031, 1.25, 4, ("cc1", "cron"), Throttling(heat=4))
-    assert found.reasons(Limits()) == (
+    assert found.reasons(DisturbanceLimits()) == (
         "the host withheld 3.1% of the CPU time that was wanted (limit 2.0%)",
         "other processes used 125.0% of a core (limit 10.0%): most of it cc1, cron",
         "processors were throttled: by heat 4 times",
     )
-    assert found.reasons(Limits(1, 2, 4)) == ()
+    assert found.reasons(DisturbanceLimits(1, 2, 4)) == ()
 
 
 def test_the_limit_itself_is_allowed() -> None:
-    limits = Limits()
+    limits = DisturbanceLimits()
     assert Disturbance(10, limits.steal_share, limits.others_share, 0, ()).reasons(limits) == ()
 
 
@@ -265,7 +265,7 @@ def test_the_metrics_are_known() -> None:
 
 def test_a_window_that_never_began(machine: FakeMachine) -> None:
     with pytest.raises(ValueError, match="never began"):
-        Watch(lambda: (), machine.proc, machine.sys).end()
+        DisturbanceWatch(lambda: (), machine.proc, machine.sys).end()
 
 
 # --- the real machine
@@ -278,7 +278,7 @@ def test_a_stranger_is_named_and_our_own_burning_is_not() -> None:
     theirs, mine = loops
     try:
         name = Path(f"/proc/{theirs.pid}/comm").read_text().strip()
-        strangers, nobody = Watch(lambda: (mine.pid,)), Watch(lambda: (os.getpid(),))
+        strangers, nobody = DisturbanceWatch(lambda: (mine.pid,)), DisturbanceWatch(lambda: (os.getpid(),))
         strangers.begin()
         nobody.begin()
         before = _cpu(theirs.pid), _cpu(mine.pid)
@@ -294,7 +294,7 @@ def test_a_stranger_is_named_and_our_own_burning_is_not() -> None:
     assert name in found.culprits
     assert found.others_share >= 0.8 * burned / found.seconds
     assert found.others_share - calm.others_share == pytest.approx(burned / found.seconds, abs=0.2)
-    assert any(name in reason for reason in found.reasons(Limits(others_share=0.05)))
+    assert any(name in reason for reason in found.reasons(DisturbanceLimits(others_share=0.05)))
 
 
 def _cpu(pid: int) -> float:
@@ -305,7 +305,7 @@ def _cpu(pid: int) -> float:
 def test_a_snapshot_of_300_processes_is_quick() -> None:
     sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(300)]
     try:
-        watching = Watch(lambda: (os.getpid(),))
+        watching = DisturbanceWatch(lambda: (os.getpid(),))
         spent = []
         for _ in range(9):
             began = time.process_time()

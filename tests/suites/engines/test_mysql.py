@@ -17,10 +17,10 @@ from build.build import Build
 from suites.accounting.costs import Meter
 from suites.definition import Step, load_suite
 from suites.durability import Durability
-from suites.generators.load import Load, LoadError, Share, Work
+from suites.generators.load import Load, LoadError, Share, WorkLimit
 from suites.generators.sysbench import Sysbench
 from suites.measurement import Measurement
-from suites.mysql.reset import DRIVEN, Limits
+from suites.mysql.reset import DRIVEN, ResetLimits
 from suites.mysql.server import MysqlServer
 from suites.server import ResetError, ServerError
 from suites.slices import Schedule
@@ -61,7 +61,7 @@ def value(server: MysqlServer, query: str) -> object:
         return row[0]
 
 
-def load(server: MysqlServer, name: str, work: Work) -> Load:
+def load(server: MysqlServer, name: str, work: WorkLimit) -> Load:
     generator = Sysbench(SUITE, ROOM)
     return generator.run(server.address, step(name), work, Meter(server.pid))
 
@@ -124,8 +124,8 @@ def test_every_step_runs_and_does_what_it_says(loaded: MysqlServer, name: str) -
     assert measured.values["errors"] == 0
     assert measured.values["wal_bytes_per_op"] > 20
     assert measured.values["pages_flushed_per_op"] >= 0
-    assert measured.values["reset_history_after"] <= Limits().history
-    assert measured.values["reset_dirty_pages_after"] <= Limits().dirty_pages
+    assert measured.values["reset_history_after"] <= ResetLimits().history
+    assert measured.values["reset_dirty_pages_after"] <= ResetLimits().dirty_pages
     assert measured.values["reset_purge_seconds"] >= 0
     assert measured.values["reset_flush_seconds"] >= 0
     assert measured.values["server_cpu_us_per_op"] > 0
@@ -146,7 +146,7 @@ def test_the_reset_purges_and_puts_the_settings_back(loaded: MysqlServer) -> Non
     with never_flushing_when_idle(loaded):
         with contextlib.closing(loaded.connect()) as holder:
             holder.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-            load(loaded, "update-nonindex", Work(2, 4000))
+            load(loaded, "update-nonindex", WorkLimit(2, 4000))
             time.sleep(2.5)  # the page cleaner takes a server without work for idle after a second
         metrics = loaded.reset()
     assert metrics["reset_history_before"] > metrics["reset_history_after"]
@@ -165,7 +165,7 @@ def test_a_purge_that_cannot_finish_names_the_transaction_and_its_age(loaded: My
             cursor.execute("SELECT CONNECTION_ID()")
             (row,) = cursor.fetchall()
         time.sleep(1.1)
-        load(loaded, "update-nonindex", Work(2, 2000))
+        load(loaded, "update-nonindex", WorkLimit(2, 2000))
         with pytest.raises(ResetError) as caught:
             loaded.reset()
         assert f"connection {row[0]}" in str(caught.value)
@@ -199,7 +199,7 @@ def test_killed_in_a_step_it_says_so_and_recovers(mysql_9: Build, server_folder:
 
         with pytest.raises(LoadError):
             Sysbench(SUITE, ROOM).run(
-                server.address, step("update-index"), Work(5, None), Killing(server.pid)
+                server.address, step("update-index"), WorkLimit(5, None), Killing(server.pid)
             )
         ended = server.death()
         assert ended is not None
@@ -220,7 +220,7 @@ def test_a_refused_login_is_said(mysql_9: Build, server_folder: Path) -> None:
             server.connect()
         assert "refuses the login of 'tidemark'" in str(caught.value)
         with pytest.raises(LoadError, match="sysbench failed"):
-            load(server, "update-one", Work(1, 10))
+            load(server, "update-one", WorkLimit(1, 10))
 
 
 def test_a_data_directory_left_by_another_version_is_refused(mysql_9: Build, server_folder: Path) -> None:

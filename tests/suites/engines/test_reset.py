@@ -11,7 +11,7 @@ import pytest
 from build.build import Build
 from suites import lifecycle
 from suites.definition import Step
-from suites.generators.load import Load, Observer, Share, Work
+from suites.generators.load import Load, Observer, Share, WorkLimit
 from suites.measurement import METRICS
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
@@ -111,7 +111,7 @@ class Updating:
     def load(self, address: Address) -> None:
         del address
 
-    def run(self, address: Address, step: Step, work: Work, observer: Observer) -> Load:
+    def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         raise AssertionError("it takes turns, if alone")
 
     def alternate(

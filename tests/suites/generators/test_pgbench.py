@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from build.version import Engine
 from suites.definition import load_suite
-from suites.generators.load import LoadError, Work
-from suites.generators.pgbench import Pgbench, Transcript, _latencies
+from suites.generators.load import LoadError, WorkLimit
+from suites.generators.pgbench import Pgbench, PgbenchTranscript, _latencies
 from suites.server import Address
 from tests.suites.engines.test_postgres_configuration import build_of
 from tests.suites.golden import lines, require_golden
@@ -22,8 +22,8 @@ ADDRESS = Address(Engine.POSTGRES, Path("/srv/data/1/.s.PGSQL.5432"), "someone",
 NOTHING = np.array([], dtype=np.float64)
 
 
-def transcript(*read: str) -> Transcript:
-    made = Transcript()
+def transcript(*read: str) -> PgbenchTranscript:
+    made = PgbenchTranscript()
     for line in read:
         made.read(line)
     return made
@@ -71,7 +71,7 @@ def test_a_second_without_a_transaction_is_a_second() -> None:
 
 
 def test_ticks_are_told_from_other_lines() -> None:
-    said = [Transcript().read(line) for line in lines("pgbench-18.txt")]
+    said = [PgbenchTranscript().read(line) for line in lines("pgbench-18.txt")]
     assert sum(said) == 3
 
 
@@ -93,7 +93,7 @@ pieces = st.sampled_from(["progress: ", "1.0 s, ", ". s, ", "1.2.3 tps", "tps = 
 
 @given(st.one_of(st.text(), st.lists(pieces).map("".join)))
 def test_no_line_is_too_strange_to_read(line: str) -> None:
-    Transcript().read(line)
+    PgbenchTranscript().read(line)
 
 
 # --- latencies
@@ -129,14 +129,14 @@ def test_percentiles_come_from_the_log_in_milliseconds() -> None:
 # --- the command line
 
 
-def arguments(work: Work, threads: int = 4) -> list[str]:
+def arguments(work: WorkLimit, threads: int = 4) -> list[str]:
     suite = load_suite("pgbench")
     generator = Pgbench(suite, small(threads=threads), build_of("18.6"))
     return generator.arguments(ADDRESS, suite.steps[0], work)
 
 
 def test_the_command_line_says_everything_that_a_step_depends_on() -> None:
-    words = arguments(Work(7.4, None))
+    words = arguments(WorkLimit(7.4, None))
     assert words[0] == "/nowhere/bin/pgbench"
     assert words[-1] == "--builtin=tpcb-like"
     assert set(words) >= {
@@ -153,11 +153,11 @@ def test_the_command_line_says_everything_that_a_step_depends_on() -> None:
 
 
 def test_fixed_work_is_shared_among_the_clients() -> None:
-    words = arguments(Work(7.4, 1000))
+    words = arguments(WorkLimit(7.4, 1000))
     assert "--transactions=250" in words
     assert not any(word.startswith("--time") for word in words)
-    assert "--transactions=1" in arguments(Work(1, 2))
-    assert "--time=1" in arguments(Work(0.2, None))
+    assert "--transactions=1" in arguments(WorkLimit(1, 2))
+    assert "--time=1" in arguments(WorkLimit(0.2, None))
 
 
 def test_the_captures_are_of_two_wordings() -> None:

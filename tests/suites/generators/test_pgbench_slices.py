@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from build.version import Engine
 from suites.definition import Step, load_suite
-from suites.generators.load import Load, LoadError, Observer, Share, Work
+from suites.generators.load import Load, LoadError, Observer, Share, WorkLimit
 from suites.generators.pgbench import Pgbench, _sum
 from suites.server import Address
 from suites.slices import Schedule
@@ -66,10 +66,10 @@ class Recording(Pgbench):
 
     def __init__(self) -> None:
         super().__init__(SUITE, small(), build_of("18.6"))
-        self.runs: list[tuple[str, Work, int]] = []
+        self.runs: list[tuple[str, WorkLimit, int]] = []
         self.fails_at = -1
 
-    def run(self, address: Address, step: Step, work: Work, observer: Observer, turn: int = 0) -> Load:
+    def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer, turn: int = 0) -> Load:
         server = address.socket.parent.name
         if len(self.runs) == self.fails_at:
             raise LoadError("pgbench failed", place=0)
@@ -87,7 +87,7 @@ def test_one_run_for_each_slice_that_counts() -> None:
     generator, observers = Recording(), [Noting(), Noting()]
     found = alternate(generator, observers)
     assert [server for server, _, _ in generator.runs] == ["1", "2", "2", "1"]
-    assert {work for _, work, _ in generator.runs} == {Work(3, None)}
+    assert {work for _, work, _ in generator.runs} == {WorkLimit(3, None)}
     assert [load.transactions for load in found] == [2, 4]
     assert [pid for _, pid in observers[1].told] == [2, 2, 3, 3]
 
@@ -102,7 +102,7 @@ def test_all_servers_draw_the_same_and_new_numbers_in_each_slice_and_round() -> 
         seen += one
     assert len(set(seen)) == len(seen) == 6
     assert 0 not in seen, "the seed of a server that works alone"
-    words = generator.arguments(ADDRESSES[0], SUITE.steps[0], Work(3, None), 5)
+    words = generator.arguments(ADDRESSES[0], SUITE.steps[0], WorkLimit(3, None), 5)
     assert f"--random-seed={SUITE.seed + 5}" in words
 
 

@@ -9,7 +9,7 @@ import pytest
 from build.build import Build
 from suites.accounting.costs import Meter
 from suites.definition import load_suite
-from suites.generators.load import Load, LoadError, Work
+from suites.generators.load import Load, LoadError, WorkLimit
 from suites.generators.pgbench import Pgbench
 from suites.postgres.server import PostgresServer
 from tests.suites.servers import ask, running, small, value
@@ -30,7 +30,7 @@ def server(
 
 
 def step_run(
-    server: PostgresServer, client: Build, name: str, work: Work, meter: Meter | None = None
+    server: PostgresServer, client: Build, name: str, work: WorkLimit, meter: Meter | None = None
 ) -> Load:
     (step,) = SUITE.select((name,))
     return Pgbench(SUITE, ROOM, client).run(server.address, step, work, meter or Meter(server.pid))
@@ -54,7 +54,7 @@ def test_the_client_is_of_another_version(server: PostgresServer, postgres_18: B
 def test_each_step(server: PostgresServer, postgres_18: Build, name: str, queries: int, writes: bool) -> None:
     before = history(server)
     meter = Meter(server.pid)
-    load = step_run(server, postgres_18, name, Work(3, None), meter)
+    load = step_run(server, postgres_18, name, WorkLimit(3, None), meter)
     assert load.errors == 0
     assert load.queries == queries * load.transactions
     assert history(server) - before == (load.transactions if writes else 0)
@@ -71,12 +71,12 @@ def test_each_step(server: PostgresServer, postgres_18: Build, name: str, querie
 
 def test_fixed_work_is_exact(server: PostgresServer, postgres_18: Build) -> None:
     before = history(server)
-    load = step_run(server, postgres_18, "simple-update", Work(30, 500))
+    load = step_run(server, postgres_18, "simple-update", WorkLimit(30, 500))
     assert load.transactions == history(server) - before == 500
 
 
 def test_the_oldest_client_is_understood(server: PostgresServer, postgres_13: Build) -> None:
-    load = step_run(server, postgres_13, "select-only", Work(2, None))
+    load = step_run(server, postgres_13, "select-only", WorkLimit(2, None))
     assert load.transactions > 100
     assert load.seconds == pytest.approx(2, abs=0.3)
     assert load.latency_ms["p99"] > 0
@@ -84,7 +84,7 @@ def test_the_oldest_client_is_understood(server: PostgresServer, postgres_13: Bu
 
 def test_a_server_without_the_tables(server_folder: Path, postgres_18: Build) -> None:
     with running(postgres_18, server_folder, ROOM) as empty, pytest.raises(LoadError) as caught:
-        step_run(empty, postgres_18, "tpcb-like", Work(2, None))
+        step_run(empty, postgres_18, "tpcb-like", WorkLimit(2, None))
     assert caught.value.what == "pgbench failed with exit status 1"
     assert "pgbench_branches" in caught.value.hint
 
@@ -100,7 +100,7 @@ def test_a_suite_of_ones_own_needs_no_python(
     suite = load_suite(str(tmp_path))
     ask(server, "CREATE TABLE counted AS SELECT 0 AS n")
     load = Pgbench(suite, ROOM, postgres_18).run(
-        server.address, suite.steps[0], Work(30, 100), Meter(server.pid)
+        server.address, suite.steps[0], WorkLimit(30, 100), Meter(server.pid)
     )
     assert (load.transactions, load.queries) == (100, 200)
     assert value(server, "SELECT n FROM counted") == 100

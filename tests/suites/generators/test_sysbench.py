@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from build.version import Engine
 from suites.definition import load_suite
-from suites.generators.load import LoadError, Work
-from suites.generators.sysbench import Sysbench, Transcript
+from suites.generators.load import LoadError, WorkLimit
+from suites.generators.sysbench import Sysbench, SysbenchTranscript
 from suites.processes import ProcessError
 from suites.server import Address
 from tests.suites.golden import lines, require_golden
@@ -21,8 +21,8 @@ CAPTURE = "sysbench-update-index.txt"
 ADDRESS = Address(Engine.POSTGRES, Path("/srv/data/1/.s.PGSQL.5432"), "someone", "somewhere")
 
 
-def transcript(*read: str) -> Transcript:
-    made = Transcript()
+def transcript(*read: str) -> SysbenchTranscript:
+    made = SysbenchTranscript()
     for line in read:
         made.read(line)
     return made
@@ -133,14 +133,14 @@ def test_lines_that_mean_nothing_change_nothing(noise: list[str], place: int) ->
 # --- the command line
 
 
-def arguments(step: str, work: Work, threads: int = 3) -> list[str]:
+def arguments(step: str, work: WorkLimit, threads: int = 3) -> list[str]:
     suite = load_suite("write-heavy")
     generator = Sysbench(suite, small(rows=5000, tables=2, threads=threads))
     return generator.arguments(ADDRESS, suite.select((step,))[0], work)
 
 
 def test_the_command_line_says_everything_that_a_step_depends_on() -> None:
-    words = set(arguments("read-write-10", Work(7.4, 123)))
+    words = set(arguments("read-write-10", WorkLimit(7.4, 123)))
     assert words >= {
         "--db-driver=pgsql",
         "--pgsql-host=/srv/data/1",
@@ -160,7 +160,7 @@ def test_the_command_line_says_everything_that_a_step_depends_on() -> None:
 
 
 def test_work_without_a_limit_is_zero_events_and_a_short_time_is_not_no_limit() -> None:
-    words = arguments("insert", Work(0.2, None))
+    words = arguments("insert", WorkLimit(0.2, None))
     assert "--events=0" in words
     assert "--time=1" in words
 

@@ -16,7 +16,7 @@ from suites.accounting.costs import Meter
 from suites.definition import load_suite
 from suites.durability import Durability
 from suites.generators.load import Load, Share, lines_of_all
-from suites.generators.sysbench import Slice, Sysbench, Transcript
+from suites.generators.sysbench import Slice, Sysbench, SysbenchTranscript
 from suites.mysql.server import MysqlServer
 from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer
@@ -188,8 +188,8 @@ class Pair:
         return _transcript(self.lines[place]).warming
 
 
-def _transcript(lines: Sequence[str]) -> Transcript:
-    read = Transcript()
+def _transcript(lines: Sequence[str]) -> SysbenchTranscript:
+    read = SysbenchTranscript()
     for line in lines:
         read.read(line)
     return read

@@ -13,7 +13,7 @@ import pytest
 from build.build import Build
 from suites.accounting.costs import Meter
 from suites.definition import Suite, load_suite
-from suites.generators.load import Load, LoadError, Work
+from suites.generators.load import Load, LoadError, WorkLimit
 from suites.generators.sysbench import Sysbench
 from suites.postgres.server import PostgresServer
 from suites.step import most_transactions
@@ -41,7 +41,7 @@ def server(
 
 
 def step_run(
-    server: PostgresServer, name: str, work: Work | None = None, *, threads: int = 1, another: int = 0
+    server: PostgresServer, name: str, work: WorkLimit | None = None, *, threads: int = 1, another: int = 0
 ) -> Load:
     """Run a step for SECONDS, or as much as `work` says, with nothing noted before it.
 
@@ -51,7 +51,7 @@ def step_run(
     forget(server)
     room = small(rows=ROWS, tables=TABLES, threads=threads)
     (step,) = SUITE.select((name,))
-    work = work or Work(SECONDS, most_transactions(step, room))
+    work = work or WorkLimit(SECONDS, most_transactions(step, room))
     return Sysbench(suite, room).run(server.address, step, work, Meter(server.pid))
 
 
@@ -154,7 +154,7 @@ def test_what_one_transaction_changes(
 ) -> None:
     """And `--events` bounds the work: exactly as many transactions as were asked for."""
     before = count(server)
-    load = step_run(server, name, Work(30, 300), another=1000)
+    load = step_run(server, name, WorkLimit(30, 300), another=1000)
     found = changes(server)
     assert load.transactions == len(found) == 300
     assert all([shape(change) for change in transaction] == expected for transaction in found)
@@ -176,7 +176,7 @@ def _put_back(server: PostgresServer, found: list[list[Change]]) -> None:
 
 def test_update_inlist_changes_ten_rows(server: PostgresServer) -> None:
     """Ids are drawn with replacement: of 10 from 5000 two are equal in 0.9 % of the transactions."""
-    step_run(server, "update-inlist", Work(30, 300), another=1000)
+    step_run(server, "update-inlist", WorkLimit(30, 300), another=1000)
     found = changes(server)
     sizes = Counter(len(transaction) for transaction in found)
     assert sizes[10] > 280
@@ -187,12 +187,12 @@ def test_update_inlist_changes_ten_rows(server: PostgresServer) -> None:
 
 
 def test_update_one_has_one_hot_row(server: PostgresServer) -> None:
-    step_run(server, "update-one", Work(30, 200))
+    step_run(server, "update-one", WorkLimit(30, 200))
     assert {change.old_id for (change,) in changes(server)} == {1}
 
 
 def test_the_writes_of_one_transaction_put_back_what_they_delete(server: PostgresServer) -> None:
-    step_run(server, "write-only", Work(30, 300))
+    step_run(server, "write-only", WorkLimit(30, 300))
     found = changes(server)
     assert all(deleted.old_id == inserted.new_id for _, _, deleted, inserted in found)
     first = [transaction[0].old_id for transaction in found]
@@ -204,7 +204,7 @@ def test_no_step_repeats_another(server: PostgresServer) -> None:
     """A step that set the values of the step before it would leave InnoDB nothing to do."""
     drawn = []
     for name in ("read-write-10", "read-write-100"):
-        step_run(server, name, Work(30, 50))
+        step_run(server, name, WorkLimit(30, 50))
         drawn.append([transaction[0].old_id for transaction in changes(server)])
     assert sum(one == other for one, other in zip(*drawn, strict=True)) < 5
 
@@ -213,13 +213,13 @@ def test_one_seed_is_the_same_work(server: PostgresServer) -> None:
     """One of two: sysbench's working thread and its reporting one race for the first number of the seed."""
     drawn = set()
     for _ in range(3):
-        step_run(server, "update-index", Work(30, 100))
+        step_run(server, "update-index", WorkLimit(30, 100))
         drawn.add(tuple((change.table, change.old_id) for (change,) in changes(server)))
     assert len(drawn) <= 2
 
 
 def test_uniform_ids_reach_the_whole_table(server: PostgresServer) -> None:
-    step_run(server, "update-nonindex", Work(30, 2000))
+    step_run(server, "update-nonindex", WorkLimit(30, 2000))
     ids = np.array([change.old_id for (change,) in changes(server)], dtype=float)
     assert ids.min() >= 1
     assert ids.max() <= ROWS
@@ -234,7 +234,7 @@ def test_the_ranges_are_as_long_as_their_names_say(server: PostgresServer) -> No
     ask(server, "ANALYZE sbtest1; ANALYZE sbtest2")
     for name in ("read-write-10", "read-write-100"):
         before = int(value(server, question))
-        step_run(server, name, Work(30, 200))
+        step_run(server, name, WorkLimit(30, 200))
         fetched.append((int(value(server, question)) - before) / 200)
     # 10 of the 5000 ids have a range that ends before its length, and inserted rows lie beyond.
     assert fetched == pytest.approx([10 + 4 * 10 + 3, 10 + 4 * 100 + 3], rel=0.05)
@@ -248,7 +248,7 @@ def test_zipfian_ids_follow_zipfs_law(server: PostgresServer) -> None:
     fixed, so that few different draws ever come.
     """
     draws = 10_000
-    step_run(server, "update-zipf", Work(60, draws))
+    step_run(server, "update-zipf", WorkLimit(60, draws))
     ids = np.array([change.old_id for (change,) in changes(server)], dtype=int)
     assert ids.size == draws
     ranks = np.arange(1, ROWS + 1, dtype=float)
@@ -272,7 +272,7 @@ def test_zipfian_ids_follow_zipfs_law(server: PostgresServer) -> None:
 def test_threads_delete_every_row_once(server: PostgresServer) -> None:
     """Trap 4: no delete is a no-op, whichever thread is faster."""
     before = count(server)
-    load = step_run(server, "delete", Work(30, ROWS * TABLES // 2), threads=2)
+    load = step_run(server, "delete", WorkLimit(30, ROWS * TABLES // 2), threads=2)
     found = changes(server)
     assert load.transactions == ROWS * TABLES // 2
     assert before - count(server) == load.transactions == len(found)
@@ -280,13 +280,13 @@ def test_threads_delete_every_row_once(server: PostgresServer) -> None:
 
 
 def test_time_bounds_the_work_as_well(server: PostgresServer) -> None:
-    load = step_run(server, "update-index", Work(1, 10**8))
+    load = step_run(server, "update-index", WorkLimit(1, 10**8))
     assert load.seconds == pytest.approx(1, abs=0.3)
     assert load.transactions < 10**8
 
 
 def test_threads_do_the_bounded_work_between_them(server: PostgresServer) -> None:
-    load = step_run(server, "update-index", Work(30, 301), threads=4)
+    load = step_run(server, "update-index", WorkLimit(30, 301), threads=4)
     assert load.transactions == len(changes(server)) == 301
     assert load.watched_queries == 301
     assert load.latency_ms.keys() == {"mean", "p50", "p95", "p99", "p999", "max"}
@@ -296,7 +296,7 @@ def test_a_second_of_work_is_watched_with_its_costs(server: PostgresServer) -> N
     meter = Meter(server.pid)
     room = small(rows=ROWS, tables=TABLES, threads=2)
     (step,) = SUITE.select(("update-nonindex",))
-    load = Sysbench(SUITE, room).run(server.address, step, Work(2, None), meter)
+    load = Sysbench(SUITE, room).run(server.address, step, WorkLimit(2, None), meter)
     costs = meter.per_query(load.watched_queries)
     assert len(load.per_second) == 2
     assert 5 < costs["server_cpu_us_per_op"] < 5000
@@ -316,7 +316,7 @@ def test_a_step_that_was_never_loaded(server: PostgresServer) -> None:
     room = small(rows=ROWS, tables=3)
     step = SUITE.steps[0]
     with pytest.raises(LoadError) as caught:
-        Sysbench(SUITE, room).run(server.address, step, Work(1, None), Meter(server.pid))
+        Sysbench(SUITE, room).run(server.address, step, WorkLimit(1, None), Meter(server.pid))
     assert 'relation "sbtest3" does not exist' in caught.value.hint
 
 
@@ -335,7 +335,7 @@ def test_a_suite_of_ones_own_needs_no_python(server: PostgresServer, tmp_path: P
     suite: Suite = load_suite(str(tmp_path))
     meter = Meter(server.pid)
     generator = Sysbench(suite, small())
-    load = generator.run(server.address, suite.steps[0], Work(5, 100), meter)
+    load = generator.run(server.address, suite.steps[0], WorkLimit(5, 100), meter)
     assert (load.transactions, load.queries, load.errors) == (100, 100, 0)
     with closing(server.connect()) as connection:
         assert connection.info.server_version >= 180000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history.stats.change_points import ChangePoint, Known, Watch, surprise_many, watch_many
+from history.stats.change_points import ChangePoint, Known, SeriesWatch, surprise_many, watch_many
 from history.stats.change_points.baseline import FIRST_NIGHTS, MEDIAN_EFFICIENCY, Baseline
 from history.stats.change_points.localization import located
 from history.stats.change_points.online_cusum import BLOCK, LAG, LEAST_NIGHTS, LEAST_RAISING
@@ -20,7 +20,7 @@ def noise(seed: int, series: int, nights: int) -> np.ndarray:
 
 
 def watched(values: np.ndarray) -> tuple[ChangePoint, ...]:
-    watch = Watch()
+    watch = SeriesWatch()
     return tuple(change for value in values if (change := watch.take(float(value))) is not None)
 
 
@@ -111,7 +111,7 @@ def test_fewer_false_changes_can_be_asked_for() -> None:
     assert all(len(rows) <= share * len(quiet) for rows, share in zip(found, shares, strict=True))
     stepped = noise(19, 1, 130)[0]
     stepped[100:] += 5 * SIGMA
-    strict = Watch(0.001)
+    strict = SeriesWatch(0.001)
     (change,) = [change for value in stepped if (change := strict.take(float(value))) is not None]
     assert 0.999 <= change.confidence < 1
 
@@ -119,7 +119,7 @@ def test_fewer_false_changes_can_be_asked_for() -> None:
 @pytest.mark.parametrize("share", [0.0, -0.01, 0.03, math.nan])
 def test_a_share_that_nothing_was_measured_for_is_refused(share: float) -> None:
     with pytest.raises(ValueError, match="false_share"):
-        Watch(share)
+        SeriesWatch(share)
 
 
 @pytest.mark.parametrize(("size", "most"), [(1.5, 10.9), (2.0, 6.3), (3.0, 3.5)])
