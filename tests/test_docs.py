@@ -40,11 +40,14 @@ from suites.definition import load_suite, suite_names
 from suites.postgres.configuration import render
 from suites.sizing import Hardware, sizes
 
-README = ROOT / "README.md"
+CLI = ROOT / "docs/cli.md"
+CONFIGURATION = ROOT / "docs/configuration.md"
+VERSIONS = ROOT / "docs/versions.md"
 METHOD = ROOT / "docs/method.md"
 SUITES = ROOT / "docs/suites.md"
-DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 HELP_COLUMNS = "100"
+LONGEST_README = 200
 GIB = 1024**3
 
 WRITE_HEAVY = load_suite("write-heavy")
@@ -312,10 +315,17 @@ def test_commands_parse(words: list[str], tmp_path: Path, monkeypatch: pytest.Mo
         assert (ROOT / "benchmarks" / arguments.name).with_suffix(".py").is_file()
 
 
-HELPS = [
-    "./compare.py --help",
-    *(f"./tidemark {it}--help" for it in ("", "check ", "run ", "calibrate ", "bisect ", "runner install ")),
-]
+HELPS = re.findall(r"^<!-- output of: (.+) -->$", CLI.read_text(encoding="utf-8"), re.MULTILINE)
+"""Commands whose help text docs/cli.md shows."""
+
+HELPLESS = {"setup", "demo", "test"}
+"""Commands without options of their own."""
+
+
+def test_every_command_has_its_help() -> None:
+    shown = {command.replace("./compare.py", "./tidemark compare").split()[1] for command in HELPS}
+    commands = set(re.findall(r"^    ([a-z]+)(?:$| )", cli.parser().format_help(), re.MULTILINE))
+    assert shown == (commands - HELPLESS) | {"--help"}
 
 
 @pytest.mark.parametrize("command", HELPS)
@@ -327,16 +337,20 @@ def test_help(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     wanted = f"<!-- output of: {command} -->\n```text\n{capsys.readouterr().out}```\n"
     if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
         old = rf"<!-- output of: {re.escape(command)} -->\n```text\n.*?^```\n"
-        text = re.sub(old, lambda _: wanted, README.read_text(), flags=re.MULTILINE | re.DOTALL)
-        README.write_text(text, encoding="utf-8")
-    assert wanted in README.read_text(encoding="utf-8")
+        text = re.sub(old, lambda _: wanted, CLI.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        CLI.write_text(text, encoding="utf-8")
+    assert wanted in CLI.read_text(encoding="utf-8")
 
 
 # --- names and form
 
 
+def test_the_front_page_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= LONGEST_README
+
+
 def test_versions_variables_and_folders() -> None:
-    measured = [parse_version(row) for row in table(README, "| version | write-heavy |")]
+    measured = [parse_version(row) for row in table(VERSIONS, "| version | write-heavy |")]
     assert all(version.ref in upstream(version.engine).sha256 for version in measured)
     rooms = ("build", "suites", "history", "runners", "benchmarks")
     files = [ROOT / "compare.py", *(path for room in rooms for path in (ROOT / room).rglob("*.py"))]
@@ -344,11 +358,11 @@ def test_versions_variables_and_folders() -> None:
     used = set(re.findall(r"TIDEMARK_(?!GIT_)[A-Z_]+", code)) | {
         f"TIDEMARK_GIT_{each.upper()}" for each in Engine
     }
-    assert used <= table(README, "| variable | meaning |").keys()
+    assert used <= table(CONFIGURATION, "| variable | meaning |").keys()
     names = [
         getattr(Home(Path()), name).name for name, each in vars(Home).items() if isinstance(each, property)
     ]
-    written = ", ".join(table(README, "| name | what it holds |"))
+    written = ", ".join(table(CONFIGURATION, "| name | what it holds |"))
     assert [name for name in names if name not in written] == []
 
 
