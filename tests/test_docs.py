@@ -25,6 +25,7 @@ from build.build import Build
 from build.home import ROOT, Home
 from build.sources.releases import upstream
 from build.version import Engine, parse_version
+from history.changes.repository import ChangeStatus
 from history.comparison.compare import CONFIDENCE, THRESHOLD
 from history.comparison.explanation import Variation
 from history.comparison.verdict import Gap, MetricChange, Verdict
@@ -367,10 +368,19 @@ def test_versions_variables_and_folders() -> None:
 
 
 def test_glossary() -> None:
-    text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
-    terms = re.findall(r"^- \*\*(.+?)\*\*: ", text, re.MULTILINE)
-    assert terms == sorted(set(terms), key=str.lower)
-    assert {*Verdict, *Gap, *MetricChange, *Variation, *RunStatus, *SessionStatus} <= set(terms)
+    """Each term is explained once, below a subject, in one to three sentences; every status is a term."""
+    text = TIE.sub(r"\1", (ROOT / "docs/glossary.md").read_text(encoding="utf-8"))
+    introduction, *subjects = re.split(r"^## .+\n", text, flags=re.MULTILINE)
+    entry = re.compile(r"^- \*\*(.+?)\*\*: (.+?\S)\s*(?=^- |\Z)", re.MULTILINE | re.DOTALL)
+    assert not entry.findall(introduction)
+    assert all(entry.search(subject) for subject in subjects)
+    entries = [pair for subject in subjects for pair in entry.findall(subject)]
+    sentences = {term: re.findall(r"\.(?=\s|$)", meaning) for term, meaning in entries}
+    assert [term for term, ends in sentences.items() if not 1 <= len(ends) <= 3] == []
+    assert [term for term, meaning in entries if not meaning.endswith(".")] == []
+    assert len(sentences) == len(entries), "a term is explained twice"
+    statuses = {*Verdict, *Gap, *MetricChange, *Variation, *RunStatus, *SessionStatus, *ChangeStatus}
+    assert statuses <= sentences.keys()
 
 
 def test_decisions_are_numbered_short_and_whole() -> None:
