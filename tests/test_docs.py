@@ -383,6 +383,38 @@ def test_glossary() -> None:
     assert statuses <= sentences.keys()
 
 
+def anchors(document: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a document."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_to_headings_lead_somewhere() -> None:
+    dead = []
+    for document in DOCUMENTS:
+        for page, anchor in re.findall(r"\]\(([\w./-]*)#([\w-]+)\)", document.read_text(encoding="utf-8")):
+            if anchor not in anchors(document.parent / page if page else document):
+                dead.append(f"{document.name}: {page}#{anchor}")
+    assert dead == []
+
+
+PLACES = {"A metric": 2, "A verdict": 2, "A tracker": 2, "A suite": 1, "A suite with its own scale": 1}
+"""How many places each of these may touch: a tracker is a file, and a line that names it."""
+
+
+def test_what_to_touch_stays_short() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## What to touch\n")[2]
+    lists = dict(re.findall(r"^### (.+)\n\n((?:- .+\n(?:  .+\n)*)+)", text, re.MULTILINE))
+    places = {
+        thing: re.findall(r"^- (?:`([^`]+)`|The producer)", lists[thing], re.MULTILINE) for thing in PLACES
+    }
+    assert {thing: len(named) for thing, named in places.items()} == PLACES
+    folders = [
+        path for path in re.findall(r"^- `([^`]+)`", lists["An engine"], re.MULTILINE) if path.endswith("/")
+    ]
+    assert folders == ["suites/<engine>/"], "an engine is at most one folder in each room"
+
+
 def test_decisions_are_numbered_short_and_whole() -> None:
     pages = sorted((ROOT / "docs/decisions").glob("*.md"))
     for number, page in enumerate(pages, start=1):
