@@ -22,16 +22,11 @@ import pytest
 
 import compare
 from build.build import Build
-from build.home import ROOT, Home
-from build.sources.releases import upstream
-from build.version import Engine, parse_version
-from history.changes.repository import ChangeStatus
+from build.home import ROOT
+from build.version import parse_version
 from history.comparison.compare import CONFIDENCE, THRESHOLD
-from history.comparison.explanation import Variation
-from history.comparison.verdict import Gap, MetricChange, Verdict
 from history.stats.estimators import ratio_interval, simultaneous_confidence
 from history.stats.repeated_intervals import Design, Noise, smallest_visible
-from history.store.records import RunStatus, SessionStatus
 from runners import cli
 from runners.commands import calibrate, run
 from runners.measuring.request import Request
@@ -42,13 +37,10 @@ from suites.postgres.configuration import render
 from suites.sizing import Hardware, sizes
 
 CLI = ROOT / "docs/cli.md"
-CONFIGURATION = ROOT / "docs/configuration.md"
-VERSIONS = ROOT / "docs/versions.md"
 METHOD = ROOT / "docs/method.md"
 SUITES = ROOT / "docs/suites.md"
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 HELP_COLUMNS = "100"
-LONGEST_README = 200
 GIB = 1024**3
 
 WRITE_HEAVY = load_suite("write-heavy")
@@ -341,86 +333,3 @@ def test_help(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         text = re.sub(old, lambda _: wanted, CLI.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
         CLI.write_text(text, encoding="utf-8")
     assert wanted in CLI.read_text(encoding="utf-8")
-
-
-# --- names and form
-
-
-def test_the_front_page_is_short() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= LONGEST_README
-
-
-def test_versions_variables_and_folders() -> None:
-    measured = [parse_version(row) for row in table(VERSIONS, "| version | write-heavy |")]
-    assert all(version.ref in upstream(version.engine).sha256 for version in measured)
-    rooms = ("build", "suites", "history", "runners", "benchmarks")
-    files = [ROOT / "compare.py", *(path for room in rooms for path in (ROOT / room).rglob("*.py"))]
-    code = "".join(path.read_text(encoding="utf-8") for path in files)
-    used = set(re.findall(r"TIDEMARK_(?!GIT_)[A-Z_]+", code)) | {
-        f"TIDEMARK_GIT_{each.upper()}" for each in Engine
-    }
-    assert used <= table(CONFIGURATION, "| variable | meaning |").keys()
-    names = [
-        getattr(Home(Path()), name).name for name, each in vars(Home).items() if isinstance(each, property)
-    ]
-    written = ", ".join(table(CONFIGURATION, "| name | what it holds |"))
-    assert [name for name in names if name not in written] == []
-
-
-def test_glossary() -> None:
-    """Each term is explained once, below a subject, in one to three sentences; every status is a term."""
-    text = TIE.sub(r"\1", (ROOT / "docs/glossary.md").read_text(encoding="utf-8"))
-    introduction, *subjects = re.split(r"^## .+\n", text, flags=re.MULTILINE)
-    entry = re.compile(r"^- \*\*(.+?)\*\*: (.+?\S)\s*(?=^- |\Z)", re.MULTILINE | re.DOTALL)
-    assert not entry.findall(introduction)
-    assert all(entry.search(subject) for subject in subjects)
-    entries = [pair for subject in subjects for pair in entry.findall(subject)]
-    sentences = {term: re.findall(r"\.(?=\s|$)", meaning) for term, meaning in entries}
-    assert [term for term, ends in sentences.items() if not 1 <= len(ends) <= 3] == []
-    assert [term for term, meaning in entries if not meaning.endswith(".")] == []
-    assert len(sentences) == len(entries), "a term is explained twice"
-    statuses = {*Verdict, *Gap, *MetricChange, *Variation, *RunStatus, *SessionStatus, *ChangeStatus}
-    assert statuses <= sentences.keys()
-
-
-def anchors(document: Path) -> set[str]:
-    """The anchors that GitHub gives to the headings of a document."""
-    headings = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def test_links_to_headings_lead_somewhere() -> None:
-    dead = []
-    for document in DOCUMENTS:
-        for page, anchor in re.findall(r"\]\(([\w./-]*)#([\w-]+)\)", document.read_text(encoding="utf-8")):
-            if anchor not in anchors(document.parent / page if page else document):
-                dead.append(f"{document.name}: {page}#{anchor}")
-    assert dead == []
-
-
-PLACES = {"A metric": 2, "A verdict": 2, "A tracker": 2, "A suite": 1, "A suite with its own scale": 1}
-"""How many places each of these may touch: a tracker is a file, and a line that names it."""
-
-
-def test_what_to_touch_stays_short() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## What to touch\n")[2]
-    lists = dict(re.findall(r"^### (.+)\n\n((?:- .+\n(?:  .+\n)*)+)", text, re.MULTILINE))
-    places = {
-        thing: re.findall(r"^- (?:`([^`]+)`|The producer)", lists[thing], re.MULTILINE) for thing in PLACES
-    }
-    assert {thing: len(named) for thing, named in places.items()} == PLACES
-    folders = [
-        path for path in re.findall(r"^- `([^`]+)`", lists["An engine"], re.MULTILINE) if path.endswith("/")
-    ]
-    assert folders == ["suites/<engine>/"], "an engine is at most one folder in each room"
-
-
-def test_decisions_are_numbered_short_and_whole() -> None:
-    pages = sorted((ROOT / "docs/decisions").glob("*.md"))
-    for number, page in enumerate(pages, start=1):
-        text = page.read_text(encoding="utf-8")
-        assert page.name.startswith(f"{number:04}-")
-        assert text.startswith(f"# {number}. ")
-        headings = re.findall(r"^## (\w+)", text, re.MULTILINE)
-        assert headings == ["Context", "Decision", "Why", "Consequences"]
-        assert len(text.splitlines()) <= 60, "one page"
