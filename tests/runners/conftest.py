@@ -1,5 +1,6 @@
 """A good machine of files, the place that checks look at on it, and a history with a regression."""
 
+import shutil
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -49,7 +50,7 @@ def regressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """What depends on the real disk must not decide these tests."""
     monkeypatch.setattr(storage, "flush_seconds", lambda folder: [0.001] * 20)
-    monkeypatch.setattr("runners.fitness.storage.shutil.disk_usage", lambda path: Usage(10**12, 9 * 10**11))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**12, 9 * 10**11))
 
 
 class Usage:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from build.version import Engine
 from suites.definition import load_suite
 from suites.generators.load import LoadError, WorkLimit
-from suites.generators.pgbench import Pgbench, PgbenchTranscript, _latencies
+from suites.generators.pgbench import Pgbench, PgbenchTranscript, logged_latencies
 from suites.server import Address
 from tests.suites.engines.test_postgres_configuration import build_of
 from tests.suites.golden import lines, require_golden
@@ -105,7 +105,7 @@ def test_latencies_of_a_real_log(tmp_path: Path) -> None:
     (tmp_path / "log.100").write_text("\n".join(logged[:20]) + "\n")
     (tmp_path / "log.100.1").write_text("\n".join(logged[20:]) + "\n")
     failed = [line for line in logged if line.split()[2] == "failed"]
-    found = _latencies(tmp_path)
+    found = logged_latencies(tmp_path)
     assert failed
     assert found.size == len(logged) - len(failed)
     assert found.sum() == sum(int(line.split()[2]) for line in logged if line not in failed)
@@ -113,8 +113,8 @@ def test_latencies_of_a_real_log(tmp_path: Path) -> None:
 
 def test_a_log_that_was_cut_short(tmp_path: Path) -> None:
     (tmp_path / "log.100").write_text("0 1 250 0 1 2\n0 2 skipped 0 1 2\n0 3")
-    assert _latencies(tmp_path).tolist() == [250.0]
-    assert _latencies(tmp_path / "nothing").size == 0
+    assert logged_latencies(tmp_path).tolist() == [250.0]
+    assert logged_latencies(tmp_path / "nothing").size == 0
 
 
 def test_percentiles_come_from_the_log_in_milliseconds() -> None:

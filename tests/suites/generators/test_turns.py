@@ -15,6 +15,7 @@ from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.definition import load_suite
 from suites.durability import Durability
+from suites.generators import sysbench
 from suites.generators.load import Load, Share, lines_of_all
 from suites.generators.sysbench import Slice, Sysbench, SysbenchTranscript
 from suites.mysql.server import MysqlServer
@@ -219,7 +220,7 @@ def pair(servers: list[AnyServer], monkeypatch: pytest.MonkeyPatch) -> Iterator[
             made.lines[place].append(line)
             yield place, pid, line
 
-    monkeypatch.setattr("suites.generators.sysbench.lines_of_all", noting)
+    monkeypatch.setattr(sysbench, "lines_of_all", noting)
     for server in servers:
         fresh(server)
     yield made
