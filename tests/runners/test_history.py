@@ -8,7 +8,7 @@ import pytest
 from build.home import ROOT, Home
 from history.store.writer import open_store
 from runners.cli import main
-from tests.history.transfer.generated import contents, record
+from tests.history.generated import contents, record
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, execute
 
 GOLDEN = ROOT / "tests/golden/runners/history.txt"

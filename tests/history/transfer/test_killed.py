@@ -19,8 +19,8 @@ from history.store.writer import open_store
 from history.transfer.database_source import opened
 from history.transfer.merging import merge
 from history.transfer.ndjson import write_ndjson
+from tests.history.generated import Contents, contents, record
 from tests.history.store.test_durability import start_writer
-from tests.history.transfer.generated import Contents, contents, record
 from tests.history.transfer.test_merging import NIGHT_2, added, into
 
 SESSIONS = 8

@@ -11,8 +11,7 @@ from runners.fitness import storage, timers
 from runners.fitness.checks import examine
 from runners.fitness.finding import Level
 from runners.fitness.place import Place
-from tests.runners.conftest import NOW, Usage
-from tests.runners.fitness.fake_kernel import FakeKernel
+from tests.runners.fitness.fake_kernel import NOW, FakeKernel, Usage
 
 # --- timers
 
