@@ -1,7 +1,9 @@
 """Reading what pgbench prints and logs, from real captures; and its command line."""
 
 import json
+import math
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -88,12 +90,29 @@ def test_a_run_without_a_transaction() -> None:
         transcript(*none).load(7, NOTHING)
 
 
-pieces = st.sampled_from(["progress: ", "1.0 s, ", ". s, ", "1.2.3 tps", "tps = ", "nan", "5", "٣", " ms"])
+wording = (
+    "progress: |1.0 s, |. s, |1.2.3 tps|7.5 tps|tps = |nan|5|٣| ms|latency average = "
+    "|number of failed transactions: | (without initial connection time)"
+)
+pieces = st.sampled_from(wording.split("|"))
 
 
 @given(st.one_of(st.text(), st.lists(pieces).map("".join)))
-def test_no_line_is_too_strange_to_read(line: str) -> None:
-    PgbenchTranscript().read(line)
+def test_any_line_is_a_tick_a_figure_of_the_report_or_nothing(line: str) -> None:
+    read = transcript()
+    assert read.read(line) == (len(read.ticks) == 1)
+    figures = [*chain.from_iterable(read.ticks), *read.summary.values()]
+    assert all(math.isfinite(figure) and figure >= 0 for figure in figures)
+    assert len(figures) == (2 if read.ticks else len(read.summary))
+    beginnings = ("progress: ", "number of ", "latency average = ", "tps = ")
+    assert not figures or line.startswith(beginnings)
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6))
+def test_a_tick_holds_its_figures(seconds: float, rate: float) -> None:
+    read = transcript(f"progress: {seconds:.1f} s, {rate:.1f} tps, lat 0.5 ms stddev 0.1, 0 failed")
+    (tick,) = read.ticks
+    assert tick == pytest.approx((seconds, rate), abs=0.051)
 
 
 # --- latencies
