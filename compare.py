@@ -70,21 +70,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = _parser()
-    arguments = parser.parse_args(argv)
+    top = parser()
+    arguments = top.parse_args(argv)
     if not arguments.contenders and not arguments.branch:
-        parser.error("name a CONTENDER, or its branch with --branch")
+        top.error("name a CONTENDER, or its branch with --branch")
     return arguments
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """All arguments of the command."""
+    top = argparse.ArgumentParser(
         prog="tidemark compare",
         description="Compare versions of the latest session that holds both, or over the nights --since a "
         "date, and judge each step.",
         epilog="exit codes: 0 nothing regressed; 1 a regression; 2 trouble, or missing or inconclusive data",
     )
-    add = parser.add_argument
+    add = top.add_argument
     branch = (
         "the version of this branch that was measured last with BASE, such as postgres@18; may be repeated"
     )
@@ -105,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--costs", action="store_true", help="a second table: every cost of each step, and what it did")
     add("--format", choices=FORMATS, default="terminal", help=shown)
     add("--history", metavar="PATH", help="default: history.db in Tidemark's output folder")
-    return parser
+    return top
 
 
 def _version(text: str) -> Version:

@@ -20,7 +20,7 @@ from build.lock import held
 from build.order import FORMAT, Order, Patch
 from build.progress import Progress
 from build.sources import source
-from build.sources.unpack import apply_patches, masquerade, unpack
+from build.unpack import apply_patches, masquerade, unpack
 from build.version import Version, release_numbers
 from build.work import CompileCommands
 

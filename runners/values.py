@@ -2,8 +2,10 @@
 
 import argparse
 from datetime import datetime
+from pathlib import Path
 
 from build.errors import TidemarkError
+from build.home import Home
 from build.version import Version, parse_version
 from history.timestamps import moment_of
 
@@ -46,3 +48,12 @@ def duration(text: str, unit: str = "seconds", least: float = 1) -> float:
     if not least <= number < float("inf"):  # not even nan is
         raise argparse.ArgumentTypeError(f"must be a number of {unit} from {least:g}")
     return number
+
+
+def history_of(chosen: str | None, home: Home) -> Path | str:
+    """The path or URL of the history to store into; the folder of a path is made."""
+    if chosen and "://" in chosen:
+        return chosen
+    path = Path(chosen) if chosen else home.history
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

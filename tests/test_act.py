@@ -13,37 +13,19 @@ from build.progress import Silent
 from build.version import parse_version
 from tests.acting import Acted, Checkout
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
+from tests.runners.small_plan import LABEL, RELEASE, small_plan
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 
-LABEL = "tidemark-here"
 RUNNERS = ("self-hosted", LABEL)
-
-PLAN = f"""
-[boxes.here]
-label = "{LABEL}"
-hostname = "*"
-[engines.postgres]
-base = "BASE"
-FOLLOWED
-[[tasks]]
-suite = "write-heavy"
-profile = "smoke"
-steps = ["update-index"]
-seconds = 0.5
-rounds = 3
-perf = false
-keep_disturbed = true
-[alerts]
-repository = "{REPOSITORY}"
-"""
 
 NIGHT = {"plan": "success", "measure": "success", "report": "success"}
 """The jobs of a night in which all went well and no regression is new."""
 
 
 def plan(base: str, followed: str) -> str:
-    return PLAN.replace("BASE", base).replace("FOLLOWED", followed)
+    alerts = f'repository = "{REPOSITORY}"'
+    return small_plan(["update-index"], alerts, seconds=0.5, rounds=3, base=base, followed=followed)
 
 
 @pytest.fixture
@@ -62,7 +44,7 @@ def night(checkout: Checkout, github: GitHub) -> Acted:
 def test_a_night_and_another_that_finds_nothing_new(
     home: Home, github: GitHub, tmp_path: Path, postgres_17: Build, postgres_18: Build
 ) -> None:
-    checkout = Checkout(tmp_path, home, plan("postgres@17.11", 'releases = ["18.6"]'), RUNNERS)
+    checkout = Checkout(tmp_path, home, plan("postgres@17.11", RELEASE), RUNNERS)
     first = night(checkout, github)
     assert (first.code, first.jobs) == (0, NIGHT), first.log
     assert "Box here: 1 session." in first.summaries["measure"]
@@ -77,7 +59,7 @@ def test_a_night_and_another_that_finds_nothing_new(
 
 def test_without_a_runner_of_its_label_a_box_is_left_out(home: Home, github: GitHub, tmp_path: Path) -> None:
     """act is content with a job that it could not run: the other tests have to look at each."""
-    checkout = Checkout(tmp_path, home, plan("postgres@17.11", 'releases = ["18.6"]'), ())
+    checkout = Checkout(tmp_path, home, plan("postgres@17.11", RELEASE), ())
     acted = night(checkout, github)
     assert (acted.code, acted.jobs) == (0, {"plan": "success"})
 

@@ -33,6 +33,7 @@ from history.store.writer import open_store
 from suites.measurement import METRICS, Measurement
 from tests.history.handmade import NIGHT, record_steps, run_record, session_start
 from tests.history.outcomes import BASE, CONTENDER, OUTCOMES, record_outcomes
+from tests.suites.golden import require_golden
 
 GOLDEN = ROOT / "tests/golden/compare"
 
@@ -102,10 +103,7 @@ def test_output(
     program.main([BASE, CONTENDER, "--history", night.name, *arguments])
     output = capsys.readouterr()
     assert output.err == ""
-    golden = GOLDEN / name
-    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
-        golden.write_text(output.out, encoding="utf-8")
-    assert output.out == golden.read_text(encoding="utf-8")
+    require_golden(name, output.out, GOLDEN)
 
 
 def test_the_table_fits_a_hundred_columns(night: Path) -> None:

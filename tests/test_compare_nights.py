@@ -7,7 +7,6 @@ import argparse
 import csv
 import io
 import json
-import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,6 +32,7 @@ from runners import cli
 from tests.history.handmade import NIGHT
 from tests.history.nightly import BASE, NEW, Calendar, opened, record_nights
 from tests.history.outcomes import record_outcomes
+from tests.suites.golden import require_golden
 
 GOLDEN = ROOT / "tests/golden/compare"
 
@@ -76,11 +76,7 @@ def test_output(
     program.main([*arguments, *chosen, "--history", "history.db"])
     output = capsys.readouterr()
     assert output.err == ""
-    golden = GOLDEN / "nights" / name
-    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(output.out, encoding="utf-8")
-    assert output.out == golden.read_text(encoding="utf-8")
+    require_golden(name, output.out, GOLDEN / "nights")
 
 
 @pytest.mark.parametrize(
@@ -102,10 +98,7 @@ def test_views(
     monkeypatch.chdir(weeks.parent)
     assert cli.main(["history", *arguments, "--history", "history.db"]) == 0
     found = capsys.readouterr().out
-    golden = GOLDEN / "nights" / name
-    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
-        golden.write_text(found, encoding="utf-8")
-    assert found == golden.read_text(encoding="utf-8")
+    require_golden(name, found, GOLDEN / "nights")
 
 
 def test_several_series_are_listed_with_what_tells_them_apart(

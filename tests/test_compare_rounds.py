@@ -4,7 +4,6 @@ Rewrite the expected outputs as those of test_compare.py.
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -22,6 +21,7 @@ from history.store.records import DroppedRound, RunRecord, SessionStart, Session
 from history.store.writer import Store, open_store
 from suites.measurement import Measurement
 from tests.history.handmade import MACHINE, NIGHT, run_record, session_start
+from tests.suites.golden import require_golden
 
 BASE, CONTENDER = "postgres@17.11", "postgres@18.6"
 GOLDEN = ROOT / "tests/golden/compare"
@@ -128,9 +128,7 @@ def test_output(
         record_night(store)
     program.main([BASE, CONTENDER, "--history", "history.db", *arguments])
     found = capsys.readouterr().out
-    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
-        (GOLDEN / name).write_text(found, encoding="utf-8")
-    assert found == (GOLDEN / name).read_text(encoding="utf-8")
+    require_golden(name, found, GOLDEN)
     assert name != "rounds.txt" or max(map(len, found.splitlines())) <= 100
 
 

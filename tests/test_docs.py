@@ -293,7 +293,7 @@ def test_commands_parse(words: list[str], tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     program, *rest = words
     if program == "./compare.py" or rest[0] == "compare":
-        arguments = compare._parser().parse_args(rest[rest[:1] == ["compare"] :])
+        arguments = compare.parser().parse_args(rest[rest[:1] == ["compare"] :])
         assert arguments.suite in {None, "transfer", *suite_names()}
         return
     arguments, further = cli.parser().parse_known_args(rest)

@@ -1,87 +1,270 @@
-"""The house rules: rooms import in one direction, modules and functions stay small, names stay meaningful."""
+"""The house rules, over all files at once: which way imports go, how large things are, what names say.
 
-import ast
-import re
+Every rule is a function that lists its violations, with file and line. Beside each test of the project stands
+one that shows the rule a small violation.
+"""
+
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from build.home import ROOT
+from tests.house.imports import ImportGraph, circles, import_graph, out_of_order
+from tests.house.rules import (
+    catch_alls,
+    dead_paths,
+    full_folders,
+    long_functions,
+    long_modules,
+    patches_by_string,
+    private_names,
+    repeated_classes,
+    silent_modules,
+)
+from tests.house.sources import Source, read
 
 # From left to right: each may import itself and what stands before it (docs/decisions/0001-rooms.md).
 ROOMS = ("build", "suites", "history", "compare", "runners", "benchmarks", "tests")
+HISTORY = (
+    "errors",
+    "timestamps",
+    "stats",
+    "store",
+    "series",
+    "comparison",
+    "changes",
+    "derive",
+    "open",
+    "transfer",
+    "rendering",
+)
+BISECT = ("arguments", "domain", "inference", "run", "report")
+ORDERS = {"": ROOMS, "history": HISTORY, "runners.bisect": BISECT}
+
+LAUNCHERS = {Path("runners/commands/bench.py")}
+"""Modules that start a program of a room to their right, by the name that a person gives."""
 
 LONGEST_MODULE = 400
 LONGEST_FUNCTION = 60
+MOST_MODULES = 15
 CATCH_ALL = {"util", "utils", "common", "helpers", "models", "misc", "shared", "base"}
 
 
-def modules() -> list[Path]:
-    """Every Python file of the project, relative to the checkout."""
-    folders = [ROOT / room for room in ROOMS if (ROOT / room).is_dir()]
-    found = [path for folder in folders for path in folder.rglob("*.py")]
-    return sorted(path.relative_to(ROOT) for path in [*found, ROOT / "compare.py"])
+@pytest.fixture(scope="module")
+def sources() -> list[Source]:
+    """Every Python file of the project."""
+    return read(ROOT, ROOMS)
 
 
-def imported_rooms(source: str) -> set[str]:
-    """The rooms that a module imports, wherever in it."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module)
-    return {name.partition(".")[0] for name in names} & set(ROOMS)
+@pytest.fixture(scope="module")
+def graph(sources: list[Source]) -> ImportGraph:
+    """All imports of the project, without what launchers load."""
+    whole = import_graph(sources)
+    return replace(whole, imports=tuple(it for it in whole.imports if it.path not in LAUNCHERS))
 
 
-def too_far_right(module: Path, source: str) -> set[str]:
-    """The rooms that `module` imports although they stand to the right of its own."""
-    own = module.parts[0].removesuffix(".py")
-    return {room for room in imported_rooms(source) if ROOMS.index(room) > ROOMS.index(own)}
+def program(sources: list[Source]) -> list[Source]:
+    """The sources without tests."""
+    return [source for source in sources if source.path.parts[0] != "tests"]
 
 
-@pytest.mark.parametrize("module", modules(), ids=str)
-def test_imports_go_one_way(module: Path) -> None:
-    wrong = too_far_right(module, (ROOT / module).read_text())
-    assert not wrong, f"{module} imports {wrong}, which stand to its right: {' -> '.join(ROOMS)}"
+def none_of(reports: list[str]) -> None:
+    """Fail with all violations, one a line."""
+    assert not reports, "\n" + "\n".join(reports)
 
 
-def test_a_wrong_import_is_seen() -> None:
-    assert too_far_right(Path("build/x.py"), "def f():\n    from suites.step import run_step\n") == {"suites"}
-    assert too_far_right(Path("compare.py"), "import runners.cli") == {"runners"}
-    assert not too_far_right(Path("runners/x.py"), "import compare, build.make, json")
+def house(texts: dict[str, str]) -> list[Source]:
+    """Made-up sources from paths and texts."""
+    return [Source(Path(path), text) for path, text in texts.items()]
 
 
-@pytest.mark.parametrize("module", modules(), ids=str)
-def test_modules_and_functions_stay_small(module: Path) -> None:
-    text = (ROOT / module).read_text()
-    assert len(text.splitlines()) <= LONGEST_MODULE
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = (node.end_lineno or 0) - node.lineno + 1
-            assert length <= LONGEST_FUNCTION, f"{module}:{node.lineno} {node.name} has {length} lines"
+def places(reports: list[str]) -> list[str]:
+    """File and line of each report."""
+    return [report.split(": ")[0] for report in reports]
 
 
-@pytest.mark.parametrize("module", modules(), ids=str)
-def test_no_catch_all_module(module: Path) -> None:
-    assert not {part.removesuffix(".py") for part in module.parts} & CATCH_ALL
+# --- imports
 
 
-def test_every_module_says_what_it_is_for() -> None:
-    silent = [path for path in modules() if not ast.get_docstring(ast.parse((ROOT / path).read_text()))]
-    assert not silent
+@pytest.mark.parametrize("package", ORDERS, ids=lambda package: package or "rooms")
+def test_imports_go_one_way(graph: ImportGraph, package: str) -> None:
+    none_of(out_of_order(graph, package, ORDERS[package]))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("def f():\n    from suites.step import run_step", 2),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import suites.step", 3),
+        ("from importlib import import_module\nimport_module('suites.step')", 2),
+        ("import importlib\nfor x in 'ab':\n    importlib.import_module(f'suites.{x}')", 3),
+        ("from suites import step", 1),
+    ],
+)
+def test_an_import_to_the_right_is_seen(text: str, line: int) -> None:
+    made_up = house({"build/deep/x.py": text, "suites/step.py": "import build.deep.x, json"})
+    assert out_of_order(import_graph(made_up), "", ("build", "suites")) == [
+        f"build/deep/x.py:{line}: build.deep.x imports suites.step, which comes after it in build < suites"
+    ]
+
+
+def test_an_import_of_a_higher_layer_is_seen() -> None:
+    made_up = house(
+        {
+            "history/store/writer.py": "from history.stats.tails import x\nfrom history.series import night",
+            "history/stats/tails.py": "from build import home",
+            "history/series/night.py": "import history.store.writer",
+            "history/stray.py": "",
+            "build/home.py": "",
+        }
+    )
+    reports = out_of_order(import_graph(made_up), "history", ("stats", "store", "series"))
+    assert places(reports) == ["history/stray.py:1", "history/store/writer.py:2"]
+
+
+def test_there_is_no_import_circle(graph: ImportGraph) -> None:
+    none_of(circles(graph))
+
+
+def test_a_circle_of_modules_is_seen() -> None:
+    made_up = house(
+        {
+            "room/first.py": "def f():\n    from room.second import g",
+            "room/second.py": "from room import third",
+            "room/third.py": "if True:\n    from .first import f",
+            "room/fourth.py": "import room.first",
+        }
+    )
+    reports = circles(import_graph(made_up))
+    assert places(reports) == ["room/first.py:2", "room/second.py:1", "room/third.py:2"]
+
+
+def test_a_circle_of_folders_is_seen() -> None:
+    """Every module can be imported alone; but neither folder can be understood without the other."""
+    made_up = house(
+        {
+            "room/left/a.py": "import room.right.b",
+            "room/left/b.py": "",
+            "room/right/a.py": "import room.left.b",
+            "room/right/b.py": "",
+        }
+    )
+    assert places(circles(import_graph(made_up))) == ["room/left/a.py:1", "room/right/a.py:1"]
+
+
+def test_a_package_counts_when_its_own_file_imports() -> None:
+    texts = {
+        "room/x.py": "from room.pack import y",
+        "room/pack/y.py": "",
+        "room/pack/__init__.py": '"""Nothing."""',
+    }
+    assert circles(import_graph(house(texts))) == []
+    texts["room/pack/__init__.py"] = "import room.x"
+    assert places(circles(import_graph(house(texts)))) == ["room/x.py:1", "room/pack/__init__.py:1"]
+
+
+# --- sizes
+
+
+def test_folders_stay_small(sources: list[Source]) -> None:
+    none_of(full_folders(sources, MOST_MODULES))
+
+
+def test_a_full_folder_is_seen() -> None:
+    texts = dict.fromkeys(["a/x.py", "a/y.py", "a/__init__.py", "a/conftest.py", "a/deep/z.py"], "")
+    assert full_folders(house(texts), 2) == []
+    assert full_folders(house(texts | {"a/z.py": ""}), 2) == ["a: 3 modules"]
+
+
+def test_modules_stay_short(sources: list[Source]) -> None:
+    none_of(long_modules(sources, LONGEST_MODULE))
+
+
+def test_a_long_module_is_seen() -> None:
+    made_up = house({"a.py": "\n" * 3, "b.py": "\n" * 4})
+    assert long_modules(made_up, 3) == ["b.py:4: 4 lines"]
+
+
+def test_functions_stay_short(sources: list[Source]) -> None:
+    none_of(long_functions(sources, LONGEST_FUNCTION))
+
+
+def test_a_long_function_is_seen() -> None:
+    text = "class C:\n    async def m(self):\n        1\n        2\n\ndef f():\n    1\n"
+    assert long_functions(house({"a.py": text}), 2) == ["a.py:2: m has 3 lines"]
+
+
+# --- names
+
+
+def test_module_names_say_something(sources: list[Source]) -> None:
+    none_of(catch_alls(sources, CATCH_ALL))
+
+
+def test_a_catch_all_module_is_seen() -> None:
+    made_up = house({"a/util.py": "", "shared/b.py": "", "a/utilisation.py": ""})
+    assert places(catch_alls(made_up, CATCH_ALL)) == ["a/util.py:1", "shared/b.py:1"]
+
+
+def test_a_class_name_means_one_thing(sources: list[Source]) -> None:
+    none_of(repeated_classes(program(sources)))
+
+
+def test_a_repeated_class_name_is_seen() -> None:
+    made_up = house({"a.py": "class Run: ...\nclass _Row: ...", "b.py": "\nclass Run: ...\nclass _Row: ..."})
+    assert repeated_classes(made_up) == ["a.py:1, b.py:2: class Run"]
+
+
+def test_every_module_says_what_it_is_for(sources: list[Source]) -> None:
+    none_of(silent_modules(sources))
+
+
+def test_a_silent_module_is_seen() -> None:
+    made_up = house({"a.py": "import json\n", "b.py": '"""What it is for."""\n'})
+    assert places(silent_modules(made_up)) == ["a.py:1"]
+
+
+# --- what a move would break
 
 
 def test_documents_name_files_that_exist() -> None:
-    """Paths of ours in backquotes or links in the documents lead somewhere."""
     documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-    pattern = re.compile(
-        r"`((?:build|suites|history|runners|benchmarks|tests|docs)/[\w./-]+)`|\]\(([\w./-]+)\)"
+    none_of(dead_paths(ROOT, documents))
+
+
+def test_a_dead_path_is_seen(tmp_path: Path) -> None:
+    page = tmp_path / "docs/page.md"
+    page.parent.mkdir()
+    page.write_text("`docs/page.md` and [itself](page.md#top)\n`build/gone.py`\n[gone](../gone.md#top)\n")
+    assert places(dead_paths(tmp_path, [page])) == ["docs/page.md:2", "docs/page.md:3"]
+
+
+def test_patches_name_objects(sources: list[Source]) -> None:
+    none_of(patches_by_string(sources))
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["monkeypatch.setattr('a.b', 1)", "m.delattr(f'{a}.b')", "patch('a.b')", "mock.patch('a.b', new=1)"],
+)
+def test_a_patch_by_string_is_seen(call: str) -> None:
+    assert places(patches_by_string(house({"a.py": f"\n{call}"}))) == ["a.py:2"]
+    by_object = (
+        "monkeypatch.setattr(a, 'b', 1)\nsetattr(a, 'b', 1)\npatch.object(a, 'b')\nsetattr('a.b', 'c', 1)"
     )
-    dead = []
-    for document in documents:
-        for named, linked in pattern.findall(document.read_text()):
-            target = ROOT / named if named else document.parent / linked
-            if not target.exists():
-                dead.append(f"{document.relative_to(ROOT)}: {named or linked}")
-    assert not dead
+    assert patches_by_string(house({"a.py": by_object})) == []
+
+
+def test_private_names_stay_in_their_module(sources: list[Source]) -> None:
+    none_of(private_names(sources))
+
+
+@pytest.mark.parametrize(
+    "text", ["from a.b import _c", "import a\na._c()", "store.rows._c = 1", "monkeypatch.setattr(a, '_c', 1)"]
+)
+def test_a_private_name_of_another_module_is_seen(text: str) -> None:
+    made_up = house(
+        {"x.py": text, "y.py": "class C:\n    _c: int\n    def f(self, x): return x._c + self._d"}
+    )
+    assert places(private_names(made_up)) == [f"x.py:{len(text.splitlines())}"]

@@ -205,7 +205,7 @@ def _robust_deviations(logs: Array, counts: Array) -> Array:
 
 
 def _deviation_of(distances: Array, counts: Array) -> Array:
-    small = np.array(noise_model._MAD_FACTORS)
+    small = np.array(noise_model.MAD_FACTORS)
     factor = np.where(counts < len(small), small[np.minimum(counts, len(small) - 1)], counts / (counts - 0.8))
     return 1.4826 * factor * _median(distances, counts)
 

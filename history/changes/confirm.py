@@ -64,7 +64,7 @@ def derive(connection: Connection, session_id: int, options: Mapping[str, Any], 
         interval = None if pairs is None else intervals.of(pairs, metric)
         if interval is not None:
             measured[series_id] = interval
-    findings = _findings(confirms, measured, known)
+    findings = findings_of(confirms, measured, known)
     rows = []
     for row, (series_id, _, _) in enumerate(panel.series):
         level = level_of(panel, row, starts.get(series_id, ()), until)
@@ -152,7 +152,7 @@ def _intervals(connection: Connection, session_id: int, paired: Sequence[StepPai
     return Intervals(paired, METRIC_CONFIDENCE, looks_of(session), calibrated)
 
 
-def _findings(
+def findings_of(
     confirms: Confirms, measured: Mapping[int, Interval], known: Mapping[int, Member]
 ) -> Mapping[int, MetricChange]:
     """What the intervals say, by series; of a change that may be gone, of its members only."""

@@ -33,7 +33,7 @@ MOST_PRIOR_DF = 60.0
 MOST_CORRELATION = 0.8
 """Of neighbouring rounds: an estimate from few rounds can be anything."""
 
-_MAD_FACTORS = (math.inf, math.inf, 1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107)
+MAD_FACTORS = (math.inf, math.inf, 1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107)
 """By the number of values (Croux & Rousseeuw, COMPSTAT 1992): above these n / (n - 0.8)."""
 
 
@@ -81,7 +81,7 @@ def robust_deviation(values: Sequence[float]) -> float:
         return 0.0
     middle = median(values)
     n = len(values)
-    factor = _MAD_FACTORS[n] if n < len(_MAD_FACTORS) else n / (n - 0.8)
+    factor = MAD_FACTORS[n] if n < len(MAD_FACTORS) else n / (n - 0.8)
     return 1.4826 * factor * median(abs(each - middle) for each in values)
 
 

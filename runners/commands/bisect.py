@@ -25,11 +25,11 @@ from runners.bisect.run.bisect import Bisecting, BisectRequest, edges_of
 from runners.bisect.run.candidates import git_of, shown_address
 from runners.bisect.run.event_log import read_log
 from runners.bisect.telling import tell_change
-from runners.commands.run import history_of
 from runners.console import add_to_job_summary, progress
 from runners.nightly.inputs import Inputs, box_for
 from runners.nightly.plan import Box, load_plan
 from runners.nightly.report import plan_history
+from runners.values import history_of
 
 ANSWERS = ("culprit", "range", "none", "two-steps", "slope")
 """Verdicts that answer the question."""

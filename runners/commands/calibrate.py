@@ -12,11 +12,12 @@ from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design, smallest_visible
 from history.store.records import StepNoise
 from history.store.writer import Store, open_store
-from runners.commands.run import RequestError, history_of
+from runners.commands.run import RequestError
 from runners.console import progress
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.undecided import METRIC
+from runners.values import history_of
 from suites.definition import load_suite
 
 TWIN = "twin"

@@ -11,13 +11,13 @@ from build.home import Home, locate
 from build.progress import Progress
 from history.changes.level_shift import Direction
 from history.store.writer import Store, open_store
-from runners.commands.run import history_of
 from runners.console import add_to_job_summary, progress
 from runners.measuring.machine_lock import BusyError, measuring_alone
 from runners.nightly.heartbeat import Heart
 from runners.nightly.night import NightResult, measure
 from runners.nightly.plan import Plan, find_box, load_plan
 from runners.nightly.report import Morning, plan_history, report, summary
+from runners.values import history_of
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -5,11 +5,12 @@ import shlex
 from pathlib import Path
 
 from build.errors import TidemarkError
-from build.home import Home, locate
+from build.home import locate
 from history.store.writer import open_store
 from runners.console import progress
 from runners.measuring.request import Request, Sampled
 from runners.measuring.session import SessionOutcome, run_session
+from runners.values import history_of
 from suites.definition import Mode, load_suite
 from suites.durability import Durability
 
@@ -29,15 +30,6 @@ def main(arguments: argparse.Namespace) -> int:
     print(summary(request, outcome, arguments.history))
     print(f"history: {history}")
     return 0 if outcome.whole else 2
-
-
-def history_of(chosen: str | None, home: Home) -> Path | str:
-    """The path or URL of the history to store into; the folder of a path is made."""
-    if chosen and "://" in chosen:
-        return chosen
-    path = Path(chosen) if chosen else home.history
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def request_of(arguments: argparse.Namespace) -> Request:

@@ -9,7 +9,6 @@ from pathlib import Path, PurePosixPath
 from build.home import locate
 from history.store.writer import open_store
 from runners import jobs
-from runners.commands.run import history_of
 from runners.commands.status import told
 from runners.fitness.kernel import Kernel
 from runners.fitness.place import Place
@@ -22,6 +21,7 @@ from runners.nightly.heartbeat import WELL, Status, status
 from runners.nightly.plan import find_box, load_plan
 from runners.nightly.report import deliver, plan_history
 from runners.nightly.watch import judged, tell
+from runners.values import history_of
 
 KEPT = 1
 

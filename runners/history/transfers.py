@@ -16,7 +16,7 @@ from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import write_ndjson
 from history.transfer.parquet import write_parquet
 from history.transfer.pruning import Room, prune, room, vacuum
-from runners.commands.run import history_of
+from runners.values import history_of
 
 
 def export_(arguments: argparse.Namespace) -> int:

@@ -135,7 +135,7 @@ class Pgbench:
                         observer.begin(pid)
                     else:
                         observer.end(pid)
-            return transcript.load(step.queries, _latencies(Path(folder)))
+            return transcript.load(step.queries, logged_latencies(Path(folder)))
 
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
@@ -153,7 +153,7 @@ class Pgbench:
                 with blamed_on(server):
                     load = self.run(addresses[server], step, work, observers[server], turn)
                 done[server].append(load)
-        return [_sum(loads) for loads in done]
+        return [sum_of(loads) for loads in done]
 
     def _client(self, address: Address) -> list[str]:
         host = [f"--host={address.socket.parent}", f"--port={postgres_port(address.socket)}"]
@@ -165,7 +165,7 @@ class Pgbench:
         return [f"--builtin={step.options['builtin']}"]
 
 
-def _sum(loads: Sequence[Load]) -> Load:
+def sum_of(loads: Sequence[Load]) -> Load:
     """Several runs as one. Percentiles are means over the runs, the maximum is the largest."""
     names = set.intersection(*(set(load.latency_ms) for load in loads))
     mean = {name: sum(load.latency_ms[name] for load in loads) / len(loads) for name in names}
@@ -183,7 +183,7 @@ def _sum(loads: Sequence[Load]) -> Load:
     )
 
 
-def _latencies(folder: Path) -> NDArray[np.float64]:
+def logged_latencies(folder: Path) -> NDArray[np.float64]:
     """Microseconds of every logged transaction: the third column of pgbench's log files.
 
     A transaction that failed has a word there instead of a number; it has no latency.

@@ -134,9 +134,9 @@ class SysbenchTranscript:
         return Load(
             transactions=transactions,
             queries=transactions * queries,
-            seconds=sum(_length(threads) for threads in by_place),
+            seconds=sum(seconds_of(threads) for threads in by_place),
             errors=int(self.summary.get("ignored errors", 0)),
-            per_second=tuple(rate * queries for rate in _rates(by_place)),
+            per_second=tuple(rate * queries for rate in rates_of(by_place)),
             latency_ms=self._latency_ms(),
             watched_queries=self.summary["queries"],
             watched_seconds=max(each.ended for each in self.slices) - min(each.began for each in self.slices),
@@ -150,11 +150,12 @@ class SysbenchTranscript:
         return {"mean": mean, "max": self.summary["max"], **percentiles}
 
 
-def _length(threads: Sequence[Slice]) -> float:
+def seconds_of(threads: Sequence[Slice]) -> float:
+    """Seconds of one slice, from the first of its threads that began to the last that ended."""
     return max(each.ended for each in threads) - min(each.began for each in threads)
 
 
-def _rates(slices: Sequence[Sequence[Slice]]) -> list[float]:
+def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
     """Transactions/s in each whole second of a server's work; `slices` holds the threads of each slice.
 
     Slices below a second are joined to about one; what is left at the end counts when it is at least half.
@@ -162,7 +163,7 @@ def _rates(slices: Sequence[Sequence[Slice]]) -> list[float]:
     rates: list[float] = []
     done, worked, length = 0, 0.0, 0.0
     for threads in slices:
-        length = _length(threads)
+        length = seconds_of(threads)
         if length >= 1:
             rates += [
                 float(sum(each.per_second[second] for each in threads if second < len(each.per_second)))

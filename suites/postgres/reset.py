@@ -22,7 +22,7 @@ VACUUM_WAIT_SECONDS = 600
 Connection = psycopg.Connection[tuple[Any, ...]]
 Connect = Callable[[], Connection]
 
-_TABLES = "SELECT schemaname, relname FROM pg_stat_user_tables ORDER BY relid"
+TABLES = "SELECT schemaname, relname FROM pg_stat_user_tables ORDER BY relid"
 _DEAD = """SELECT COALESCE(sum(n_dead_tup), 0), COALESCE(sum(n_live_tup), 0) FROM pg_stat_user_tables"""
 _SIZES = """
 SELECT COALESCE(sum(pg_table_size(relid)), 0), COALESCE(sum(pg_indexes_size(relid)), 0)
@@ -48,8 +48,8 @@ def reset(connect: Connect, workers: int) -> dict[str, float]:
     with connect() as connection:
         wal_before = wal_position(connection)
         dead_before, _ = _dead_and_live(connection)
-        tables = [(str(schema), str(table)) for schema, table in connection.execute(_TABLES)]
-        vacuum_seconds = _timed(lambda: _vacuum_all(connect, tables, workers))
+        tables = [(str(schema), str(table)) for schema, table in connection.execute(TABLES)]
+        vacuum_seconds = _timed(lambda: vacuum_all(connect, tables, workers))
         checkpoint_seconds = _timed(lambda: connection.execute("CHECKPOINT"))
         _wait_for_vacuums(connection)
         dead_after = _verify_no_dead(connection, tables)
@@ -80,7 +80,7 @@ def _timed(work: Callable[[], object]) -> float:
     return time.monotonic() - started
 
 
-def _vacuum_all(connect: Connect, tables: Sequence[tuple[str, str]], workers: int) -> None:
+def vacuum_all(connect: Connect, tables: Sequence[tuple[str, str]], workers: int) -> None:
     """One connection per table at a time, at most `workers` tables at once."""
     connections: list[Connection] = []
 

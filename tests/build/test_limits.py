@@ -1,6 +1,7 @@
 """What hangs while versions are fetched and compiled is ended, with everything it started."""
 
 import re
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -86,7 +87,7 @@ def test_a_compile_of_inferno_that_hangs_is_ended(
     cargo = tmp_path / "cargo"
     cargo.write_text(f"#!/bin/sh\n{SLEEPER}\n")
     cargo.chmod(0o755)
-    monkeypatch.setattr("build.inferno.shutil.which", lambda name, path: str(cargo))
+    monkeypatch.setattr(shutil, "which", lambda name, path: str(cargo))
     with pytest.raises(InfernoError, match=r"is not compiled after 0\.5 s"):
         provide_inferno(home, Silent())
 

@@ -1,6 +1,7 @@
 """Where a release comes from: the order, what is refused, and what is said about it."""
 
 from collections.abc import Callable
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -141,9 +142,7 @@ def test_a_connection_that_ends_early_leaves_nothing(
     versions()
     (web.root / "up").mkdir()
     (web.root / UPSTREAM).write_bytes(b"x" * 1000)
-    monkeypatch.setattr(
-        "http.server.SimpleHTTPRequestHandler.copyfile", lambda self, src, out: out.write(b"x" * 10)
-    )
+    monkeypatch.setattr(SimpleHTTPRequestHandler, "copyfile", lambda self, src, out: out.write(b"x" * 10))
     with pytest.raises(SourceError, match="after 10 of 1000 bytes"):
         obtain(RELEASE, home, progress)
     assert kept(home) == []

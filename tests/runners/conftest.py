@@ -1,7 +1,7 @@
 """A good machine of files, the place that checks look at on it, and a history with a regression."""
 
+import shutil
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -9,9 +9,7 @@ import pytest
 from runners.fitness import storage
 from runners.fitness.place import Place
 from tests.history.watched import record_regression
-from tests.runners.fitness.fake_kernel import FakeKernel, a_good_machine
-
-NOW = datetime(2026, 3, 2, 1, 0)
+from tests.runners.fitness.fake_kernel import NOW, FakeKernel, Usage, a_good_machine
 
 
 def no_programs(words: Sequence[str]) -> str:
@@ -49,11 +47,4 @@ def regressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """What depends on the real disk must not decide these tests."""
     monkeypatch.setattr(storage, "flush_seconds", lambda folder: [0.001] * 20)
-    monkeypatch.setattr("runners.fitness.storage.shutil.disk_usage", lambda path: Usage(10**12, 9 * 10**11))
-
-
-class Usage:
-    """What shutil.disk_usage returns, as far as it is read."""
-
-    def __init__(self, total: int, free: int) -> None:
-        self.total, self.free = total, free
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**12, 9 * 10**11))

@@ -3,7 +3,6 @@
 The expected table lies in tests/golden/runners/; rewrite it as those of tests/test_compare.py.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +22,7 @@ from runners.commands import calibrate
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome
 from tests.history.handmade import run_record, session_start
+from tests.suites.golden import require_golden
 
 GOLDEN = ROOT / "tests/golden/runners/calibrate.txt"
 VERSION, TWIN = "postgres@18.6", "postgres@18.6#twin"
@@ -82,9 +82,7 @@ def test_the_noise_is_shown_and_stored(
     assert main(WORDS) == 0
     found, _, where = capsys.readouterr().out.rpartition("history: ")
     assert where == f"{tmp_path / 'history.db'}\n"
-    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
-        GOLDEN.write_text(found, encoding="utf-8")
-    assert found == GOLDEN.read_text(encoding="utf-8")
+    require_golden(GOLDEN.name, found, GOLDEN.parent)
     with open_store(tmp_path / "history.db") as store:
         noise = store.noise(session_start("later"), "qps")
         constant, other = (store.noise(session_start("later"), each) for each in ("tps", "wal_bytes_per_op"))

@@ -1,6 +1,5 @@
 """`./tidemark history`: what it prints, with which exit code, on which history."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,9 @@ import pytest
 from build.home import ROOT, Home
 from history.store.writer import open_store
 from runners.cli import main
-from tests.history.transfer.generated import contents, record
+from tests.history.generated import contents, record
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, execute
+from tests.suites.golden import require_golden
 
 GOLDEN = ROOT / "tests/golden/runners/history.txt"
 FACTS = ROOT / "tests/golden/facts"
@@ -70,9 +70,7 @@ def test_a_session_of_commands(home: Path, capsys: pytest.CaptureFixture[str]) -
         "backup history.db",
     )
     said = "".join(told(capsys, *command.split()) for command in commands).replace(str(home), "HOME")
-    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
-        GOLDEN.write_text(said, encoding="utf-8")
-    assert said == GOLDEN.read_text(encoding="utf-8")
+    require_golden(GOLDEN.name, said, GOLDEN.parent)
 
 
 def test_backup_and_back(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Around a job of GitHub's runner: strays, what root does, and a machine that is not fit for the job."""
 
 import fcntl
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -91,7 +92,7 @@ def test_a_full_disk_is_not_waited_for(around: Around, monkeypatch: pytest.Monke
     class Full:
         total, free = 10**12, 10**6
 
-    monkeypatch.setattr("runners.fitness.storage.shutil.disk_usage", lambda path: Full)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Full)
     assert around.started() == 1
     assert around.slept == 0.0
     assert around.said[0].startswith("free disk: 0.0 GB of 1000.0 GB free")

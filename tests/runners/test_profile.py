@@ -1,7 +1,6 @@
 """`./tidemark profile` and what `compare` says of profiles: tables, JSON, flame graphs, what is missing."""
 
 import json
-import os
 import stat
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from history.store.writer import open_store
 from runners.cli import main
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.profiled import BASE, CONTENDER, NEW, STEP, profile, record_profiled
+from tests.suites.golden import require_golden
 
 GOLDEN = ROOT / "tests/golden/profile"
 
@@ -38,13 +38,6 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "history.db"
 
 
-def require_golden(name: str, text: str) -> None:
-    path = GOLDEN / name
-    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-
-
 def said(words: list[str], capsys: pytest.CaptureFixture[str], home: Path) -> str:
     assert main(words) == 0
     return capsys.readouterr().out.replace(str(home), "HOME")
@@ -52,7 +45,7 @@ def said(words: list[str], capsys: pytest.CaptureFixture[str], home: Path) -> st
 
 def test_the_difference_as_a_table(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = said(["profile", "diff", BASE, CONTENDER, "--step", STEP], capsys, history.parent)
-    require_golden("diff.txt", text)
+    require_golden("diff.txt", text, GOLDEN)
     assert text.splitlines()[1].rstrip().endswith("tidemark_burn")
     assert len([line for line in text.splitlines() if line.endswith(".svg")]) == 3
 
@@ -67,7 +60,9 @@ def test_the_difference_as_json(history: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_one_version(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    require_golden("show.txt", said(["profile", "show", CONTENDER, "--step", STEP], capsys, history.parent))
+    require_golden(
+        "show.txt", said(["profile", "show", CONTENDER, "--step", STEP], capsys, history.parent), GOLDEN
+    )
     words = ["profile", "show", CONTENDER, "--step", STEP, "--role", "checkpointer", "--format", "json"]
     found = json.loads(said(words, capsys, history.parent))
     assert {each["function"] for each in found["functions"]} == {"main", "CheckpointerMain", "BufferSync"}

@@ -1,6 +1,6 @@
-"""Expected texts in tests/golden/suites/.
+"""Expected texts, which lie in tests/golden/suites/ when no other folder is named.
 
-After a wanted change rewrite them, and read the difference before it is committed:
+After a wanted change rewrite them, and read the difference before it is committed (CONTRIBUTING.md has all):
 
     TIDEMARK_REWRITE_GOLDENS=1 .venv/bin/python -m pytest tests/suites
 

@@ -8,7 +8,9 @@ Needs postgres 18.6 and 13.23 in the build cache. Afterwards rewrite what is exp
 
 import gzip
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,7 +69,7 @@ def record_sysbench() -> None:
 
         def kill() -> None:
             time.sleep(1.5)
-            started._process.kill()  # type: ignore[union-attr]
+            os.kill(started.pid, signal.SIGKILL)
 
         argv = [*generator.arguments(started.address, step, WorkLimit(3, None)), "--linger_ms=250", "run"]
         capture("sysbench-update-index.txt", argv)

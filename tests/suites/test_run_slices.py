@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.version import Engine
+from suites import step
 from suites.definition import Step
 from suites.generators.load import Load, LoadError, Observer, Share, WorkLimit
 from suites.measurement import METRICS, Measurement
@@ -233,7 +234,7 @@ def test_profiles_come_after_the_counters_and_before_the_resets(monkeypatch: pyt
         calls.append("profile")
         return [Profiled(profile), Profiled(None, "no profile: perf ended")]
 
-    monkeypatch.setattr("suites.step.profile_after", after)
+    monkeypatch.setattr(step, "profile_after", after)
     profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
     first, second = run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
     last_counters = max(place for place, call in enumerate(calls) if call.startswith("counters"))
@@ -252,7 +253,7 @@ def test_a_load_that_fails_while_it_is_profiled_costs_the_profile_only(
     def after(*_: object) -> list[Profiled]:
         raise LoadError("sysbench failed", place=1)
 
-    monkeypatch.setattr("suites.step.profile_after", after)
+    monkeypatch.setattr(step, "profile_after", after)
     profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
     measured = run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
     assert all(each.values["qps"] > 0 and each.profile is None for each in measured)
@@ -267,7 +268,7 @@ def test_a_server_that_dies_while_it_is_profiled_is_blamed(monkeypatch: pytest.M
         servers[1].dies_after = 0
         raise LoadError("sysbench failed", place=1)
 
-    monkeypatch.setattr("suites.step.profile_after", after)
+    monkeypatch.setattr(step, "profile_after", after)
     profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
     with pytest.raises(ServerDiedError, match="killed by SIGKILL") as caught:
         run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from history.changes.confirm import _findings
+from history.changes.confirm import findings_of
 from history.changes.confirmation import ConfirmationRequest, Confirms
 from history.changes.repository import Member
 from history.comparison.verdict import MetricChange
@@ -28,7 +28,7 @@ def found(**intervals: tuple[float, float]) -> dict[str, MetricChange]:
     measured = {
         names[name]: Interval((low * high) ** 0.5, low, high, 5) for name, (low, high) in intervals.items()
     }
-    findings = _findings(GONE, measured, members)
+    findings = findings_of(GONE, measured, members)
     return {name: findings[number] for name, number in names.items() if number in findings}
 
 
@@ -62,4 +62,4 @@ def test_without_a_rate_nothing_follows() -> None:
 
 def test_what_is_no_member_says_nothing() -> None:
     interval = Interval(1.0, 0.99, 1.01, 5)
-    assert _findings(GONE, {7: interval}, {1: member(1, "qps", 0.6)}) == {}
+    assert findings_of(GONE, {7: interval}, {1: member(1, "qps", 0.6)}) == {}

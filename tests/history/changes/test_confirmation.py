@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from build.version import parse_version
-from history.changes import confirmation, repository
+from history.changes import confirmation, detector, repository
 from history.changes.confirmation import ConfirmationRequest, Confirms
 from history.changes.detector import judge
 from history.changes.level_shift import Direction
@@ -221,7 +221,7 @@ def test_a_change_that_was_confirmed_long_ago_is_remembered(
     commits.confirm(SLOW)
     commits.judge()
     for window in (100, 70, 6, 3, 2):
-        monkeypatch.setattr("history.changes.detector.WINDOW", window)
+        monkeypatch.setattr(detector, "WINDOW", window)
         report = commits.judge()
         assert (report.new, report.reopened, report.closed) == ((), (), ()), window
         assert [each.fingerprint for each in report.open] == [change.fingerprint]

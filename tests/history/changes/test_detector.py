@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from history.changes import repository
+from history.changes import detector, repository
 from history.changes.level_shift import Direction
 from history.changes.repository import ChangeStatus
 from tests.history.conftest import Target
@@ -52,7 +52,7 @@ def test_a_regression_is_one_change_told_once(nights: Nights) -> None:
 def test_fewer_false_changes_ask_for_more_evidence(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
     nights.more(QUIET)
     nights.more(5, 0.93)
-    monkeypatch.setattr("history.changes.detector.FALSE_CHANGES_A_YEAR", 1e-30)
+    monkeypatch.setattr(detector, "FALSE_CHANGES_A_YEAR", 1e-30)
     assert not nights.judge().new
     monkeypatch.undo()
     assert nights.judge().new
@@ -123,7 +123,7 @@ def test_a_change_that_lies_before_the_window_can_still_go_away(
     nights.more(QUIET)
     nights.more(6, 0.93)
     (change,) = nights.judge().new
-    monkeypatch.setattr("history.changes.detector.WINDOW", QUIET)
+    monkeypatch.setattr(detector, "WINDOW", QUIET)
     nights.more(QUIET, 0.93)
     assert [each.fingerprint for each in nights.judge().open] == [change.fingerprint]
     nights.more(6)

@@ -20,8 +20,8 @@ from history.transfer.merging import merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson
 from history.transfer.parquet import ParquetFolder, write_parquet
 from history.transfer.pruning import prune, room
+from tests.history.generated import contents
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
-from tests.history.transfer.generated import contents
 
 OLD, NEW = parse_version("postgres@17.11"), parse_version("postgres@18.6")
 RATES = {"insert": {str(OLD): [100.0, 101.0, 99.0], str(NEW): [90.0, 91.0, 89.0]}}

@@ -88,7 +88,7 @@ def test_a_reader_neither_waits_for_a_writer_nor_sees_half_a_record(tmp_path: Pa
     path = tmp_path / "history.db"
     with open_store(path) as store, open_store(path) as reader:
         session = store.start_session(session_start())
-        with store._database.writing() as connection:
+        with store.database.writing() as connection:
             connection.exec_driver_sql("DELETE FROM sessions")
             assert reader.latest_session([]) is not None
             connection.rollback()
@@ -111,7 +111,7 @@ def test_a_record_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_pragmas_of_every_connection(tmp_path: Path) -> None:
-    with open_store(tmp_path / "history.db") as store, store._database.reading() as connection:
+    with open_store(tmp_path / "history.db") as store, store.database.reading() as connection:
         for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)):
             assert connection.exec_driver_sql(f"PRAGMA {pragma}").scalar() == value
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 30_000

@@ -2,7 +2,6 @@
 
 import os
 import random
-import select
 import signal
 import time
 import traceback
@@ -35,8 +34,8 @@ def write(target: Target, uid: str, acknowledged: int) -> None:
             os.write(acknowledged, b"s%07d" % session)
 
 
-def killed_writer(target: Target, uid: str, after: float, *, begun: bool) -> list[bytes]:
-    """What a writer said before it was killed, so many seconds after it began or after its first word.
+def killed_writer(target: Target, uid: str, after: float, *, words: int) -> list[bytes]:
+    """What a writer said before it was killed, so many seconds after it began or after so many words.
 
     A fork, since a new Python takes longer than all that is to be interrupted.
     """
@@ -50,13 +49,12 @@ def killed_writer(target: Target, uid: str, after: float, *, begun: bool) -> lis
         finally:
             os._exit(1)
     os.close(written)
-    if begun:
-        select.select([read], [], [], 10)
+    heard = [os.read(read, 8) for _ in range(words)]
     time.sleep(after)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     with os.fdopen(read, "rb") as pipe:
-        said = pipe.read()
+        said = b"".join(heard) + pipe.read()
     assert os.WIFSIGNALED(status), f"the writer ended by itself: nothing was killed\n{said.decode()}"
     return [said[place : place + 8] for place in range(0, len(said), 8)]
 
@@ -74,8 +72,8 @@ def test_a_writer_killed_a_hundred_times_loses_nothing_it_finished(target: Targe
     said: list[bytes] = []
     for number in range(KILLS):
         # Every other one may fall into the opening, at first into the making of the tables.
-        after = moments.uniform(0.0, 0.12)
-        said += killed_writer(target, f"writer-{number}", after, begun=number % 2 == 1)
+        words = moments.randrange(1, 5 * (ROUNDS + 1)) if number % 2 == 1 else 0
+        said += killed_writer(target, f"writer-{number}", moments.uniform(0.0, 0.05), words=words)
     runs = {int(each[1:]) for each in said if each.startswith(b"r")}
     sessions = {int(each[1:]) for each in said if each.startswith(b"s")}
     assert len(sessions) > KILLS / 4, "the writer never came far: this shows nothing"
@@ -99,7 +97,7 @@ def test_a_writer_killed_a_hundred_times_loses_nothing_it_finished(target: Targe
 
 def test_what_killed_writers_left_running_is_ended_by_the_next(target: Target) -> None:
     for number in range(5):
-        killed_writer(target, f"writer-{number}", 0.0, begun=True)
+        killed_writer(target, f"writer-{number}", 0.0, words=1)
     with open_store(target) as store:
         store.start_session(session_start("next"))
     statuses = counted(target, "SELECT status FROM sessions")

@@ -35,7 +35,7 @@ def test_recorded_and_compared(store: Store, url: str, capsys: pytest.CaptureFix
     assert [each.version for each in store.sightings()] == [OLD, NEW]
     assert program.main([OLD, NEW, "--history", url]) == 1
     assert "regression" in capsys.readouterr().out
-    with store._database.reading() as connection:
+    with store.database.reading() as connection:
         ratios = connection.exec_driver_sql("SELECT relative_qps FROM relative_qps").scalars().all()
     assert sorted(ratios) == pytest.approx([0.9] * 3 + [1 / 0.9] * 3)
 
@@ -65,18 +65,18 @@ def test_a_record_that_fails_leaves_nothing(store: Store) -> None:
     store.record_run(session, run_record(per_second=(1.0, 2.0)))
     with pytest.raises(RecordError):
         store.record_run(session, run_record(key="another build"))
-    with store._database.reading() as connection:
+    with store.database.reading() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM builds").scalar() == 1
     store.finish_session(session, SessionStatus.FINISHED)
 
 
 def test_opening_again_and_newer_and_foreign(store: Store, url: str) -> None:
     open_store(url).close()
-    with store._database.writing() as connection:
+    with store.database.writing() as connection:
         connection.exec_driver_sql("INSERT INTO schema_migrations VALUES (999, 'future', 'now')")
     with pytest.raises(HistoryError, match="newer Tidemark"):
         open_store(url)
-    with store._database.writing() as connection:
+    with store.database.writing() as connection:
         connection.exec_driver_sql("ALTER TABLE schema_migrations RENAME TO pictures")
     with pytest.raises(HistoryError, match="not Tidemark's"):
         open_store(url)

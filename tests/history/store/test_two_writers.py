@@ -13,7 +13,7 @@ from sqlalchemy import Connection, update
 
 from history.errors import HistoryError
 from history.series import night
-from history.store import alert_outbox, process
+from history.store import alert_outbox, database, process, writer
 from history.store.alert_outbox import AlertKind, IssueState, WantedIssue
 from history.store.records import SessionStatus
 from history.store.resume import find_interrupted, reopen
@@ -53,7 +53,7 @@ def dead(store: Store, monkeypatch: pytest.MonkeyPatch) -> int:
     """A session of a process that is gone, with a run."""
     gone = replace(process.this_process(), start_ticks=1)
     with monkeypatch.context() as patched:
-        patched.setattr("history.store.writer.this_process", lambda: gone)
+        patched.setattr(writer, "this_process", lambda: gone)
         session = store.start_session(session_start("dead"))
     store.record_run(session, run_record(version=BASE))
     return session
@@ -108,7 +108,7 @@ def test_an_alert_that_two_want_is_one(store: Store, target: Target) -> None:
 def test_a_writer_that_waited_long_is_told_of_the_other(
     store: Store, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("history.store.database.BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 100)
     with open_store(target) as other, store.database.writing() as connection:
         connection.execute(update(sessions).values(seed=1))
         with pytest.raises(HistoryError, match="another process keeps the history locked"):
@@ -123,7 +123,7 @@ def test_hosts_that_share_a_history_tell_of_it_one_after_the_other(
 
     A tracker may be slow: who waits for another to tell it waits longer than for one who records.
     """
-    monkeypatch.setattr("history.store.database.BUSY_TIMEOUT_MS", round(1000 * WAITS / 3))
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", round(1000 * WAITS / 3))
 
     def tell() -> None:
         with open_store(target) as other, other.database.telling():

@@ -11,7 +11,7 @@ import pytest
 
 from build.version import parse_version
 from history.errors import RecordError
-from history.store import process
+from history.store import process, writer
 from history.store.records import RunStatus, SessionStatus
 from history.store.writer import Store, open_store
 from suites.measurement import METRICS
@@ -141,7 +141,7 @@ def test_relative_qps_pairs_within_session_step_and_repetition(store: Store) -> 
 
 def test_metrics_follow_the_code(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    with open_store(path) as store, store._database.writing() as connection:
+    with open_store(path) as store, store.database.writing() as connection:
         connection.exec_driver_sql("UPDATE metrics SET unit = 'furlongs' WHERE name = 'qps'")
         connection.exec_driver_sql("INSERT INTO metrics VALUES ('gone', 's', 'lower', 'no longer measured')")
     with open_store(path) as store:
@@ -201,13 +201,13 @@ def test_an_interrupted_session_ended_with_its_last_run(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = process.ProcessIdentity(process.this_process().process_id, start_ticks=1, boot_id="another boot")
-    monkeypatch.setattr("history.store.writer.this_process", lambda: dead)
+    monkeypatch.setattr(writer, "this_process", lambda: dead)
     store.start_session(session_start("empty"))
     monkeypatch.undo()
     other = replace(session_start("elsewhere"), machine=replace(MACHINE, fingerprint="beef"))
     store.start_session(other)  # another machine cannot tell
     assert rows(store, "SELECT status FROM sessions") == [("running",), ("running",)]
-    monkeypatch.setattr("history.store.writer.this_process", lambda: dead)
+    monkeypatch.setattr(writer, "this_process", lambda: dead)
     session = store.start_session(session_start("worked"))
     store.record_run(session, run_record(position=9))
     monkeypatch.undo()
@@ -221,7 +221,7 @@ def test_a_dead_session_is_found_although_a_setting_of_the_machine_was_changed(
 ) -> None:
     """Another fingerprint, but the same boot: the same machine, which can tell."""
     dead = replace(process.this_process(), start_ticks=1)
-    monkeypatch.setattr("history.store.writer.this_process", lambda: dead)
+    monkeypatch.setattr(writer, "this_process", lambda: dead)
     store.start_session(session_start("dead"))
     monkeypatch.undo()
     store.start_session(replace(session_start("next"), machine=replace(MACHINE, fingerprint="beef")))

@@ -17,9 +17,9 @@ from history.store.records import SessionStatus
 from history.store.writer import open_store
 from history.transfer.backup import back_up, is_backup
 from history.transfer.row_source import TransferError
+from tests.history.generated import contents, record
 from tests.history.handmade import session_start
 from tests.history.store.test_durability import assert_whole, run_ids, start_writer
-from tests.history.transfer.generated import contents, record
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, execute
 
 

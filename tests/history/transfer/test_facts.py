@@ -1,6 +1,5 @@
 """The published tables of mytools, imported and compared: the ratios are those that he published."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from history.store.writer import Store, open_store
 from history.transfer.foreign.values import Given
 from history.transfer.format_detection import coming_files
 from history.transfer.merging import merge
+from tests.suites.golden import require_golden
 
 FACTS = ROOT / "tests/golden/facts"
 """Some tests of the tables whose copy lies in the shared folder, line by line as they are there."""
@@ -74,10 +74,7 @@ def test_what_compare_prints(
     words = [BASE, "postgres@17.7", "--history", "h.db"]
     assert program.main(words) == 2
     said = capsys.readouterr().out
-    golden = FACTS / "compared.txt"
-    if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
-        golden.write_text(said, encoding="utf-8")
-    assert said == golden.read_text(encoding="utf-8")
+    require_golden("compared.txt", said, FACTS)
 
 
 def test_cpu_is_in_microseconds_of_all_cores(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from history.transfer.foreign.values import Given
 from history.transfer.format_detection import coming_files
 from history.transfer.merging import Merged, merge
 from history.transfer.row_source import TransferError
-from tests.history.transfer.generated import contents
+from tests.history.generated import contents
 from tests.history.transfer.test_merging import added
 
 DOCUMENT = (ROOT / "docs/history.md").read_text(encoding="utf-8")

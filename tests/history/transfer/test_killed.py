@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 
 from build.home import ROOT
 from history.errors import HistoryError
@@ -19,8 +19,8 @@ from history.store.writer import open_store
 from history.transfer.database_source import opened
 from history.transfer.merging import merge
 from history.transfer.ndjson import write_ndjson
+from tests.history.generated import Contents, contents, record
 from tests.history.store.test_durability import start_writer
-from tests.history.transfer.generated import Contents, contents, record
 from tests.history.transfer.test_merging import NIGHT_2, added, into
 
 SESSIONS = 8
@@ -123,16 +123,18 @@ def test_a_full_disk_in_the_middle_keeps_what_was_whole(source: Path, tmp_path: 
     path, whole = tmp_path / "h.db", contents(source / "a.db")
     open_store(path).close()
     pages = path.stat().st_size // 4096
-    with open_store(path) as store, opened(source / "a.db") as rows:
-        store.database._reader.dispose()
 
-        @event.listens_for(store.database._reader, "connect")
-        def limit(connection: Any, _record: object) -> None:
-            connection.execute(f"PRAGMA max_page_count = {pages + 8}")
+    def limit(connection: Any, _record: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {pages + 8}")
 
-        with pytest.raises(HistoryError, match="no room left for the history") as refused:
+    event.listen(Engine, "connect", limit)  # of the source too, which is not written to
+    try:
+        store, source_rows = open_store(path), opened(source / "a.db")
+        with store, source_rows as rows, pytest.raises(HistoryError, match="no room left") as refused:
             merge(store, [rows])
-        assert "what was recorded before is safe" in refused.value.hint
+    finally:
+        event.remove(Engine, "connect", limit)
+    assert "what was recorded before is safe" in refused.value.hint
     assert 0 < assert_whole_sessions(path, whole) < SESSIONS
     assert added(into(path, source / "a.db"))
     assert contents(path) == whole

@@ -19,8 +19,8 @@ from history.transfer.database_source import opened
 from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson
 from history.transfer.row_source import TransferError
+from tests.history.generated import STEPS, VERSIONS, Contents, Made, contents, record, two_boxes
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
-from tests.history.transfer.generated import STEPS, VERSIONS, Contents, Made, contents, record, two_boxes
 
 few = settings(max_examples=12)
 

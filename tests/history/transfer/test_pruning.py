@@ -16,8 +16,8 @@ from history.transfer.backup import back_up
 from history.transfer.database_source import Selection, opened
 from history.transfer.merging import merge
 from history.transfer.pruning import prune, room, vacuum
+from tests.history.generated import VERSIONS, contents, record
 from tests.history.handmade import NIGHT, record_steps, session_start
-from tests.history.transfer.generated import VERSIONS, contents, record
 from tests.history.transfer.test_foreign import take_in
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, added, execute, into
 

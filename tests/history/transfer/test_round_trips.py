@@ -20,8 +20,8 @@ from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import SCHEMA, NdjsonFile, write_ndjson
 from history.transfer.parquet import ParquetFolder, write_parquet
 from history.transfer.row_source import Item, RowSource, TransferError
+from tests.history.generated import STEPS, VERSIONS, Made, contents, made, record
 from tests.history.handmade import NIGHT, record_steps, session_start
-from tests.history.transfer.generated import STEPS, VERSIONS, Made, contents, made, record
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, added
 
 Write = Callable[[RowSource, Path], int]

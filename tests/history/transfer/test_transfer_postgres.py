@@ -10,9 +10,9 @@ from history.transfer.database_source import Selection, opened
 from history.transfer.merging import merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson
 from history.transfer.pruning import prune, room, vacuum
+from tests.history.generated import VERSIONS, contents, record
 from tests.history.handmade import NIGHT, record_steps, session_start
 from tests.history.store.test_postgres import pytestmark, store, url
-from tests.history.transfer.generated import VERSIONS, contents, record
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, added
 
 __all__ = ["pytestmark", "store", "url"]  # the server's fixtures

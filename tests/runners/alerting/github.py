@@ -108,7 +108,7 @@ class GitHub:
             newest = sorted(self.issues.values(), key=lambda issue: -int(issue["number"]))
             return 200, newest[(page - 1) * size : page * size]
         if method == "POST" and not number:
-            return 201, self._create(body)
+            return 201, self.create(body)
         if number not in self.issues:
             return 404, {"message": "Not Found"}
         if method == "POST":
@@ -118,7 +118,7 @@ class GitHub:
             self.issues[number] |= body
         return 200, self.issues[number]
 
-    def _create(self, body: Any) -> dict[str, Any]:
+    def create(self, body: Any) -> dict[str, Any]:
         number = len(self.issues) + 1
         names = body.get("labels", [])
         self.issues[number] = {

@@ -202,7 +202,7 @@ def test_what_was_gone_before_it_was_told_opens_nothing(store: Store, github: Gi
 
 def test_somebody_elses_issue_is_not_taken_for_ours(store: Store, github: GitHub) -> None:
     want(store, WANTED)
-    github._create({"title": "mine", "body": "<!-- tidemark f1 0000000000000000 -->"})
+    github.create({"title": "mine", "body": "<!-- tidemark f1 0000000000000000 -->"})
     assert deliver(store, github).created == ["f1"]
     assert github.issues[1]["title"] == "mine"
 

@@ -30,27 +30,11 @@ from suites.generators.load import lines_of
 from suites.processes import run, start
 from tests.history.watched import record_regression
 from tests.runners.alerting.github import REPOSITORY, TOKEN, Fault, GitHub, running
+from tests.runners.small_plan import small_plan
 
 WRONG = "ghs_another_secret_that_is_wrong"
 
-PLAN = f"""
-[boxes.here]
-label = "tidemark-here"
-hostname = "*"
-[engines.postgres]
-base = "postgres@17.11"
-releases = ["18.6"]
-[[tasks]]
-suite = "write-heavy"
-profile = "smoke"
-steps = ["insert"]
-seconds = 1.0
-rounds = 1
-keep_disturbed = true
-perf = false
-[alerts]
-repository = "{REPOSITORY}"
-"""
+PLAN = small_plan(["insert"], f'repository = "{REPOSITORY}"')
 
 
 def traces(secret: str) -> list[bytes]:

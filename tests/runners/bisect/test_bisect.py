@@ -1,5 +1,7 @@
 """The flow of a bisect on a made-up machine: what it answers, leaves out, refuses, and goes on with."""
 
+import fcntl
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,10 +13,11 @@ from build.sources.commits import RangeError
 from build.sources.git import GitError
 from runners.bisect.domain.question import QuestionError
 from runners.bisect.report.state import BisectState
+from runners.bisect.run import conductor
 from runners.bisect.run.builds import MachineError
 from runners.bisect.run.conductor import BisectError
 from runners.bisect.run.recorder import MetricError
-from runners.measuring.machine_lock import BusyError, lock_path, measuring_alone
+from runners.measuring.machine_lock import BusyError, lock_path
 from suites.definition import SuiteError
 from tests.runners.bisect.conftest import SLOWER, Line, asked, verdict_of
 from tests.runners.bisect.stand import Stand, a_question, total_rounds
@@ -132,9 +135,9 @@ def test_a_compile_that_the_machine_broke_off_is_nobodys_fault(stand: Made, line
 def test_a_full_disk_excludes_nobody(stand: Made, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = stand((11, SLOWER), not_starting=[line.version(place) for place in range(1, 16)])
     full = SimpleNamespace(free=1000)
-    monkeypatch.setattr("shutil.disk_usage", lambda path: full)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
     # It was enough before the data was loaded.
-    monkeypatch.setattr("runners.bisect.run.conductor.require_disk", lambda path, needed: None)
+    monkeypatch.setattr(conductor, "require_disk", lambda path, needed: None)
     with pytest.raises(MachineError, match="ran out of disk"):
         machine.bisect(asked(line))
     monkeypatch.undo()
@@ -187,15 +190,14 @@ def test_a_profile_without_rounds(stand: Made, line: Line) -> None:
         stand().bisect(asked(line, profile="long"))
 
 
-def test_not_while_something_else_measures(
-    stand: Made, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_not_while_something_else_measures(stand: Made, line: Line) -> None:
     machine = stand((11, SLOWER))
-    with measuring_alone(machine.home), monkeypatch.context() as another_process:
-        another_process.setattr("runners.measuring.machine_lock._held", set())
+    path = lock_path(machine.home)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as another_process:
+        fcntl.flock(another_process, fcntl.LOCK_EX)
         with pytest.raises(BusyError):
             machine.bisect(asked(line))
-    assert lock_path(machine.home).exists()
 
 
 # --- releases

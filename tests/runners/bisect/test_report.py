@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import secrets
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -33,7 +34,7 @@ Made = Callable[..., Stand]
 def log(stand: Made, line: Line, monkeypatch: pytest.MonkeyPatch) -> Log:
     """A culprit among commits that do not compile, and two calls: the budget of the first was too small."""
     numbers = itertools.count(1)
-    monkeypatch.setattr("secrets.token_hex", lambda size: f"{next(numbers):0{2 * size}x}")
+    monkeypatch.setattr(secrets, "token_hex", lambda size: f"{next(numbers):0{2 * size}x}")
     broken = {line.version(place): "cc -c a.c\na.c:1: error: expected ';' | <b>" for place in range(6, 10)}
     machine = stand((11, 0.7), uncompilable=broken)
     question = a_question(line.good[:12], line.code[-1][:12])

@@ -1,11 +1,13 @@
 """A machine of files, whose files of choices behave as the kernel's do."""
 
+from datetime import datetime
 from pathlib import Path
 
 from runners.fitness.kernel import Kernel
 from suites.accounting.proc import KERNEL_THREAD
 
 CPU = "/sys/devices/system/cpu"
+NOW = datetime(2026, 3, 2, 1, 0)
 
 
 class FakeKernel(Kernel):
@@ -74,3 +76,10 @@ def a_good_machine(root: Path) -> FakeKernel:
         kernel.put(name, text + "\n")
     kernel.process(1, "systemd")
     return kernel
+
+
+class Usage:
+    """What shutil.disk_usage returns, as far as it is read."""
+
+    def __init__(self, total: int, free: int) -> None:
+        self.total, self.free = total, free

@@ -119,9 +119,25 @@ PATH = /bin
     assert [job.command for job in jobs(table, names_user=True)] == ["weekly  with words"]
 
 
-@given(st.text(max_size=200), st.booleans())
-def test_any_text_is_a_table(text: str, names_user: bool) -> None:
-    list(jobs(text, names_user=names_user))
+words = st.sampled_from(["*", "5", "*/7", "1", "2-4", "61", "root", "٣"])
+likely = st.lists(words, min_size=5, max_size=8).map(" ".join)
+others = st.sampled_from(["# 1 1 1 1 1 x y", "@daily root x", "@reboot x", "A = b", ""])
+
+
+@given(st.lists(st.one_of(likely, others, st.text(max_size=40)), max_size=8).map("\n".join), st.booleans())
+def test_each_line_of_any_text_is_a_job_that_can_begin_or_none(text: str, names_user: bool) -> None:
+    lines = text.splitlines()
+    by_line = [list(jobs(line, names_user=names_user)) for line in lines]
+    assert list(jobs(text, names_user=names_user)) == [job for line_jobs in by_line for job in line_jobs]
+    assert not list(jobs("\n".join(f" #{line}" for line in lines), names_user=names_user))
+    for line, line_jobs in zip(lines, by_line, strict=True):
+        for job in line_jobs:
+            assert job.command
+            assert line.rstrip().endswith(job.command)
+            fields = (job.minutes, job.hours, job.days, job.months, job.weekdays)
+            for numbers, (least, most) in zip(fields, BOUNDS, strict=True):
+                assert numbers
+                assert all(least <= number <= most for number in numbers)
 
 
 def test_all_nicknames_are_jobs() -> None:

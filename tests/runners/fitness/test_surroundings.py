@@ -1,6 +1,7 @@
 """Checks of what a machine will start by itself, and of where Tidemark writes."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,7 @@ from runners.fitness import storage, timers
 from runners.fitness.checks import examine
 from runners.fitness.finding import Level
 from runners.fitness.place import Place
-from tests.runners.conftest import NOW, Usage
-from tests.runners.fitness.fake_kernel import FakeKernel
+from tests.runners.fitness.fake_kernel import NOW, FakeKernel, Usage
 
 # --- timers
 
@@ -140,7 +140,7 @@ def test_flushes_are_judged(usual_ms: float, worst_ms: float, level: Level) -> N
     ("free", "level"), [(10**9, Level.UNFIT), (9 * 10**10, Level.NOTE), (10**11, Level.OK)]
 )
 def test_free_disk(place: Place, monkeypatch: pytest.MonkeyPatch, free: int, level: Level) -> None:
-    monkeypatch.setattr("runners.fitness.storage.shutil.disk_usage", lambda path: Usage(10**12, free))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**12, free))
     monkeypatch.setattr(storage, "sizes", lambda *given: _Sizes())
     assert storage.free_disk(place).level is level
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -221,7 +222,7 @@ def test_too_little_disk_is_said_before_anything_is_done(
     home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TIDEMARK_HOME", str(home.path))
-    monkeypatch.setattr("suites.sizing.shutil.disk_usage", lambda path: _Usage())
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: _Usage())
     assert main(arguments(home)) == 2
     said = capsys.readouterr().err
     assert "too little disk" in said

@@ -78,7 +78,20 @@ def test_a_night_whose_process_is_gone(tmp_path: Path, clock: Clock) -> None:
     assert status(path, NOW).state is State.DEAD
 
 
-def test_a_disk_without_room_does_not_end_a_night(tmp_path: Path, clock: Clock) -> None:
-    (tmp_path / "file").write_text("")
-    heart = Heart(tmp_path / "file/heartbeat.json", "db1", Silent(), clock)
+def test_a_night_whose_heartbeat_cannot_be_written_goes_on_and_beats_again_later(
+    tmp_path: Path, clock: Clock
+) -> None:
+    obstacle, shown = tmp_path / "file", Silent()
+    obstacle.write_text("")
+    path = obstacle / "heartbeat.json"
+    heart = Heart(path, "db1", shown, clock)
+    heart.note("nobody can read of it")
+    assert shown.notes == ["nobody can read of it"]
+    assert status(path, clock.now).state is State.NEVER
+    assert obstacle.read_text() == ""
+    obstacle.unlink()
     heart.end("went well")
+    ended = status(path, clock.now)
+    assert ended.state is State.ENDED
+    assert ended.beat is not None
+    assert ended.beat.outcome == "went well"

@@ -12,29 +12,13 @@ import pytest
 
 from build.build import Build
 from build.home import ROOT, Home
+from tests.runners.small_plan import small_plan
 
 pytestmark = pytest.mark.server
 
 PATIENCE = 300
 
-PLAN = """
-[boxes.here]
-label = "tidemark-here"
-hostname = "*"
-[engines.postgres]
-base = "postgres@17.11"
-releases = ["18.6"]
-[[tasks]]
-suite = "write-heavy"
-profile = "smoke"
-steps = ["update-index", "insert"]
-seconds = 1.0
-rounds = 2
-perf = false
-keep_disturbed = true
-[alerts]
-most_new_issues = 1
-"""
+PLAN = small_plan(["update-index", "insert"], "most_new_issues = 1", rounds=2)
 
 
 def start(home: Home, plan: Path, *words: str) -> "subprocess.Popen[str]":

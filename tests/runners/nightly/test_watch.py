@@ -13,6 +13,7 @@ from history.store.alert_outbox import Alert, IssueState
 from history.store.process import this_process
 from history.store.writer import Store, open_store
 from runners.cli import main
+from runners.installing import record
 from runners.installing.record import Record
 from runners.nightly.heartbeat import MISSED_HOURS, Beat, State, Status
 from runners.nightly.watch import judged, tell
@@ -93,7 +94,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, github: GitHub) -> Pat
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GITHUB_API_URL", github.url)
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
-    monkeypatch.setattr("runners.installing.record.load", lambda machine: Record())
+    monkeypatch.setattr(record, "load", lambda machine: Record())
     path = tmp_path / "plan.toml"
     path.write_text(
         '[boxes.db1]\nlabel = "x"\nhostname = "*"\n[engines.postgres]\nbase = "postgres@17.11"\n'

@@ -82,7 +82,7 @@ def test_a_server_that_dies_in_its_reset(
 ) -> None:
     """psycopg's exceptions do not leave the room: the step fails, and the session goes on."""
     with running(postgres_18, server_folder) as server:
-        monkeypatch.setattr(reset, "_vacuum_all", lambda *_: os.kill(server.pid, signal.SIGKILL))
+        monkeypatch.setattr(reset, "vacuum_all", lambda *_: os.kill(server.pid, signal.SIGKILL))
         with pytest.raises(ServerError) as caught:
             _reset_often(server)
         assert "killed by SIGKILL" in str(caught.value)

@@ -147,7 +147,7 @@ def test_a_transaction_that_still_sees_dead_rows_is_named(
 
 def test_a_vacuum_that_runs_is_waited_for(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The vacuum of somebody else, slowed down to last longer than the reset of the other tables."""
-    monkeypatch.setattr(reset, "_TABLES", "SELECT 'public', 'none' WHERE false")
+    monkeypatch.setattr(reset, "TABLES", "SELECT 'public', 'none' WHERE false")
     monkeypatch.setattr(reset, "NAMEABLE_DEAD_SHARE", 2.0)
 
     def slow() -> None:
@@ -170,7 +170,7 @@ def test_a_vacuum_that_runs_is_waited_for(server: PostgresServer, monkeypatch: p
 
 def test_a_vacuum_that_does_not_end_is_named(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reset, "VACUUM_WAIT_SECONDS", 0)
-    monkeypatch.setattr(reset, "_TABLES", "SELECT 'public', 'none' WHERE false")
+    monkeypatch.setattr(reset, "TABLES", "SELECT 'public', 'none' WHERE false")
     with server.connect() as other:
         pid = other.info.backend_pid
         other.execute("SET vacuum_cost_delay = 100")

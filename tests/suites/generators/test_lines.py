@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from suites.generators import load
 from suites.generators.load import LoadError, blamed_on, lines_of, lines_of_all
 from suites.processes import start
 
@@ -132,7 +133,7 @@ def test_a_program_that_is_not_there_ends_those_that_started(monkeypatch: pytest
         started.append(start(*arguments, **options))
         return started[-1]
 
-    monkeypatch.setattr("suites.generators.load.start", noting)
+    monkeypatch.setattr(load, "start", noting)
     with pytest.raises(FileNotFoundError):
         list(lines_of_all([SLEEPER, ["/nowhere/sysbench"]], 30))
     assert len(started) == 1

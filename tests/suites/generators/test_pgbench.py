@@ -1,7 +1,9 @@
 """Reading what pgbench prints and logs, from real captures; and its command line."""
 
 import json
+import math
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from build.version import Engine
 from suites.definition import load_suite
 from suites.generators.load import LoadError, WorkLimit
-from suites.generators.pgbench import Pgbench, PgbenchTranscript, _latencies
+from suites.generators.pgbench import Pgbench, PgbenchTranscript, logged_latencies
 from suites.server import Address
 from tests.suites.engines.test_postgres_configuration import build_of
 from tests.suites.golden import lines, require_golden
@@ -88,12 +90,31 @@ def test_a_run_without_a_transaction() -> None:
         transcript(*none).load(7, NOTHING)
 
 
-pieces = st.sampled_from(["progress: ", "1.0 s, ", ". s, ", "1.2.3 tps", "tps = ", "nan", "5", "٣", " ms"])
+wording = (
+    "progress: |1.0 s, |. s, |1.2.3 tps|7.5 tps|tps = |nan|5|٣| ms|latency average = "
+    "|number of failed transactions: | (without initial connection time)"
+)
+pieces = st.sampled_from(wording.split("|"))
 
 
-@given(st.one_of(st.text(), st.lists(pieces).map("".join)))
-def test_no_line_is_too_strange_to_read(line: str) -> None:
-    PgbenchTranscript().read(line)
+beginnings = st.sampled_from(["progress: 1.0 s, 7.5 tps", "latency average = 5 ms", "tps = ", ""])
+
+
+@given(st.one_of(st.text(), st.tuples(beginnings, st.lists(pieces).map("".join)).map("".join)))
+def test_any_line_is_a_tick_a_figure_of_the_report_or_nothing(line: str) -> None:
+    read = transcript()
+    assert read.read(line) == (len(read.ticks) == 1)
+    figures = [*chain.from_iterable(read.ticks), *read.summary.values()]
+    assert all(math.isfinite(figure) and figure >= 0 for figure in figures)
+    assert len(figures) == (2 if read.ticks else len(read.summary))
+    assert not figures or line.startswith(("progress: ", "number of ", "latency average = ", "tps = "))
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6))
+def test_a_tick_holds_its_figures(seconds: float, rate: float) -> None:
+    read = transcript(f"progress: {seconds:.1f} s, {rate:.1f} tps, lat 0.5 ms stddev 0.1, 0 failed")
+    (tick,) = read.ticks
+    assert tick == pytest.approx((seconds, rate), abs=0.051)
 
 
 # --- latencies
@@ -105,7 +126,7 @@ def test_latencies_of_a_real_log(tmp_path: Path) -> None:
     (tmp_path / "log.100").write_text("\n".join(logged[:20]) + "\n")
     (tmp_path / "log.100.1").write_text("\n".join(logged[20:]) + "\n")
     failed = [line for line in logged if line.split()[2] == "failed"]
-    found = _latencies(tmp_path)
+    found = logged_latencies(tmp_path)
     assert failed
     assert found.size == len(logged) - len(failed)
     assert found.sum() == sum(int(line.split()[2]) for line in logged if line not in failed)
@@ -113,8 +134,8 @@ def test_latencies_of_a_real_log(tmp_path: Path) -> None:
 
 def test_a_log_that_was_cut_short(tmp_path: Path) -> None:
     (tmp_path / "log.100").write_text("0 1 250 0 1 2\n0 2 skipped 0 1 2\n0 3")
-    assert _latencies(tmp_path).tolist() == [250.0]
-    assert _latencies(tmp_path / "nothing").size == 0
+    assert logged_latencies(tmp_path).tolist() == [250.0]
+    assert logged_latencies(tmp_path / "nothing").size == 0
 
 
 def test_percentiles_come_from_the_log_in_milliseconds() -> None:

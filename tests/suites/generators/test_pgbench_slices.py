@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from build.version import Engine
 from suites.definition import Step, load_suite
 from suites.generators.load import Load, LoadError, Observer, Share, WorkLimit
-from suites.generators.pgbench import Pgbench, _sum
+from suites.generators.pgbench import Pgbench, sum_of
 from suites.server import Address
 from suites.slices import Schedule
 from tests.suites.engines.test_postgres_configuration import build_of
@@ -39,7 +39,7 @@ loads = st.builds(
 
 @given(st.lists(loads, min_size=1, max_size=5))
 def test_the_sum_of_loads(parts: list[Load]) -> None:
-    whole = _sum(parts)
+    whole = sum_of(parts)
     for name in ("transactions", "queries", "seconds", "errors", "watched_queries", "watched_seconds"):
         assert getattr(whole, name) == pytest.approx(sum(getattr(each, name) for each in parts))
     assert whole.per_second == tuple(rate for each in parts for rate in each.per_second)
@@ -51,14 +51,14 @@ def test_the_sum_of_loads(parts: list[Load]) -> None:
 
 def test_the_sum_of_one_load_is_that_load() -> None:
     one = Load(5, 35.0, 1.0, 0, (35.0,), {"mean": 1.0, "p99": 2.0, "max": 3.0}, 30.0, 0.9)
-    assert _sum([one]) == one
+    assert sum_of([one]) == one
 
 
 def test_a_percentile_that_one_part_lacks_is_not_of_the_whole() -> None:
     """A slice in which nothing was logged."""
     known = Load(5, 35.0, 1.0, 0, (), {"mean": 1.0, "p99": 2.0, "max": 3.0}, 30.0, 0.9)
     bare = Load(5, 35.0, 1.0, 0, (), {"mean": 3.0}, 30.0, 0.9)
-    assert _sum([known, bare]).latency_ms == {"mean": 2.0}
+    assert sum_of([known, bare]).latency_ms == {"mean": 2.0}
 
 
 class Recording(Pgbench):

@@ -14,7 +14,7 @@ from build.version import Engine
 from suites.definition import load_suite
 from suites.generators import sysbench
 from suites.generators.load import LoadError, Share
-from suites.generators.sysbench import Slice, Sysbench, _length, _rates
+from suites.generators.sysbench import Slice, Sysbench, rates_of, seconds_of
 from suites.server import Address
 from suites.slices import Schedule
 from tests.suites.generators.test_sysbench import CAPTURE, transcript
@@ -82,7 +82,7 @@ def a_slice(draw: st.DrawFn) -> Slice:
 
 @given(st.lists(a_slice(), min_size=1, max_size=4))
 def test_rates_hold_every_transaction_of_the_whole_seconds(threads: list[Slice]) -> None:
-    length, rates = _length(threads), _rates([threads])
+    length, rates = seconds_of(threads), rates_of([threads])
     total = sum(sum(each.per_second) for each in threads)
     assume(length > 0.01)
     if length < 1:
@@ -100,7 +100,7 @@ def test_rates_hold_every_transaction_of_the_whole_seconds(threads: list[Slice])
 )
 def test_short_slices_are_joined_to_seconds(counts: list[int], length: float) -> None:
     slices = [[Slice(place, place, place + length, (count,))] for place, count in enumerate(counts, start=1)]
-    rates = _rates(slices)
+    rates = rates_of(slices)
     exactly = 1 / length - 0.5
     assume(abs(exactly - round(exactly)) > 1e-6)  # either number of slices is as near to a second
     together = max(1, math.ceil(exactly))
@@ -113,8 +113,8 @@ def test_short_slices_are_joined_to_seconds(counts: list[int], length: float) ->
 
 @given(st.lists(a_slice(), min_size=1, max_size=4))
 def test_a_slice_is_as_long_as_its_threads_together(threads: list[Slice]) -> None:
-    assert _length(threads) >= max(each.ended - each.began for each in threads)
-    assert _length(threads) <= sum(each.ended - each.began for each in threads) + 0.5
+    assert seconds_of(threads) >= max(each.ended - each.began for each in threads)
+    assert seconds_of(threads) <= sum(each.ended - each.began for each in threads) + 0.5
 
 
 def said(thread: int, place: int, kind: str, each: Slice) -> str:
@@ -151,7 +151,7 @@ def test_a_load_holds_what_its_slices_hold(
     assert load.transactions == counted
     assert load.queries == pytest.approx(counted * queries)
     assert load.watched_queries == (counted + warmed) * queries
-    assert load.seconds == pytest.approx(sum(map(_length, slices[warm:])), abs=1e-4)
+    assert load.seconds == pytest.approx(sum(map(seconds_of, slices[warm:])), abs=1e-4)
     assert sum(load.per_second) >= 0
 
 
@@ -252,8 +252,9 @@ def test_all_servers_of_a_round_draw_the_same_and_each_round_anew() -> None:
 
 
 def walk_from(rows: int, tables: int, threads: int, done: int, more: int) -> int:
-    generator = Sysbench(SUITE, small(rows=rows, tables=tables, threads=threads))
-    return generator._walk_from(Share(SCHEDULE, 2, more, done))
+    said = words(0, Share(SCHEDULE, 2, more, done), rows, tables, threads)
+    (begin,) = [word.removeprefix("--walk_from=") for word in said if word.startswith("--walk_from=")]
+    return int(begin)
 
 
 def test_one_walk_goes_on_exactly_where_it_ended() -> None:

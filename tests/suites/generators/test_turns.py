@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import psutil
@@ -15,6 +15,7 @@ from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.definition import load_suite
 from suites.durability import Durability
+from suites.generators import sysbench
 from suites.generators.load import Load, Share, lines_of_all
 from suites.generators.sysbench import Slice, Sysbench, SysbenchTranscript
 from suites.mysql.server import MysqlServer
@@ -170,6 +171,8 @@ class Pair:
 
     servers: list[AnyServer]
     lines: list[list[str]]
+    origin: float = 0.0
+    """Second of the monotonic clock at which the first slice of the last run was to begin."""
 
     def run(self, step: str, share: Share, sizes: Sizes | None = None) -> list[Load]:
         for said in self.lines:
@@ -214,12 +217,15 @@ def servers(
 def pair(servers: list[AnyServer], monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
     made = Pair(servers, [[] for _ in servers])
 
-    def noting(*arguments: Any, **options: Any) -> Iterator[tuple[int, int, str]]:
-        for place, pid, line in lines_of_all(*arguments, **options):
+    def noting(
+        commands: Sequence[Sequence[str]], *arguments: Any, **options: Any
+    ) -> Iterator[tuple[int, int, str]]:
+        (made.origin,) = {float(_option(command, "--slice_origin=")) for command in commands}
+        for place, pid, line in lines_of_all(commands, *arguments, **options):
             made.lines[place].append(line)
             yield place, pid, line
 
-    monkeypatch.setattr("suites.generators.sysbench.lines_of_all", noting)
+    monkeypatch.setattr(sysbench, "lines_of_all", noting)
     for server in servers:
         fresh(server)
     yield made
@@ -227,7 +233,12 @@ def pair(servers: list[AnyServer], monkeypatch: pytest.MonkeyPatch) -> Iterator[
         server.abandon()
 
 
+def _option(command: Sequence[str], name: str) -> str:
+    return next(word.removeprefix(name) for word in command if word.startswith(name))
+
+
 def test_slices_do_not_overlap_and_each_server_works_in_its_own(pair: Pair) -> None:
+    """None begins too early. On a busy machine single ones wake late, or have a slow last transaction."""
     schedule = mirrored(range(2), 2.4, 0.3, "seed", 0.3)
     pair.run("update-nonindex", Share(schedule, 1))
     worked = sorted(
@@ -236,11 +247,12 @@ def test_slices_do_not_overlap_and_each_server_works_in_its_own(pair: Pair) -> N
     assert [server for _, _, server, _ in worked] == list(schedule.order)
     for server in (0, 1):
         assert [place for *_, whose, place in worked if whose == server] == list(range(1, 10))
-    overlaps = [ended - began for (_, ended, *_), (began, *_) in pairwise(worked)]
-    assert max(overlaps) < 0.005
-    origin = worked[0][0]
-    starts = [began - origin for began, *_ in worked]
-    assert starts == pytest.approx([0.3 * place for place in range(len(starts))], abs=0.02)
+    begins = [pair.origin + 0.3 * place for place in range(len(worked) + 1)]
+    late = [began - begin for (began, *_), begin in zip(worked, begins[:-1], strict=True)]
+    assert min(late) > -1e-5, "the clock is read to a microsecond"
+    assert median(late) < schedule.gap_seconds
+    beyond = [ended - end for (_, ended, *_), end in zip(worked, begins[1:], strict=True)]
+    assert median(beyond) < 0
     assert all(sum(each.per_second) > 0 for server in (0, 1) for each in pair.slices(server))
 
 
