@@ -159,9 +159,9 @@ def _findings(
         return {each: change_of(interval, confirms.threshold) for each, interval in measured.items()}
     members = {each: member for each, member in known.items() if each in measured}
     gone = {each for each, member in members.items() if is_gone(measured[each], _log_size(member))}
-    leading = {each for each, member in members.items() if member.key.metric == PRIMARY}
-    if leading and leading <= gone:
-        # Rounds end when the leading metric is settled, which leaves noisier costs open. These follow it,
+    primary = {each for each, member in members.items() if member.key.metric == PRIMARY}
+    if primary and primary <= gone:
+        # Rounds end when the primary metric is settled, which leaves noisier costs open. These follow it,
         # unless what is known of them says otherwise.
         gone |= {
             each for each, member in members.items() if is_gone(_point(measured[each]), _log_size(member))
