@@ -28,7 +28,7 @@ from history.rendering.plain_table import Screen, standard_output
 from history.rendering.terminal import render_terminal
 from history.store.reader import existing_history, open_reader
 from history.timestamps import moment
-from suites.measurement import METRICS
+from suites.metrics import METRICS, PRIMARY
 
 __all__ = [
     "CONFIDENCE",
@@ -100,7 +100,13 @@ def parser() -> argparse.ArgumentParser:
     add("--profile", help="only sessions of this profile")
     add("--session", metavar="UID", help="this session instead of the latest")
     add("--step", action="append", default=[], help="only this step; may be repeated")
-    add("--metric", default="qps", choices=METRICS, metavar="METRIC", help="what to judge (default: qps)")
+    add(
+        "--metric",
+        default=PRIMARY,
+        choices=METRICS,
+        metavar="METRIC",
+        help=f"what to judge (default: {PRIMARY})",
+    )
     add("--threshold", type=_percent, default=THRESHOLD, metavar="PERCENT", help="default: %(default)g")
     add("--confidence", type=_percent, default=CONFIDENCE, metavar="PERCENT", help="default: %(default)g")
     add("--costs", action="store_true", help="a second table: every cost of each step, and what it did")

@@ -17,6 +17,7 @@ from history.series.series import SeriesKey, read
 from history.store.database import Database
 from history.store.records import Environment
 from history.store.writer import open_store
+from suites.metrics import QPS
 
 SCALE = Scale(nights=3650, boxes=5, branches=4, steps=60, nights_with_rounds=30)
 SEED = 20261121
@@ -88,7 +89,7 @@ def _one_series(database: Database, scale: Scale) -> None:
     base, *_, branch = (each.partition(".")[0] for each in scale.versions())
     place = Environment("box0", "write-heavy", "short relaxed")
     with database.reading() as connection:
-        found = read(connection, SeriesKey(place, branch, "step-00", "qps"), base)
+        found = read(connection, SeriesKey(place, branch, "step-00", QPS), base)
     assert len(found) == scale.nights
 
 

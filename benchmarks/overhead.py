@@ -26,6 +26,7 @@ from suites.definition import Step, load_suite
 from suites.durability import Durability
 from suites.generators.load import Share, WorkLimit
 from suites.generators.sysbench import Sysbench, SysbenchTranscript
+from suites.metrics import QPS
 from suites.postgres.server import PostgresServer
 from suites.sizing import sizes, this_machine
 from suites.slices import Schedule
@@ -106,7 +107,7 @@ def _through_tidemark(server: PostgresServer, generator: Sysbench, step: Step) -
         (measured,) = run_slices([server], generator, step, SLICE, 0)
         elapsed = time.monotonic() - started
         now = psutil.Process().cpu_times()
-    return measured.values["qps"], (now.user + now.system - own.user - own.system) / elapsed
+    return measured.values[QPS], (now.user + now.system - own.user - own.system) / elapsed
 
 
 def _by_hand(server: PostgresServer, generator: Sysbench, step: Step) -> float:

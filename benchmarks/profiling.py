@@ -25,6 +25,7 @@ from suites.definition import load_suite
 from suites.durability import Durability
 from suites.generators.load import Share
 from suites.generators.sysbench import Sysbench
+from suites.metrics import QPS
 from suites.postgres.server import PostgresServer
 from suites.profiling.perf import find_perf
 from suites.profiling.profiler import Profiling
@@ -87,7 +88,7 @@ def _overhead(home: Home, shown: Progress) -> Figure:
                         resets=False,
                         profiling=profiling if sampled else None,
                     )
-                    rates[sampled].append(measured.values["qps"])
+                    rates[sampled].append(measured.values[QPS])
         finally:
             server.destroy()
     interval = ratio_interval(rates[False], rates[True], CONFIDENCE)

@@ -34,6 +34,7 @@ from suites.definition import Suite, load_suite
 from suites.durability import Durability
 from suites.generators.load import Share
 from suites.generators.sysbench import Sysbench
+from suites.metrics import QPS
 from suites.postgres.server import PostgresServer
 from suites.sizing import sizes, this_machine
 from suites.slices import mirrored
@@ -92,8 +93,8 @@ class Bench:
         for step in compared.steps:
             by_round: dict[int, dict[str, float]] = {}
             for run in runs:
-                if run.step == step.step and "qps" in run.values:
-                    by_round.setdefault(run.repetition, {})[run.version] = run.values["qps"]
+                if run.step == step.step and QPS in run.values:
+                    by_round.setdefault(run.repetition, {})[run.version] = run.values[QPS]
             pairs = [each for each in by_round.values() if len(each) == 2]
             found[step.step] = [math.log(each[str(contender)] / each[str(BASE)]) for each in pairs]
         return found
@@ -220,7 +221,7 @@ def _one_after_the_other(bench: Bench, twin: Build) -> Mapping[str, Interval | N
                         server.start()
                         (measured,) = run_slices([server], generator, step, share, 0)
                         server.abandon()
-                        found[step.name][place].append(measured.values["qps"])
+                        found[step.name][place].append(measured.values[QPS])
         finally:
             for entrant in entrants:
                 entrant.server.destroy()

@@ -85,7 +85,7 @@ class Server(Protocol):
         """The whole effective configuration."""
 
     def counters(self) -> Mapping[str, float]:
-        """Totals that only grow, by the name of a metric without `_per_op`: `wal_bytes` and others."""
+        """Totals that only grow, by the metric that says how much of them a query costs."""
 
     def roles(self) -> Mapping[int, str]:
         """What the server's threads are for, by their numbers in the kernel. Raises ServerError."""

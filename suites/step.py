@@ -14,6 +14,7 @@ from suites.accounting.counters import instructions_of
 from suites.definition import Step
 from suites.generators.load import Generator, Load, LoadError, Share
 from suites.measurement import Measurement
+from suites.metrics import QPS
 from suites.profiling.profiler import Both, Profiled, Profiling, profile_after, profilers
 from suites.server import ResetError, Server, ServerError
 from suites.sizing import Sizes
@@ -124,11 +125,11 @@ def _asked(place: int, question: Callable[[], Answer]) -> Answer:
 def _values(
     meter: Meter, load: Load, before: Mapping[str, float], after: Mapping[str, float]
 ) -> dict[str, float]:
-    """The metrics of one load; `before` and `after` are the server's counters."""
+    """The metrics of one load; `before` and `after` are the server's counters, by the metric per query."""
     values = dict(load_values(load)) | dict(meter.per_query(load.watched_queries))
     # What warmed up is among the watched queries, as it is in the server's counters.
     queries = max(load.watched_queries, load.queries)
-    return values | {f"{name}_per_op": (after[name] - total) / queries for name, total in before.items()}
+    return values | {name: (after[name] - total) / queries for name, total in before.items()}
 
 
 def _reset(server: Server) -> tuple[Mapping[str, float], list[str]]:
@@ -161,16 +162,27 @@ def _death(server: Server) -> str | None:
     return None
 
 
+LATENCY = {
+    "mean": "latency_mean_ms",
+    "p50": "latency_p50_ms",
+    "p95": "latency_p95_ms",
+    "p99": "latency_p99_ms",
+    "p999": "latency_p999_ms",
+    "max": "latency_max_ms",
+}
+"""What a load generator says of latency (Load.latency_ms) -> metric."""
+
+
 def load_values(load: Load) -> Mapping[str, float]:
     """Throughput, latency and the spread of throughput, as metrics."""
     values = {
-        "qps": load.queries / load.seconds,
+        QPS: load.queries / load.seconds,
         "tps": load.transactions / load.seconds,
         "transactions": float(load.transactions),
         "seconds": load.seconds,
         "errors": float(load.errors),
     }
-    values |= {f"latency_{name}_ms": value for name, value in load.latency_ms.items()}
+    values |= {LATENCY[name]: value for name, value in load.latency_ms.items()}
     return values | spread(load.per_second)
 
 

@@ -22,7 +22,6 @@ from build.home import ROOT
 from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
 from history.comparison.compare import ComparisonError
-from history.comparison.explanation import BESIDE
 from history.comparison.verdict import Gap
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
@@ -30,7 +29,8 @@ from history.rendering.plain_table import Screen
 from history.stats.estimators import ratio_interval
 from history.store.records import RunStatus, SessionStatus
 from history.store.writer import open_store
-from suites.measurement import METRICS, Measurement
+from suites.measurement import Measurement
+from suites.metrics import METRICS, beside_verdict
 from tests.history.handmade import NIGHT, record_steps, run_record, session_start
 from tests.history.outcomes import BASE, CONTENDER, OUTCOMES, record_outcomes
 from tests.suites.golden import require_golden
@@ -123,7 +123,7 @@ def test_json_and_csv_hold_absolute_values_with_units(
 ) -> None:
     whole = json.loads(render_json(compared(night)))
     step = whole["contenders"][0]["steps"][1]
-    assert set(step["metrics"]) == {"qps", *BESIDE}
+    assert set(step["metrics"]) == {"qps", *beside_verdict()}
     assert step["metrics"]["server_cpu_us_per_op"] == {
         "unit": "µs/query",
         "better": "lower",
@@ -136,7 +136,7 @@ def test_json_and_csv_hold_absolute_values_with_units(
     }
     assert (step["variation"], "server_cs_per_op" in step["explained_by"]) == ("worse", True)
     lines = list(csv.DictReader(io.StringIO(render_csv(compared(night)))))
-    assert len(lines) == len(OUTCOMES) * (1 + len(BESIDE))
+    assert len(lines) == len(OUTCOMES) * (1 + len(beside_verdict()))
     (line,) = [row for row in lines if row["step"] == "update-index" and row["metric"] == "wal_bytes_per_op"]
     assert (line["base_value"], line["unit"], line["ratio"]) == ("410.0", "bytes/query", "0.85")
     assert (line["low"], line["high"], line["change"]) == ("0.85", "0.85", "less")

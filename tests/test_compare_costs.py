@@ -17,17 +17,17 @@ import compare as program
 from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
 from history.comparison.compare import ContenderComparison, StepComparison
-from history.comparison.explanation import BESIDE, WHOLE_MACHINE, Variation
+from history.comparison.explanation import Variation
 from history.comparison.verdict import Judgement, MetricChange, Ratio
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.markdown import render_markdown
 from history.rendering.numbers import amount
 from history.rendering.plain_table import Screen
-from history.rendering.table import NAMES
 from history.stats.estimators import Interval
 from history.store.records import Session, SessionStatus
 from history.store.writer import open_store
+from suites.metrics import METRICS, beside_verdict, imported_stand_ins
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.outcomes import record_outcomes
 
@@ -200,7 +200,8 @@ def test_variation_as_the_judged_metric_is_flagged_and_exits_1(tmp_path: Path) -
 
 
 def test_every_metric_has_a_name() -> None:
-    assert NAMES.keys() == {*BESIDE, *WHOLE_MACHINE.values()}
+    shown = {*beside_verdict(), *imported_stand_ins().values()}
+    assert {name for name, metric in METRICS.items() if metric.label} == shown
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,9 @@ def test_the_tables_fit_a_hundred_columns(
         interval = Interval(value, value * 0.9, value * 1.1, 20)
         return Ratio(metric, amount, min(amount * value, 999_999), value, interval, change, 20)
 
-    judged, *beside = (one(metric, *each) for metric, each in zip(("qps", *BESIDE), numbers, strict=True))
+    judged, *beside = (
+        one(metric, *each) for metric, each in zip(("qps", *beside_verdict()), numbers, strict=True)
+    )
     comparison = made(judged, beside, data.draw(st.sampled_from(Verdict)))
     narrow, wide = (terminal(comparison, width, costs=True).splitlines() for width in (100, 200))
     rows = [
@@ -247,7 +250,7 @@ def test_the_tables_fit_a_hundred_columns(
         for lines in (narrow, wide)
     ]
     assert rows[0] == rows[1]
-    assert len(rows[0]) == 2 * (1 + len(BESIDE)) + 1
+    assert len(rows[0]) == 2 * (1 + len(beside_verdict())) + 1
 
 
 def test_marks_stand_behind_digits_that_stay_below_each_other(tmp_path: Path) -> None:

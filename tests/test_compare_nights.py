@@ -25,10 +25,11 @@ from history.rendering.json_text import render_json
 from history.rendering.plain_table import PLAIN_WIDTH, PlacedField, Screen
 from history.rendering.sparkline import BARS, GAP, sparkline
 from history.rendering.summary import MOST_CHARACTERS, render_summary
-from history.rendering.table import LEFT_OUT_FIRST, left_out
+from history.rendering.table import left_out
 from history.store.writer import open_store
 from history.timestamps import moment, now
 from runners import cli
+from suites.metrics import METRICS
 from tests.history.handmade import NIGHT
 from tests.history.nightly import BASE, NEW, Calendar, opened, record_nights
 from tests.history.outcomes import record_outcomes
@@ -124,7 +125,7 @@ def test_columns_make_room_for_the_nights(weeks: Path, capsys: pytest.CaptureFix
         (contender,) = compare(store, parse_version(BASE), [parse_version(NEW)], options).contenders
     assert left_out(contender, 200) == ()
     narrow = left_out(contender, 40)
-    assert narrow == tuple(each for each in LEFT_OUT_FIRST if each in narrow)
+    assert narrow == tuple(sorted(narrow, key=lambda name: METRICS[name].gives_way))
 
 
 def test_a_table_of_the_screen() -> None:

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from history.store.writer import open_store
 from history.timestamps import to_text
+from suites.metrics import QPS
 
 FIRST_NIGHT = datetime(2016, 1, 1, 2, 0, tzinfo=UTC)
 
 METRICS = (
-    "qps",
+    QPS,
     "server_cpu_us_per_op",
     "server_cs_per_op",
     "server_written_kb_per_op",

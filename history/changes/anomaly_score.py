@@ -21,7 +21,6 @@ from history.changes.confirm import level_starts
 from history.changes.repository import Change
 from history.comparison.pairs import pair_steps
 from history.series.matrix import Panel
-from history.series.night import JUDGED_METRICS
 from history.series.series import Night
 from history.stats.change_points import Known, surprise_many
 from history.stats.distributions import student_tail
@@ -31,13 +30,14 @@ from history.stats.repeated_intervals import moderated
 from history.store.database import Asked
 from history.store.schema import nights
 from history.store.session_reads import runs_of
+from suites.metrics import PRIMARY, judged_metrics
 
 Array = NDArray[np.float64]
 
 LEAST_NIGHTS = 3
 """Of a level, below which the scatter of its nights says nothing."""
 
-SUMMED = "qps"
+SUMMED = PRIMARY
 """The metric that is looked at over a group of steps together, too."""
 
 
@@ -149,11 +149,11 @@ class RoundNoise:
         if base is None:
             return {}
         both = (parse_version(base), parse_version(night.version))
-        runs = runs_of(Asked(self.connection), night.session_id, both, JUDGED_METRICS)
+        runs = runs_of(Asked(self.connection), night.session_id, both, judged_metrics())
         return {
             (step.step, metric): logs
             for step in pair_steps(runs, base, night.version)
-            for metric in JUDGED_METRICS
+            for metric in judged_metrics()
             if (logs := list(step.log_ratios(metric) or ()))
         }
 

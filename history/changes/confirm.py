@@ -16,7 +16,6 @@ from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import MetricChange, change_of
 from history.series.matrix import Panel, read_panel
-from history.series.night import JUDGED_METRICS
 from history.series.series import base_branch
 from history.stats.estimators import Interval
 from history.stats.repeated_intervals import Noise
@@ -25,7 +24,7 @@ from history.store.records import Environment, Run
 from history.store.schema import confirmations, nights, sessions
 from history.store.session_reads import latest_noise, session_of
 from history.timestamps import from_text
-from suites.measurement import LEADING
+from suites.metrics import PRIMARY, judged_metrics
 
 HALF = 0.5
 """Of a change: it is gone when more than this part of it surely is."""
@@ -52,7 +51,7 @@ def derive(connection: Connection, session_id: int, options: Mapping[str, Any], 
     base = base_branch(connection, place)
     if base is None:
         return
-    panel = read_panel(connection, place, confirms.branch, base, JUDGED_METRICS, LOOKED_BACK)
+    panel = read_panel(connection, place, confirms.branch, base, judged_metrics(), LOOKED_BACK)
     starts = level_starts(repository.load(connection, branch=confirms.branch, suite=place.suite))
     until = from_text(before["started_at"])
     known = _members(connection, confirms)
@@ -160,9 +159,9 @@ def findings_of(
         return {each: change_of(interval, confirms.threshold) for each, interval in measured.items()}
     members = {each: member for each, member in known.items() if each in measured}
     gone = {each for each, member in members.items() if is_gone(measured[each], _log_size(member))}
-    leading = {each for each, member in members.items() if member.key.metric == LEADING}
-    if leading and leading <= gone:
-        # Rounds end when the leading metric is settled, which leaves noisier costs open. These follow it,
+    primary = {each for each, member in members.items() if member.key.metric == PRIMARY}
+    if primary and primary <= gone:
+        # Rounds end when the primary metric is settled, which leaves noisier costs open. These follow it,
         # unless what is known of them says otherwise.
         gone |= {
             each for each, member in members.items() if is_gone(_point(measured[each]), _log_size(member))

@@ -8,16 +8,17 @@ from typing import Any, Self
 from sqlalchemy import Connection, RowMapping, select
 
 from history.comparison.verdict import MetricChange
-from history.series.night import CONFIRMS, JUDGED_METRICS
+from history.series.night import CONFIRMS
 from history.series.series import Night, SeriesKey
 from history.store.records import Environment
 from history.store.schema import confirmations, nights, series, sessions
 from history.timestamps import from_text
+from suites.metrics import judged_metrics
 
 CONFIDENCE = 0.999
 """That all intervals of a session that confirms hold: of all its steps and judged metrics, at all looks."""
 
-METRIC_CONFIDENCE = 1 - (1 - CONFIDENCE) / len(JUDGED_METRICS)
+METRIC_CONFIDENCE = 1 - (1 - CONFIDENCE) / len(judged_metrics())
 """Of the intervals of one of the metrics: Bonferroni's share, which needs no independent metrics."""
 
 

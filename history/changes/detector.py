@@ -17,11 +17,11 @@ from history.changes.repository import Change, ChangeStatus, Member
 from history.changes.settled import settled, without_known
 from history.series.environment_changes import markers
 from history.series.matrix import Panel, read_panel
-from history.series.night import JUDGED_METRICS
 from history.series.series import base_branch, branches_at, places
 from history.stats.change_points import FALSE_SHARE, ChangePoint, Known, watch_many
 from history.store.database import Database
 from history.timestamps import now
+from suites.metrics import judged_metrics
 
 WINDOW = 400
 """Nights that are looked back on: what lies further back was judged when it was new."""
@@ -106,7 +106,7 @@ def _panels(connection: Connection) -> Iterator[Panel]:
         base = base_branch(connection, place)
         for branch in branches_at(connection, place):
             if base is not None and branch != base:
-                yield read_panel(connection, place, branch, base, JUDGED_METRICS, WINDOW)
+                yield read_panel(connection, place, branch, base, judged_metrics(), WINDOW)
 
 
 def shifts_of(

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from history.series.series import Night
 from history.store.records import Environment
-from suites.measurement import METRICS, Better
+from suites.metrics import METRICS, Better
 
 UNDONE = 0.25
 """A later shift undoes an earlier one when at most this part of it is left."""

@@ -16,12 +16,12 @@ from history.changes.confirm import HALF
 from history.changes.repository import Change, ChangeStatus, Member
 from history.comparison.result import groups_of
 from history.series.matrix import Panel, read_panel
-from history.series.night import JUDGED_METRICS
 from history.series.series import Night, base_branch
 from history.store.database import Asked
 from history.store.records import Environment
 from history.store.schema import series
 from history.store.session_reads import session_of
+from suites.metrics import PRIMARY, judged_metrics
 
 FALSE_SUSPECTS_A_NIGHT = 0.3
 """Series that may look changed by chance in a night of a box, on average over quiet nights."""
@@ -74,7 +74,7 @@ class Returned:
 
 def counted_series(connection: Connection, box: str) -> int:
     """The series of a box in which a change can be suspected."""
-    query = select(func.count()).where(series.c.box == box, series.c.metric.in_(JUDGED_METRICS))
+    query = select(func.count()).where(series.c.box == box, series.c.metric.in_(judged_metrics()))
     return int(connection.execute(query).scalar_one())
 
 
@@ -89,7 +89,7 @@ def look(
     base = base_branch(connection, place)
     if base is None or base == branch:
         return None
-    panel = read_panel(connection, place, branch, base, JUDGED_METRICS, LOOKED_BACK)
+    panel = read_panel(connection, place, branch, base, judged_metrics(), LOOKED_BACK)
     last = _nights_of_last(panel)
     if not last or len(last) == len(panel.nights):
         return None
@@ -192,6 +192,6 @@ def _is_nearer(value: float, member: Member) -> bool:
 
 def _half(members: Sequence[Member]) -> float:
     """Half of the smallest size, as a fraction; of throughput, which ends the rounds, if it moved."""
-    throughput = [each for each in members if each.key.metric == "qps"] or members
+    throughput = [each for each in members if each.key.metric == PRIMARY] or members
     sizes = [abs(math.log(each.level_after / each.level_before)) for each in throughput]
     return -math.expm1(-min(sizes) * HALF)

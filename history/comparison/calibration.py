@@ -9,7 +9,7 @@ from history.comparison.pairs import pair_steps
 from history.stats.estimators import MINIMUM_REPETITIONS, variance
 from history.store.records import Run, StepNoise
 from history.store.schema import calibrations
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 
 ROUNDING = 1e-12
 """Log ratios that lie closer together than this are the same: quotients are rounded, each way differently."""

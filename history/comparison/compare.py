@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from build.version import Version
-from history.comparison.explanation import BESIDE, WHOLE_MACHINE
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.recent_nights import trends
@@ -25,7 +24,7 @@ from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
 from history.store.records import Session
 from history.store.session_lookup import Name, SessionFilter, named
-from suites.measurement import METRICS
+from suites.metrics import METRICS, PRIMARY, beside_verdict, imported_stand_ins
 
 __all__ = [
     "CONFIDENCE",
@@ -89,7 +88,7 @@ def _compare_one(
     if found is None:
         raise _no_session(history, from_, name, limits)
     session, (base, contender) = found
-    metrics = {options.metric, "qps", *BESIDE, *WHOLE_MACHINE.values()}
+    metrics = {options.metric, PRIMARY, *beside_verdict(), *imported_stand_ins().values()}
     runs = history.runs(session.id, (base, contender), metrics)
     if not runs:
         raise ComparisonError(
@@ -104,7 +103,7 @@ def _compare_one(
     known = {step: noise for step, noise in history.noise(session, options.metric).items() if step in names}
     intervals = _intervals(history, session, paired, chosen, options)
     noise = {step: each.noise for step, each in known.items()}
-    judged = judge_all(chosen, options, intervals, noise, session)
+    judged = judge_all(chosen, options, intervals, noise, session, {base.engine, contender.engine})
     with history.asking() as source:
         nights = trends(source, session, str(base), str(contender), options.metric)
     profiled = history.profiled_steps(session.id)

@@ -3,44 +3,18 @@
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
+from build.version import Engine
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
-from suites.measurement import METRICS
-
-COSTS = (
-    "server_cpu_us_per_op",
-    "client_cpu_us_per_op",
-    "server_cs_per_op",
-    "server_read_kb_per_op",
-    "server_written_kb_per_op",
-    "wal_bytes_per_op",
-    "server_instructions_per_op",
-)
-"""What a query costs. A change of throughput that none of them explains is to be doubted: a run may have
-stalled."""
-
-WHOLE_MACHINE = {
-    "server_cpu_us_per_op": "machine_cpu_us_per_op",
-    "server_cs_per_op": "machine_cs_per_op",
-    "server_read_kb_per_op": "machine_read_kb_per_op",
-    "server_written_kb_per_op": "machine_written_kb_per_op",
-}
-"""What stands for a cost of the server in tables of others, who look at the whole machine with vmstat and
-iostat: the load generator is in it."""
-
-VARIATION = ("qps_cv", "qps_p1_over_median")
-"""How much throughput varies within a step, from second to second."""
-
-BESIDE = (*COSTS, "latency_p99_ms", *VARIATION)
-"""Metrics that are compared beside the judged one."""
+from suites.metrics import METRICS, Role, beside_verdict, imported_stand_ins
 
 
-def beside_imported(recorded: Collection[str]) -> tuple[str, ...]:
-    """The same in a session that was imported: the machine, where nothing of the server was recorded."""
-    return tuple(each if each in recorded else WHOLE_MACHINE.get(each, each) for each in BESIDE)
+def beside_imported(recorded: Collection[str], engines: Collection[Engine]) -> tuple[str, ...]:
+    """What stands beside a verdict in a session that was imported.
 
-
-THROUGHPUT = ("qps", "tps")
-"""Metrics whose change a cost per query can explain."""
+    The whole machine's metric where nothing of the server is among `recorded`, the metrics of the session.
+    """
+    stand_ins = imported_stand_ins()
+    return tuple(name if name in recorded else stand_ins.get(name, name) for name in beside_verdict(engines))
 
 
 class Variation(StrEnum):
@@ -59,14 +33,14 @@ class Variation(StrEnum):
 
 
 def explained_by(metric: str, verdict: Verdict | None, beside: Sequence[Ratio]) -> tuple[str, ...] | None:
-    """The costs among `beside` that moved the way that explains a verdict on `metric`, in the order of COSTS.
+    """The costs among `beside` that moved the way that explains a verdict on `metric`, in their order.
 
     More of a cost explains a regression of throughput, less of it an improvement; one that moved the other
     way explains nothing, and neither does one that is not known to have moved. None when there is nothing to
     explain (`metric` is no throughput, or the verdict is no change), and when no cost was recorded.
     """
     explaining = {Verdict.REGRESSION: MetricChange.MORE, Verdict.IMPROVEMENT: MetricChange.LESS}
-    if metric not in THROUGHPUT or verdict not in explaining:
+    if METRICS[metric].role is not Role.THROUGHPUT or verdict not in explaining:
         return None
     costs = [each for each in beside if is_cost(each.metric) and each.pairs]
     return tuple(each.metric for each in costs if each.change is explaining[verdict]) if costs else None
@@ -74,15 +48,15 @@ def explained_by(metric: str, verdict: Verdict | None, beside: Sequence[Ratio]) 
 
 def is_cost(metric: str) -> bool:
     """Whether a metric says what a query costs the server, or the machine that stands for it."""
-    return metric in COSTS or metric in WHOLE_MACHINE.values()
+    return METRICS[metric].role is Role.COST
 
 
 def variation(metrics: Sequence[Ratio]) -> Variation:
-    """How the variation of throughput changed, from those of VARIATION that are among `metrics`."""
+    """How the variation of throughput changed, from those of that role among `metrics`."""
     verdicts = {
         verdict_of(each.change, METRICS[each.metric].better)
         for each in metrics
-        if each.metric in VARIATION and each.pairs
+        if METRICS[each.metric].role is Role.VARIATION and each.pairs
     }
     if Verdict.REGRESSION in verdicts:
         return Variation.WORSE

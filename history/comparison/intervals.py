@@ -13,7 +13,7 @@ from history.stats.repeated_intervals import (
     smallest_visible,
 )
 from history.store.records import Session
-from suites.measurement import Better, Metric
+from suites.metrics import Better, Metric
 
 Calibrated = Callable[[str], Mapping[str, Noise]]
 """The noise of each step by the machine's calibration, for a metric."""

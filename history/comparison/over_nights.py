@@ -11,7 +11,6 @@ from datetime import datetime
 from itertools import pairwise, starmap
 from typing import Any
 
-from history.comparison.explanation import BESIDE
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import pair_steps
 from history.comparison.recent_nights import LAST_NIGHTS, LEAST_NIGHTS, step_positions, values_of
@@ -31,6 +30,7 @@ from history.store.session_lookup import Name
 from history.store.session_reads import session_of
 from history.store.sql import Source
 from history.timestamps import from_text, to_text
+from suites.metrics import PRIMARY, beside_verdict
 
 
 @dataclass(frozen=True)
@@ -111,14 +111,16 @@ def _compare(
     source: Source, base: Name, contender: Name, options: CompareOptions, found: Sequence[_Both]
 ) -> ContenderComparison:
     place, last = found[-1].place, session_of(source, found[-1].session_id)
-    runs = _as_runs(source, place, found, {options.metric, "qps", *BESIDE}, (str(base), str(contender)))
+    metrics = {options.metric, PRIMARY, *beside_verdict()}
+    runs = _as_runs(source, place, found, metrics, (str(base), str(contender)))
     paired = pair_steps(runs, str(base), str(contender))
     where = f"{place.suite}, {place.configuration}, on {place.box}"
     chosen = choose_steps(paired, options.steps, where)
     if not chosen:
         raise ComparisonError(f"{where} has no values of {base} and {contender} in any night")
     intervals = Intervals(chosen, options.confidence_percent / 100, None, counted="night")
-    judged = judge_all(chosen, options, intervals, {}, last)
+    engines = {base.version.engine, contender.version.engine}
+    judged = judge_all(chosen, options, intervals, {}, last, engines)
     ratios = {step.step: step.ratios(options.metric, len(found)) for step in chosen}
     steps = tuple(
         replace(step, base_drift=None, trend=_trend(ratios[step.step][-LAST_NIGHTS:])) for step in judged

@@ -1,21 +1,21 @@
 """What a comparison holds, and how its steps are judged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from build.errors import TidemarkError
-from build.version import Version
-from history.comparison.explanation import BESIDE, Variation, beside_imported, explained_by, variation
+from build.version import Engine, Version
+from history.comparison.explanation import Variation, beside_imported, explained_by, variation
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import Failure, StepPairs
 from history.comparison.verdict import Gap, Judgement, Ratio, Verdict, judge_step, ratio
 from history.stats.estimators import geometric_mean
 from history.stats.repeated_intervals import FAMILY_CONFIDENCE, Noise
 from history.store.records import CalibratedNoise, DroppedRound, Session, SessionStatus
-from suites.measurement import METRICS, Metric
+from suites.metrics import METRICS, PRIMARY, Metric, beside_verdict
 
 if TYPE_CHECKING:
     from history.comparison.profile_diff import FunctionChange
@@ -44,7 +44,7 @@ class CompareOptions:
     """The uid of a session; else the latest that holds both versions."""
 
     steps: tuple[str, ...] = ()
-    metric: str = "qps"
+    metric: str = PRIMARY
     threshold_percent: float = THRESHOLD
     confidence_percent: float = CONFIDENCE
     since: datetime | None = None
@@ -59,7 +59,7 @@ class StepComparison:
     judged: Ratio
     judgement: Judgement
     beside: tuple[Ratio, ...]
-    """Of history.comparison.explanation.BESIDE those that are not the judged one."""
+    """Of suites.metrics.beside_verdict those that are not the judged one."""
 
     smallest_visible: float | None = None
     """The smallest worsening of the judged metric, as a fraction, that the step's rounds are likely to flag.
@@ -166,6 +166,11 @@ class ContenderComparison:
     nights: Nights | None = None
     """Of a comparison over nights; None within one session."""
 
+    @property
+    def engines(self) -> frozenset[Engine]:
+        """Of base and contender."""
+        return frozenset({self.base.engine, self.contender.engine})
+
     @cached_property
     def has_visible(self) -> bool:
         """Whether of any step the smallest worsening is known that it is likely to flag."""
@@ -249,12 +254,16 @@ def judge_all(
     intervals: Intervals,
     known: Mapping[str, Noise],
     session: Session,
+    engines: Collection[Engine],
 ) -> tuple[StepComparison, ...]:
-    """Judge the chosen steps of a session, whose groups they belong to; `known` is the machine's noise."""
+    """Judge the chosen steps of a session, whose groups they belong to.
+
+    `known` is the machine's noise; `engines` are those of base and contender.
+    """
     metric = METRICS[options.metric]
     threshold = options.threshold_percent / 100
     recorded = {name for step in chosen for pair in step.pairs for run in pair for name in run.values}
-    shown = beside_imported(recorded) if session.is_imported else BESIDE
+    shown = beside_imported(recorded, engines) if session.is_imported else beside_verdict(engines)
     beside = [name for name in shown if name != metric.name]
     groups = groups_of(session)
     return tuple(
@@ -289,7 +298,7 @@ def choose_steps(paired: Sequence[StepPairs], steps: Sequence[str], where: str) 
 
 
 def _base_drift(step: StepPairs) -> float | None:
-    rates, _ = step.values("qps")
+    rates, _ = step.values(PRIMARY)
     return rates[-1] / rates[0] if len(rates) > 1 and rates[0] > 0 else None
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
-from suites.measurement import Better, Metric
+from suites.metrics import Better, Metric
 
 
 class Verdict(StrEnum):

@@ -8,7 +8,7 @@ from history.changes.confirmation import Confirmation
 from history.changes.repository import Change, Member
 from history.rendering.confirmed import held_against, surest, what
 from history.rendering.numbers import rounded
-from history.rendering.table import NAMES
+from suites.metrics import label_of
 
 SHOWN_SERIES = 4
 """Of a change; JSON has all."""
@@ -67,7 +67,7 @@ def _range(found: LocatedChange) -> str:
 def _member(member: Member) -> str:
     key = member.key
     ratio = member.level_after / member.level_before
-    name = NAMES.get(key.metric, key.metric)
+    name = label_of(key.metric)
     gone = f", gone since {member.gone.started_at:%Y-%m-%d}" if member.gone else ""
     return (
         f"{key.place.box} ({key.place.configuration}) {key.step} {name}: {ratio - 1:+.1%} "

@@ -2,7 +2,7 @@
 
 from history.changes.confirmation import Confirmation
 from history.changes.repository import Change
-from history.rendering.table import NAMES
+from suites.metrics import PRIMARY, label_of
 
 
 def held_against(each: Confirmation) -> str:
@@ -18,10 +18,10 @@ def interval(each: Confirmation) -> str:
 
 def what(each: Confirmation) -> str:
     """Step and metric."""
-    return f"{each.key.step} {NAMES.get(each.key.metric, each.key.metric)}"
+    return f"{each.key.step} {label_of(each.key.metric)}"
 
 
 def surest(change: Change) -> Confirmation | None:
     """What confirms the series of a change that says most: throughput before costs, then the larger."""
     found = [each.confirmed for each in change.members if each.confirmed is not None]
-    return max(found, key=lambda each: (each.key.metric == "qps", abs(each.ratio - 1)), default=None)
+    return max(found, key=lambda each: (each.key.metric == PRIMARY, abs(each.ratio - 1)), default=None)

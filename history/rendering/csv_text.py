@@ -7,7 +7,7 @@ from typing import Any
 
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.rendering.numbers import rounded
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 
 _HEADS = (
     *("session", "suite", "profile", "base", "contender", "step", "metric", "unit", "better"),

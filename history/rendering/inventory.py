@@ -12,7 +12,7 @@ from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
 from history.series.inventory import Branch, Unfinished
 from history.series.series import SeriesKey
 from history.series.timeline import Chronicle, TimelineEntry
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 
 if TYPE_CHECKING:
     from rich.console import Console

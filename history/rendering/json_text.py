@@ -9,7 +9,7 @@ from history.comparison.verdict import Ratio
 from history.rendering.functions import function_values
 from history.rendering.numbers import rounded
 from history.stats.estimators import Interval
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 
 
 def render_json(comparison: Comparison) -> str:

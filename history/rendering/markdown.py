@@ -7,13 +7,13 @@ from history.rendering.notes import notes
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     COSTS_HEADS,
-    COSTS_LEGEND,
     LEFT,
-    LEGEND,
     Row,
     Tone,
+    costs_legend,
     costs_rows,
     heads,
+    legend,
     rows,
     title,
 )
@@ -32,8 +32,8 @@ def _lines(comparison: Comparison, contender: ContenderComparison, costs: bool) 
     yield from _table(heads(contender), rows(contender))
     if costs:
         yield from _table(COSTS_HEADS, (row for step in contender.steps for row in costs_rows(step)))
-    legends = [LEGEND, *([SPARKLINE_LEGEND] if contender.has_trends else [])]
-    legends += [COSTS_LEGEND] if costs else []
+    legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
+    legends += [costs_legend(contender)] if costs else []
     for note in (*legends, *notes(comparison, contender)):
         yield f"- {note}"
     yield ""

@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from history.comparison import disturbed
-from history.comparison.explanation import THROUGHPUT, VARIATION, is_cost
+from history.comparison.explanation import is_cost
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
 from history.rendering.functions import named
 from history.rendering.numbers import amount, bounds, signed_percent
-from history.rendering.table import NAMES
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY
-from suites.measurement import METRICS, Better
+from suites.metrics import METRICS, Better, Role, label_of, of_role
 
 MOST_DAYS = 5
 """Nights of one kind of gap that are named."""
@@ -113,7 +112,7 @@ def _visible(comparison: Comparison, contender: ContenderComparison) -> Iterator
     """What the column `sees` says and by which calibration, or how to come by it."""
     session, better = contender.session, comparison.metric.better
     if contender.has_visible:
-        worse = "slow-down" if comparison.metric.name in THROUGHPUT else "worsening"
+        worse = "slow-down" if comparison.metric.role is Role.THROUGHPUT else "worsening"
         by = {each.session: f"{each.started_at:%Y-%m-%d}" for each in contender.calibrations}
         named = ", ".join(f"{uid} ({day})" for uid, day in by.items())
         rounds = "its rounds" if contender.looks is None else f"{contender.looks[1]} rounds"
@@ -166,9 +165,9 @@ def _counted(number: int, what: str) -> str:
 def _unexplained(step: StepComparison) -> str:
     """Which costs are known not to explain the verdict, and which are merely not known to."""
     costs = [each for each in step.beside if is_cost(each.metric) and each.pairs]
-    same = [NAMES[each.metric] for each in costs if each.change is MetricChange.SAME]
+    same = [label_of(each.metric) for each in costs if each.change is MetricChange.SAME]
     other_way = [
-        NAMES[each.metric] for each in costs if each.change in (MetricChange.MORE, MetricChange.LESS)
+        label_of(each.metric) for each in costs if each.change in (MetricChange.MORE, MetricChange.LESS)
     ]
     unknown = [_with_amounts(each) for each in costs if each.change is MetricChange.UNKNOWN]
     said = {"the same per query": same, "moved the other way": other_way, "unknown": unknown}
@@ -182,18 +181,19 @@ def _unexplained(step: StepComparison) -> str:
 
 def _with_amounts(ratio: Ratio) -> str:
     """A cost by name; without a ratio the absolute values say whether it may explain something after all."""
-    name = NAMES[ratio.metric]
+    name = label_of(ratio.metric)
     if ratio.value is not None:
         return name
     return f"{name} ({amount(ratio.base)} -> {amount(ratio.contender)} {METRICS[ratio.metric].unit})"
 
 
 def _varies_more(step: StepComparison) -> Iterator[str]:
+    varying = of_role(Role.VARIATION)
     for each in step.metrics:
-        if each.metric in VARIATION and each.interval is not None and each.value is not None:
+        if each.metric in varying and each.interval is not None and each.value is not None:
             verdict = verdict_of(each.change, METRICS[each.metric].better)
             if verdict is Verdict.REGRESSION:
-                values = f"{NAMES[each.metric]} {each.base:.2g} -> {each.contender:.2g}"
+                values = f"{label_of(each.metric)} {each.base:.2g} -> {each.contender:.2g}"
                 yield f"varies more: {step.step}, {values} ({each.value:.2f}x, {bounds(each.interval)})"
 
 

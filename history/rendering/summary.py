@@ -11,17 +11,17 @@ from history.rendering.numbers import bounds, two_decimals
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     LEFT,
-    LEGEND,
     Cell,
     Row,
     Tone,
     heads,
+    legend,
     mean_rows,
     rows,
     step_row,
     title,
 )
-from suites.measurement import Better
+from suites.metrics import Better
 
 MOST_CHARACTERS = 65_000
 """GitHub takes 65,536 in an issue; a few are left for what others put around it."""
@@ -81,7 +81,7 @@ def _blocks(comparison: Comparison, contender: ContenderComparison) -> Iterator[
         yield "No step changed, and none is open beyond the threshold.\n"
     means = list(mean_rows(contender))
     yield "Geometric means: " + ", ".join(f"{row[0].text} {row[3].text}" for row in means) + ".\n"
-    legends = [LEGEND, *([SPARKLINE_LEGEND] if contender.has_trends else [])]
+    legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
     lines = [*legends, *notes(comparison, contender)]
     yield (
         "<details><summary>All steps, and what the numbers rest on</summary>\n\n"

@@ -1,6 +1,6 @@
 """The tables that terminal and Markdown share: heads, and rows of cells that say how good they are."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -8,69 +8,14 @@ from history.comparison.result import Comparison, ContenderComparison, StepCompa
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
 from history.rendering.numbers import amount, bounds, percent, two_decimals
 from history.rendering.sparkline import sparkline
-from suites.measurement import METRICS, Better
+from suites.metrics import METRICS, Better, Metric, Role, beside_verdict, label_of
 
 MEAN_ROW = "geomean of"
 
 LEFT = ("step", "verdict", "metric", "unit", "change", "nights")
 """Heads of columns of words."""
 
-# The metrics that have a column beside the judged one, with heads as narrow as they can be.
-_HEADS = {
-    "server_cpu_us_per_op": "CPU",
-    "server_cs_per_op": "cs",
-    "server_written_kb_per_op": "wrt",
-    "wal_bytes_per_op": "WAL",
-    "latency_p99_ms": "p99",
-    "qps_cv": "cv",
-    # In a session that was imported; doubts say so.
-    "machine_cpu_us_per_op": "CPU",
-    "machine_cs_per_op": "cs",
-    "machine_written_kb_per_op": "wrt",
-}
-
-LEFT_OUT_FIRST = (
-    "server_cs_per_op",
-    "qps_cv",
-    "server_written_kb_per_op",
-    "wal_bytes_per_op",
-    "latency_p99_ms",
-)
-"""Of the columns beside the judged metric, in the order in which they make room in a narrow table.
-
-Context switches mostly follow CPU; a step that varies more is named below the table anyway."""
-
-NAMES = {
-    "server_cpu_us_per_op": "server CPU",
-    "client_cpu_us_per_op": "client CPU",
-    "server_cs_per_op": "context switches",
-    "server_read_kb_per_op": "read",
-    "server_written_kb_per_op": "written",
-    "wal_bytes_per_op": "WAL or redo",
-    "server_instructions_per_op": "instructions",
-    "latency_p99_ms": "p99 latency",
-    "qps_cv": "cv",
-    "qps_p1_over_median": "p1/median",
-    "machine_cpu_us_per_op": "machine CPU",
-    "machine_cs_per_op": "machine's context switches",
-    "machine_read_kb_per_op": "read by all disks",
-    "machine_written_kb_per_op": "written by all disks",
-}
-"""What people call the metrics of `explanation.BESIDE`, and of BESIDE in an imported session."""
-
-LEGEND = (
-    "Ratios are contender (new) over base. Per query: CPU time of the server, its context switches (cs), KiB "
-    "written (wrt), WAL or redo bytes; p99 latency; cv, how much QPS varies from second to second: less is "
-    "better. "
-    "+ more, - less, by the rules of a verdict; ? at a verdict: no cost explains it."
-)
-
 COSTS_HEADS = ("step", "metric", "unit", "base", "contender", "ratio", "interval", "change")
-COSTS_LEGEND = (
-    "Second table: means of the paired rounds, geometric where there is a ratio; there is none when a "
-    "value is zero. p1/median: 1st percentile over median of QPS from second to second, more is better."
-)
-
 _MARKS = {MetricChange.MORE: "+", MetricChange.LESS: "-"}
 
 
@@ -116,9 +61,41 @@ def title(comparison: Comparison, contender: ContenderComparison) -> str:
     return f"{text}; configuration and durability ({durability}) are part of the comparison"
 
 
+def legend(contender: ContenderComparison) -> str:
+    """What the columns of the table of verdicts say."""
+    columns = [METRICS[name] for name in beside_verdict(contender.engines) if head_of(name)]
+    return (
+        f"Ratios are contender (new) over base. {_explained(columns, Better.LOWER, 'less is better')}"
+        f"{_explained(columns, Better.HIGHER, 'more is better')}"
+        "+ more, - less, by the rules of a verdict; ? at a verdict: no cost explains it."
+    )
+
+
+def _explained(columns: Sequence[Metric], better: Better, said: str) -> str:
+    """A sentence on the columns of one direction, and a space: costs first; empty where there is none."""
+    its = [metric for metric in columns if metric.better is better]
+    costs = ", ".join(metric.legend for metric in its if metric.role is Role.COST)
+    others = [metric.legend for metric in its if metric.role is not Role.COST]
+    parts = [f"Per query: {costs}", *others] if costs else others
+    return f"{'; '.join(parts)}: {said}. " if parts else ""
+
+
+def costs_legend(contender: ContenderComparison) -> str:
+    """What the table of costs says, with the metrics that have no column in the first one."""
+    metrics = [METRICS[name] for name in beside_verdict(contender.engines) if not head_of(name)]
+    words = {Better.HIGHER: ", more is better", Better.LOWER: ", less is better", Better.NEITHER: ""}
+    return " ".join(
+        (
+            "Second table: means of the paired rounds, geometric where there is a ratio; there is none when "
+            "a value is zero.",
+            *(f"{each.label}: {each.legend}{words[each.better]}." for each in metrics if each.legend),
+        )
+    )
+
+
 def heads(contender: ContenderComparison, left_out: Collection[str] = ()) -> list[str]:
     """Of the table of verdicts; `left_out` are metrics beside the judged one that have no room."""
-    beside = [_HEADS[each.metric] for each in _shown(contender.steps[0], left_out)]
+    beside = [head_of(each.metric) for each in _shown(contender.steps[0], left_out)]
     sees = ["sees"] if contender.has_visible else []
     nights = ["nights"] if contender.has_trends else []
     return ["step", "base", "new", "rel", "interval", *sees, *beside, *nights, "verdict"]
@@ -127,13 +104,14 @@ def heads(contender: ContenderComparison, left_out: Collection[str] = ()) -> lis
 def left_out(contender: ContenderComparison, width: int) -> tuple[str, ...]:
     """The metrics whose columns have to go, so that the table of verdicts fits `width` columns."""
     widths = _widths(contender)
-    shown = [each.metric for each in _shown(contender.steps[0])]
-    candidates = [each for each in LEFT_OUT_FIRST if each in shown]
+    shown = [METRICS[each.metric] for each in _shown(contender.steps[0])]
+    giving_way = sorted((metric for metric in shown if metric.gives_way), key=lambda metric: metric.gives_way)
+    candidates = [metric.name for metric in giving_way]
     needed = sum(widths.values()) + len(widths) - 1
     for count, metric in enumerate(candidates):
         if needed <= width:
             return tuple(candidates[:count])
-        needed -= widths[_HEADS[metric]] + 1
+        needed -= widths[head_of(metric)] + 1
     return tuple(candidates)
 
 
@@ -149,7 +127,7 @@ def _widths(contender: ContenderComparison) -> dict[str, int]:
 
 def head_of(metric: str) -> str:
     """The head of a metric's column."""
-    return _HEADS[metric]
+    return METRICS[metric].column
 
 
 def rows(contender: ContenderComparison, left_out: Collection[str] = ()) -> Iterator[Row]:
@@ -202,7 +180,7 @@ def costs_rows(step: StepComparison) -> Iterator[Row]:
         if each.pairs:
             yield [
                 Cell(step.step),
-                Cell(NAMES[each.metric]),
+                Cell(label_of(each.metric)),
                 Cell(METRICS[each.metric].unit),
                 Cell(amount(each.base)),
                 Cell(amount(each.contender)),
@@ -214,7 +192,7 @@ def costs_rows(step: StepComparison) -> Iterator[Row]:
 
 def _shown(step: StepComparison, left_out: Collection[str] = ()) -> list[Ratio]:
     """The metrics that have a column beside the judged one: the table has to fit a terminal."""
-    return [each for each in step.beside if each.metric in _HEADS and each.metric not in left_out]
+    return [each for each in step.beside if head_of(each.metric) and each.metric not in left_out]
 
 
 def _verdict(step: StepComparison) -> Cell:

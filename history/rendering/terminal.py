@@ -8,16 +8,16 @@ from history.rendering.plain_table import BOLD, PLAIN_WIDTH, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     COSTS_HEADS,
-    COSTS_LEGEND,
     LEFT,
-    LEGEND,
     Cell,
     Row,
     Tone,
+    costs_legend,
     costs_rows,
     head_of,
     heads,
     left_out,
+    legend,
     mean_rows,
     step_row,
     title,
@@ -45,8 +45,8 @@ def render_terminal(comparison: Comparison, screen: Screen, *, costs: bool = Fal
             sections = [[_fields(row) for row in costs_rows(step)] for step in contender.steps]
             screen.table(COSTS_HEADS, [each for each in sections if each], LEFT)
             screen.line()
-        legends = [LEGEND, *([SPARKLINE_LEGEND] if contender.has_trends else [])]
-        legends += [COSTS_LEGEND] if costs else []
+        legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
+        legends += [costs_legend(contender)] if costs else []
         if without:
             names = ", ".join(map(head_of, without))
             legends.append(f"No room here for {names}: see --costs, or a wider terminal.")

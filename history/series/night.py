@@ -9,35 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, insert, or_, select
 
 from build.version import Engine, Version, parse_version, release_numbers
-from history.comparison.explanation import COSTS
 from history.stats.estimators import geometric_mean, mean
 from history.store.database import Asked
 from history.store.records import ALL_STEPS, Run, RunStatus, SessionStatus
 from history.store.schema import builds, confirmations, gaps, machines, nights, points, runs, series, sessions
 from history.store.session_reads import dropped_of, runs_of
-
-SERIES_METRICS = (
-    "qps",
-    "latency_p99_ms",
-    "qps_cv",
-    *COSTS,
-    "reset_seconds",
-    "table_bytes",
-    "index_bytes",
-)
-"""What is followed over nights, as far as a step records it."""
-
-JUDGED_METRICS = (
-    "qps",
-    "server_cpu_us_per_op",
-    "server_instructions_per_op",
-    "server_written_kb_per_op",
-    "wal_bytes_per_op",
-    "reset_seconds",
-    "table_bytes",
-    "index_bytes",
-)
-"""Of the metrics that are followed over nights, those in which changes are looked for."""
+from suites.metrics import followed_metrics
 
 CONFIRMS = "confirms"
 """Among the options of a session that measures a commit against an earlier one to settle a suspicion: such a
@@ -196,7 +173,7 @@ def _values(its_runs: Sequence[Run], entries: Sequence[SessionVersion]) -> Value
         rounds = _whole_rounds(finished)
         for entry in entries:
             together = [finished[entry.version, each] for each in rounds if (entry.version, each) in finished]
-            for metric in SERIES_METRICS:
+            for metric in followed_metrics():
                 values = [run.values[metric] for run in together if metric in run.values]
                 if values:
                     middle = geometric_mean(values)

@@ -183,7 +183,7 @@ class Run:
     status: RunStatus
     failure: str | None
     values: Mapping[str, float]
-    """Metric name to value in the unit of suites.measurement.METRICS."""
+    """Metric name to value in the unit of suites.metrics.METRICS."""
 
     warnings: tuple[str, ...] = ()
     """What makes a reader doubt the values, such as a reset that was not finished."""

@@ -6,7 +6,7 @@ from typing import Any
 from history.store.records import SessionStatus
 from history.store.session_lookup import IS_NO_BISECT
 from history.store.sql import Source
-from suites.measurement import METRICS
+from suites.metrics import METRICS, Metric
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -43,5 +43,15 @@ def lacks_nights(source: Source) -> bool:
 def outdated_metrics(source: Source) -> list[dict[str, Any]]:
     """The rows of METRICS that the history has not, or says something else of."""
     known = {row["name"]: row for row in source.records("SELECT * FROM metrics")}
-    wanted = {name: vars(metric) for name, metric in METRICS.items()}
+    wanted = {name: _row(metric) for name, metric in METRICS.items()}
     return [row for name, row in wanted.items() if known.get(name) != row]
+
+
+def _row(metric: Metric) -> dict[str, Any]:
+    """What the table of metrics says of one: what its values mean, not what this Tidemark does with them."""
+    return {
+        "name": metric.name,
+        "unit": metric.unit,
+        "better": metric.better,
+        "description": metric.description,
+    }

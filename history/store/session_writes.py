@@ -14,7 +14,8 @@ from history.store.profiles import packed
 from history.store.records import Machine, RunRecord, SessionStart, SessionStatus
 from history.store.schema import builds, configurations, measurements, profiles, runs, samples
 from history.timestamps import to_text
-from suites.measurement import METRICS, Measurement
+from suites.measurement import Measurement
+from suites.metrics import METRICS
 from suites.profiling.stacks import StepProfile
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def check_values(measured: Measurement, where: str) -> None:
         raise RecordError(
             f"unknown metric: {', '.join(unknown)}",
             where=where,
-            hint="add it to METRICS in suites/measurement.py",
+            hint="add it to METRICS in suites/metrics.py",
         )
     wild = [name for name, value in measured.values.items() if not math.isfinite(value)]
     if wild or not all(map(math.isfinite, measured.per_second)):

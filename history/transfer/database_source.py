@@ -33,7 +33,7 @@ from history.transfer.portable_schema import (
     of_sessions,
 )
 from history.transfer.row_source import Item, TransferError, checked
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 
 Columns = dict[str, ColumnElement[Any]]
 

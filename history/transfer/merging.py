@@ -21,7 +21,7 @@ from history.transfer.deriving import complete_night, has_rounds
 from history.transfer.id_map import Names
 from history.transfer.portable_schema import PORTABLE, PROGRESS, Portable, Row
 from history.transfer.row_source import Item, RowSource, TransferError
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 
 CHUNK = 1000
 """Rows that are inserted at once."""

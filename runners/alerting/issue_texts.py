@@ -12,9 +12,8 @@ from history.comparison.profile_diff import FunctionChange
 from history.rendering.confirmed import interval, surest, what
 from history.rendering.escaping import escaped
 from history.rendering.functions import named
-from history.rendering.table import NAMES
 from history.series.series import Night, Point
-from suites.measurement import METRICS
+from suites.metrics import METRICS, PRIMARY, Role, label_of, of_role
 
 MOST_ROWS = 30
 """Series in a table; the history has all of them."""
@@ -69,7 +68,7 @@ def worst(change: Change) -> Member:
     """The series that says most to people: of throughput before costs, the largest change."""
     return max(
         change.members,
-        key=lambda each: (each.key.metric == "qps", abs(each.level_after / each.level_before - 1)),
+        key=lambda each: (each.key.metric == PRIMARY, abs(each.level_after / each.level_before - 1)),
     )
 
 
@@ -86,7 +85,7 @@ def _parts(told: Told) -> Iterator[Iterator[str]]:
 def _what(told: Told) -> Iterator[str]:
     change, member = told.change, worst(told.change)
     ratio = member.level_after / member.level_before
-    name = NAMES.get(member.key.metric, member.key.metric)
+    name = label_of(member.key.metric)
     yield (
         f"**{escaped(member.key.step)}** {_moved(member)}: {name} is "
         f"{ratio:.3f} times what it was ({member.ratio_low:.3f} to {member.ratio_high:.3f}), relative to "
@@ -138,7 +137,7 @@ def _table(change: Change) -> Iterator[str]:
         cells = (
             escaped(each.key.place.box),
             escaped(each.key.step),
-            NAMES.get(each.key.metric, each.key.metric),
+            label_of(each.key.metric),
             f"{each.level_before:.3f}",
             f"{each.level_after:.3f}",
             f"{ratio - 1:+.1%}",
@@ -192,7 +191,7 @@ def _by_hand(told: Told) -> Iterator[str]:
     yield "```sh"
     engine = parse_version(new).engine
     good, bad = _ref(change.last_before, told.commits[0]), _ref(change.first_after, told.commits[1])
-    metric = "" if member.key.metric == "qps" else f" --metric {member.key.metric}"
+    metric = "" if member.key.metric == PRIMARY else f" --metric {member.key.metric}"
     what = f"--suite {suite} --profile {profile} --step {step}{metric}"
     yield f"./tidemark bisect --engine {engine} --good {good} --bad {bad} {what}"
     yield "```"
@@ -214,8 +213,8 @@ def _ref(night: Night, commit: str | None) -> str:
 
 def _moved(member: Member) -> str:
     change = member.level_after / member.level_before - 1
-    name = NAMES.get(member.key.metric, member.key.metric)
-    if member.key.metric in ("qps", "tps"):
+    name = label_of(member.key.metric)
+    if member.key.metric in of_role(Role.THROUGHPUT):
         return f"{abs(change):.1%} {'slower' if change < 0 else 'faster'}"
     unit = METRICS[member.key.metric].unit
     each = " per query" if unit.endswith("/query") else ""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from build.version import Engine
 from runners.values import count, duration, minutes
+from suites.metrics import PRIMARY
 
 EXIT_CODES = (
     "exit codes: 0 an answer was reached: a commit, a range, two steps, a slope, or that good and bad do not "
@@ -50,8 +51,9 @@ def _question(it: argparse.ArgumentParser) -> None:
     add("--step", metavar="NAME", help="the step that changed; required")
     add("--profile", default="smoke", help="how long and large: smoke (default) or short")
     add("--seconds", type=duration, metavar="S", help="of each version in a round, instead of the profile's")
-    metric = "what changed: any metric that a run records, such as qps (default), latency_p99_ms, cpu-per-op"
-    add("--metric", default="qps", metavar="NAME", help=metric)
+    examples = f"such as {PRIMARY} (default), latency_p99_ms, cpu-per-op"
+    metric = f"what changed: any metric that a run records, {examples}"
+    add("--metric", default=PRIMARY, metavar="NAME", help=metric)
     add("--direction", choices=["worse", "better", "either"], default="worse", help="default: %(default)s")
     add("--confidence", type=confidence, default=95.0, metavar="PERCENT", help="default: %(default)g")
 

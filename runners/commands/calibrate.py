@@ -16,9 +16,9 @@ from runners.commands.run import RequestError
 from runners.console import progress
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
-from runners.measuring.undecided import METRIC
 from runners.values import history_of
 from suites.definition import load_suite
+from suites.metrics import PRIMARY
 
 TWIN = "twin"
 """The variant that the second server of the same build is called by."""
@@ -65,13 +65,13 @@ def request_of(arguments: argparse.Namespace) -> Request:
 
 
 def recorded(store: Store, request: Request, uid: str) -> tuple[Mapping[str, StepNoise], Comparison]:
-    """Store the noise of every metric; return that of METRIC by step, and the twins compared."""
+    """Store the noise of every metric; return that of the primary metric by step, and the twins compared."""
     base, twin = request.versions
-    comparison = compare(store, base, (twin,), CompareOptions(session=uid, metric=METRIC))
+    comparison = compare(store, base, (twin,), CompareOptions(session=uid, metric=PRIMARY))
     session = comparison.contenders[0].session
     noise = noise_of(store.runs(session.id), str(base), str(twin))
     store.record_noise(session.id, noise)
-    return {each.step: each for each in noise if each.metric == METRIC}, comparison
+    return {each.step: each for each in noise if each.metric == PRIMARY}, comparison
 
 
 def exit_code(
@@ -114,7 +114,7 @@ def table(request: Request, noise: Mapping[str, StepNoise]) -> Iterator[str]:
         yield _row((step, str(each.rounds), f"{each.sd:.2%}", *(f"{share:.1%}" for share in seen)))
     yield (
         f"suite {request.suite.name}, profile {request.profile_name}; noise: standard deviation of a round's "
-        f"ratio of {METRIC};\nsees: the smallest slow-down that is likely to be flagged in so many rounds"
+        f"ratio of {PRIMARY};\nsees: the smallest slow-down that is likely to be flagged in so many rounds"
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from history.changes.repository import ChangeStatus
 from history.timestamps import moment
 from runners.values import count, date
-from suites.measurement import METRICS
+from suites.metrics import METRICS, PRIMARY
 
 if TYPE_CHECKING:
     Words = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -27,11 +27,11 @@ def add_words(it: argparse.ArgumentParser) -> None:
 def _views(words: "Words") -> None:
     show = words.add_parser("show", help="boxes, suites and branches with their nights, and what failed")
     series = words.add_parser("series", help="one step of one branch, night by night")
-    one = "the metric (default: qps)"
+    one = f"the metric (default: {PRIMARY})"
     base = "the branch to be relative to, instead of the latest night's base"
     for each, step, metric, default, formats in (
         (show, "only branches with this step; lists its series", "likewise", None, ["terminal", "json"]),
-        (series, "the step", one, "qps", ["terminal", "json", "csv"]),
+        (series, "the step", one, PRIMARY, ["terminal", "json", "csv"]),
     ):
         each.add_argument("--step", required=each is series, metavar="STEP", help=step)
         each.add_argument("--metric", default=default, choices=METRICS, metavar="METRIC", help=metric)

@@ -17,11 +17,12 @@ from history.store.resume import Recorded
 from history.store.writer import Store
 from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion, Serve
-from runners.measuring.undecided import METRIC, Deciding
+from runners.measuring.undecided import Deciding
 from suites.accounting.disturbance import DisturbanceLimits, DisturbanceWatch
 from suites.definition import Mode, Profile, Step
 from suites.generators.load import Generator, Share
 from suites.measurement import Measurement
+from suites.metrics import PRIMARY
 from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes, fit_together, this_machine
 from suites.slices import Schedule, mirrored
@@ -237,7 +238,7 @@ class Rounds:
                     by_name[name].failures[step] += 1
                     if by_name[name].failures[step] >= MOST_FAILURES:
                         by_name[name].out[step] = run.failure
-            rates = {name: run.values[METRIC] for name, run in its_runs.items() if METRIC in run.values}
+            rates = {name: run.values[PRIMARY] for name, run in its_runs.items() if PRIMARY in run.values}
             self.deciding.add(step, rates)
         for entrant in entrants:
             for step in entrant.out:
@@ -369,8 +370,8 @@ def _able(entrants: Sequence[MeasuredVersion], step: Step, failed: set[str]) -> 
 
 
 def _rates(active: Sequence[MeasuredVersion], measured: Sequence[Measurement]) -> dict[str, float]:
-    """METRIC by the name of the version."""
-    return {entrant.name: each.values[METRIC] for entrant, each in zip(active, measured, strict=True)}
+    """The primary metric by the name of the version."""
+    return {entrant.name: each.values[PRIMARY] for entrant, each in zip(active, measured, strict=True)}
 
 
 def _place_of(error: ServerDiedError, group: Sequence[int]) -> int | None:

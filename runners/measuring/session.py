@@ -29,13 +29,14 @@ from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request, Sampled
 from runners.measuring.rounds import Rounds
 from runners.measuring.session_versions import Serve
-from runners.measuring.undecided import METRIC, Deciding
+from runners.measuring.undecided import Deciding
 from suites.capabilities import require_engine
 from suites.definition import Mode
 from suites.engines import make_server, require_short_sockets
 from suites.generators.load import Generator
 from suites.generators.pgbench import Pgbench
 from suites.generators.sysbench import Sysbench
+from suites.metrics import PRIMARY
 from suites.processes import require_reachable, tool
 from suites.profiling.perf import find_perf
 from suites.profiling.profiler import Profiling
@@ -125,7 +126,7 @@ def run_session(
         status = SessionStatus.FAILED
         try:
             with data_folder(home, f"s{outcome.uid}") as folder:
-                deciding = _deciding(request, builds, store.noise(start, METRIC))
+                deciding = _deciding(request, builds, store.noise(start, PRIMARY))
                 rounds = Rounds(
                     request, room, serve, generator, store, session, progress, deciding, profiling
                 )

@@ -6,10 +6,7 @@ from math import log
 
 from history.comparison.verdict import Verdict, judge
 from history.stats.repeated_intervals import Design, Noise, pooled_noise, sequential_interval
-from suites.measurement import LEADING, METRICS
-
-METRIC = LEADING
-"""What decides whether a step needs more rounds."""
+from suites.metrics import METRICS, PRIMARY
 
 
 class Deciding:
@@ -34,7 +31,7 @@ class Deciding:
         }
 
     def add(self, step: str, values: Mapping[str, float]) -> None:
-        """Take in one round: METRIC by version, of those that finished it."""
+        """Take in one round: the primary metric by version, of those that finished it."""
         base = values.get(self._base, 0.0)
         for contender in self._contenders:
             if base > 0 and values.get(contender, 0.0) > 0:
@@ -64,6 +61,6 @@ class Deciding:
             found[step] = (
                 Verdict.INCONCLUSIVE
                 if interval is None
-                else judge(interval, METRICS[METRIC].better, self._threshold)
+                else judge(interval, METRICS[PRIMARY].better, self._threshold)
             )
         return found

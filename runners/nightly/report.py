@@ -26,7 +26,7 @@ from runners.alerting.tokens import github_token
 from runners.alerting.wanted_issues import wanted_alerts
 from runners.nightly.night import NightResult
 from runners.nightly.plan import Plan
-from suites.measurement import METRICS, Better
+from suites.metrics import METRICS, PRIMARY, Better
 
 API = "https://api.github.com"
 """Where the tracker is asked, unless $GITHUB_API_URL says otherwise."""
@@ -160,7 +160,7 @@ def _settled(night: NightResult) -> Iterator[str]:
             yield f"  - {escaped(f'{version} could not be had, so that it is left to the watch: {why}')}"
         yield from (f"  - {escaped(why)}" for why in each.outcome.failures)
         for one in each.found:
-            if one.key.metric == "qps" or one.is_step or one.is_return:
+            if one.key.metric == PRIMARY or one.is_step or one.is_return:
                 said = f"{what(one)}: {interval(one)}, {one.rounds} rounds: {_finding(one)}"
                 yield f"  - {escaped(said)}"
     yield from (f"- left for want of time: {escaped(each.told)}" for each in night.unsettled)

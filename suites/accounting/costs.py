@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -102,6 +102,50 @@ def _machine() -> Usage:
     )
 
 
+def _cpu_us(used: Usage) -> float:
+    return used.cpu_seconds * 1e6
+
+
+def _switches(used: Usage) -> float:
+    return used.context_switches
+
+
+def _read_kb(used: Usage) -> float:
+    return used.read_bytes / 1024
+
+
+def _written_kb(used: Usage) -> float:
+    return used.written_bytes / 1024
+
+
+def _reads(used: Usage) -> float:
+    return used.reads
+
+
+COSTS: Mapping[str, Mapping[str, Callable[[Usage], float]]] = {
+    "server": {
+        "server_cpu_us_per_op": _cpu_us,
+        "server_cs_per_op": _switches,
+        "server_read_kb_per_op": _read_kb,
+        "server_written_kb_per_op": _written_kb,
+    },
+    "client": {
+        "client_cpu_us_per_op": _cpu_us,
+        "client_cs_per_op": _switches,
+        "client_read_kb_per_op": _read_kb,
+        "client_written_kb_per_op": _written_kb,
+    },
+    "machine": {
+        "machine_cpu_us_per_op": _cpu_us,
+        "machine_cs_per_op": _switches,
+        "machine_read_kb_per_op": _read_kb,
+        "machine_written_kb_per_op": _written_kb,
+        "machine_reads_per_op": _reads,
+    },
+}
+"""Server, client or machine -> metric -> its amount in a Usage, in the metric's unit times queries."""
+
+
 class Meter:
     """An observer of a load (suites.generators.load.Observer) that counts what the load costs.
 
@@ -137,12 +181,7 @@ class Meter:
         if queries <= 0:
             return values
         for who, used in self._used().items():
-            values[f"{who}_cpu_us_per_op"] = used.cpu_seconds * 1e6 / queries
-            values[f"{who}_cs_per_op"] = used.context_switches / queries
-            values[f"{who}_read_kb_per_op"] = used.read_bytes / 1024 / queries
-            values[f"{who}_written_kb_per_op"] = used.written_bytes / 1024 / queries
-            if who == "machine":
-                values["machine_reads_per_op"] = used.reads / queries
+            values |= {name: cost(used) / queries for name, cost in COSTS[who].items()}
             if who == "server" and self._instructions is not None:
                 values["server_instructions_per_op"] = used.instructions / queries
         return values

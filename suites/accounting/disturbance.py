@@ -59,7 +59,7 @@ class Disturbance:
     """What `throttled` is made of."""
 
     def metrics(self) -> dict[str, float]:
-        """By name of suites.measurement.METRICS."""
+        """By name of suites.metrics.METRICS."""
         return {"machine_steal_share": self.steal_share, "others_cpu_share": self.others_share}
 
     def reasons(self, limits: DisturbanceLimits) -> tuple[str, ...]:

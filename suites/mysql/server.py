@@ -139,8 +139,8 @@ class MysqlServer(LocalServer):
         """Bytes of redo written (the log sequence number), and pages flushed since the start."""
         with self._steering("asking for the counters"), self.connect() as connection:
             return {
-                "wal_bytes": float(reset.log_sequence_number(connection)),
-                "pages_flushed": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
+                "wal_bytes_per_op": float(reset.log_sequence_number(connection)),
+                "pages_flushed_per_op": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
             }
 
     def roles(self) -> Mapping[int, str]:

@@ -126,7 +126,7 @@ class PostgresServer(LocalServer):
     def counters(self) -> Mapping[str, float]:
         """Bytes of WAL inserted since initdb."""
         with self._steering("asking for the WAL position"), self.connect() as connection:
-            return {"wal_bytes": float(reset.wal_position(connection))}
+            return {"wal_bytes_per_op": float(reset.wal_position(connection))}
 
     def roles(self) -> Mapping[int, str]:
         """What each process is for: `client backend`, `checkpointer`, `walwriter`, `io worker` and others."""

@@ -11,7 +11,8 @@ from build.version import Engine
 from suites import step
 from suites.definition import Step
 from suites.generators.load import Load, LoadError, Observer, Share, WorkLimit
-from suites.measurement import METRICS, Measurement
+from suites.measurement import Measurement
+from suites.metrics import METRICS
 from suites.profiling.perf import Perf
 from suites.profiling.profiler import Profiled, Profiling
 from suites.profiling.stacks import StepProfile
@@ -60,7 +61,7 @@ class FakeServer:
 
     def counters(self) -> Mapping[str, float]:
         self._note("counters")
-        return {"wal_bytes": next(self.totals)}
+        return {"wal_bytes_per_op": next(self.totals)}
 
     def reset(self) -> Mapping[str, float]:
         self._note("reset")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from suites.definition import Step, load_suite
 from suites.generators.load import Load
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 from suites.step import load_values, most_transactions, spread
 from tests.suites.servers import small
 

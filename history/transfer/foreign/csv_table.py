@@ -13,7 +13,7 @@ from history.timestamps import moment_of
 from history.transfer.foreign.units import factor
 from history.transfer.foreign.values import PROFILE, Given, Location, Occasion, Read, Value, refuse
 from history.transfer.foreign.version_names import version_of
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 
 NEEDED = ("machine", "suite", "step", "version", "metric", "value", "when")
 FURTHER = ("unit", "repetition", "profile", "configuration")
@@ -98,7 +98,7 @@ def _value(row: Mapping[str, str], place: Location) -> Value:
     metric = METRICS.get(name)
     if metric is None:
         close = difflib.get_close_matches(name, METRICS, 1)
-        meant = f"; did you mean {close[0]}?" if close else ": see suites/measurement.py"
+        meant = f"; did you mean {close[0]}?" if close else ": see suites/metrics.py"
         raise ValueError(f"unknown metric '{name}'{meant}")
     return Value(
         Occasion(row["machine"], row["suite"], moment_of(row["when"]), row.get("profile") or PROFILE),

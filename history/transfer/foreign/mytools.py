@@ -16,6 +16,7 @@ from build.version import Version
 from history.timestamps import moment_of
 from history.transfer.foreign.values import Given, Location, Occasion, Read, Value, refuse
 from history.transfer.foreign.version_names import rest_of, version_of
+from suites.metrics import QPS
 
 QPS_BEGINS = re.compile(r"col-1 : ")
 PER_OP_BEGINS = re.compile(r"[^\n]+\n--- absolute\n")
@@ -29,7 +30,7 @@ _METRICS = {
     "r/o": "machine_reads_per_op",
     "rKB/o": "machine_read_kb_per_op",
     "wKB/o": "machine_written_kb_per_op",
-    "o/s": "qps",
+    "o/s": QPS,
 }
 _CPU = "cpu/o"  # percent of all cores, over operations per second
 
@@ -51,7 +52,7 @@ def read_qps(path: Path, given: Given) -> Read:
         versions = _versions(columns, place)
         for version, name, cell in zip(versions, columns, cells, strict=False):
             read.values.append(
-                Value(occasion, version, cells[-1], "qps", _number(cell, place), place, configuration=name)
+                Value(occasion, version, cells[-1], QPS, _number(cell, place), place, configuration=name)
             )
     return read
 

@@ -1,8 +1,9 @@
 """Units that people write, in terms of those the history keeps."""
 
-from suites.measurement import Metric
+from suites.metrics import METRICS, Metric, Role, of_role
 
-_WHOLE = {"qps": "queries/s", "tps": "transactions/s", "%": "%"}
+# People write the name of a throughput for its unit.
+_WHOLE = {**{name: METRICS[name].unit for name in of_role(Role.THROUGHPUT)}, "%": "%"}
 _PER = {"op": "query", "operation": "query", "q": "query", "sec": "s", "second": "s"}
 _COUNTED = {"ops": "queries", "operations": "queries", "txns": "transactions", "cs": "switches"}
 

@@ -8,16 +8,7 @@ from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
 from runners.bisect.domain.rules import Direction, Rules
 from suites.definition import Mode, Step, Suite
-from suites.measurement import METRICS, Better, Metric
-
-ALIASES = {
-    "cpu-per-op": "server_cpu_us_per_op",
-    "cs-per-op": "server_cs_per_op",
-    "instructions-per-op": "server_instructions_per_op",
-    "wal-per-op": "wal_bytes_per_op",
-    "written-per-op": "server_written_kb_per_op",
-}
-"""Short names of metrics, of the server."""
+from suites.metrics import METRICS, Better, Metric, short_names
 
 BUILD_COST_ROUNDS = 2.5
 """What compiling one more commit costs, in rounds: the search prefers what is compiled already."""
@@ -143,10 +134,10 @@ class CandidateRange:
 
 
 def metric_named(text: str) -> Metric:
-    """A metric by its name, with hyphens or underscores, or by its alias. Raises QuestionError."""
-    name = ALIASES.get(text, text.replace("-", "_"))
+    """A metric by its name, with hyphens or underscores, or by its short name. Raises QuestionError."""
+    name = short_names().get(text, text.replace("-", "_"))
     if name not in METRICS:
-        known = ", ".join([*ALIASES, *METRICS])
+        known = ", ".join([*short_names(), *METRICS])
         raise QuestionError(
             f"there is no metric '{text}'", where="--metric", hint=f"the metrics are: {known}"
         )

@@ -12,7 +12,7 @@ from runners.bisect.domain.question import BisectPoint
 from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.inference.search import Search
 from runners.bisect.run.event_log import Log, follow, observations
-from suites.measurement import METRICS, Metric
+from suites.metrics import METRICS, Metric
 
 if TYPE_CHECKING:
     from history.comparison.profile_diff import Differential

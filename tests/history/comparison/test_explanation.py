@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.comparison.explanation import COSTS, VARIATION, Variation, explained_by, variation
+from history.comparison.explanation import Variation, explained_by, variation
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import (
@@ -19,12 +19,13 @@ from history.comparison.verdict import (
 )
 from history.stats.estimators import Interval
 from history.store.records import Run, RunStatus
-from suites.measurement import METRICS, Better
+from suites.metrics import METRICS, Better, Role, beside_verdict, of_role
 
 MORE, LESS, SAME, UNKNOWN = MetricChange.MORE, MetricChange.LESS, MetricChange.SAME, MetricChange.UNKNOWN
 REGRESSION, IMPROVEMENT = Verdict.REGRESSION, Verdict.IMPROVEMENT
 CPU, READ, WAL = "server_cpu_us_per_op", "server_read_kb_per_op", "wal_bytes_per_op"
-CV, P1 = VARIATION
+CV, P1 = of_role(Role.VARIATION)
+COSTS = tuple(name for name in beside_verdict() if name in of_role(Role.COST))
 
 ALONE = Intervals([], 0.95, None)
 """What a step gets that no other one lends its noise to."""

@@ -16,7 +16,7 @@ from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, pooled_noise, sequential_interval
 from history.store.records import Run, RunStatus, Session, SessionStatus
 from runners.measuring.undecided import Deciding
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 from tests.history.handmade import NIGHT, session_start
 
 QPS = METRICS["qps"]

@@ -9,10 +9,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from history.series.night import SERIES_METRICS
 from history.store.database import connect
 from history.store.records import SessionStatus
 from history.store.writer import open_store
+from suites.metrics import followed_metrics
 from tests.history.conftest import Target
 from tests.history.handmade import run_record, session_start
 
@@ -88,7 +88,7 @@ def test_a_writer_killed_a_hundred_times_loses_nothing_it_finished(target: Targe
     ended = "SELECT DISTINCT session_id FROM runs JOIN sessions ON sessions.id = session_id"
     nights = set(counted(target, f"{ended} WHERE sessions.status <> 'running'"))
     assert counted(target, "SELECT session_id FROM nights") == Counter(nights)
-    followed = len(VALUES.keys() & set(SERIES_METRICS))
+    followed = len(VALUES.keys() & set(followed_metrics()))
     assert counted(target, "SELECT session_id FROM points") == Counter(dict.fromkeys(nights, followed))
     if isinstance(target, Path):
         assert counted(target, "PRAGMA integrity_check") == Counter(["ok"])

@@ -14,7 +14,7 @@ from history.errors import RecordError
 from history.store import process, writer
 from history.store.records import RunStatus, SessionStatus
 from history.store.writer import Store, open_store
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, NIGHT, record_steps, run_record, session_start
 

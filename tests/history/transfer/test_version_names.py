@@ -10,7 +10,7 @@ from build.version import Engine, Version, parse_version
 from history.timestamps import moment_of
 from history.transfer.foreign.units import factor
 from history.transfer.foreign.version_names import rest_of, version_of
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ class FakeServer:
         return {}
 
     def counters(self) -> Mapping[str, float]:
-        return {"wal_bytes": 0.0}
+        return {"wal_bytes_per_op": 0.0}
 
     def reset(self) -> Mapping[str, float]:
         self._say("reset")

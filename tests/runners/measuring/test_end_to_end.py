@@ -13,7 +13,7 @@ import pytest
 from build.build import Build
 from build.home import ROOT, Home
 from suites.definition import load_suite
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 from suites.sizing import this_machine
 
 pytestmark = pytest.mark.server

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.accounting.costs import Meter, Usage
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 
 MIB = 1024**2
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from suites.accounting.disturbance import Disturbance, DisturbanceLimits, DisturbanceWatch
 from suites.accounting.proc import TICKS_PER_SECOND
 from suites.accounting.throttling import Throttling
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 from tests.suites.fake_proc import FakeMachine
 
 US = 100

@@ -12,7 +12,7 @@ from build.build import Build
 from suites import lifecycle
 from suites.definition import Step
 from suites.generators.load import Load, Observer, Share, WorkLimit
-from suites.measurement import METRICS
+from suites.metrics import METRICS
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
 from suites.server import Address, ResetError, ServerError
@@ -51,12 +51,12 @@ def dead_tuples(server: PostgresServer) -> int:
 def require_rest(server: PostgresServer) -> None:
     """Reset the server and check that it is at rest, and that the metrics tell the truth."""
     assert dead_tuples(server) == ROWS
-    before = server.counters()["wal_bytes"]
+    before = server.counters()["wal_bytes_per_op"]
     metrics = server.reset()
     assert metrics.keys() <= METRICS.keys()
     assert metrics["reset_dead_tuples_before"] == ROWS
     assert metrics["reset_dead_tuples_after"] == 0 == dead_tuples(server)
-    assert 0 < metrics["reset_wal_bytes"] <= server.counters()["wal_bytes"] - before
+    assert 0 < metrics["reset_wal_bytes"] <= server.counters()["wal_bytes_per_op"] - before
     parts = metrics["reset_vacuum_seconds"], metrics["reset_checkpoint_seconds"]
     assert min(parts) > 0
     assert sum(parts) <= metrics["reset_seconds"]

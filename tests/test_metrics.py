@@ -1,0 +1,330 @@
+"""The metric registry: what follows from a row follows from it alone, and a row has a producer."""
+
+import ast
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import compare as program
+from build.home import ROOT
+from build.version import Engine, parse_version
+from compare import Comparison, compare
+from history.changes.suspects import counted_series
+from history.comparison.verdict import MetricChange
+from history.rendering.json_text import render_json
+from history.rendering.plain_table import Screen
+from history.series.series import find
+from history.store.records import SessionStatus
+from history.store.writer import open_store
+from runners.bisect.domain.question import metric_named
+from suites.generators.load import PERCENTILES
+from suites.metrics import (
+    METRICS,
+    PRIMARY,
+    QPS,
+    Better,
+    Metric,
+    Role,
+    beside_verdict,
+    followed_metrics,
+    imported_stand_ins,
+    judged_metrics,
+    label_of,
+    of_role,
+    short_names,
+)
+from suites.step import LATENCY
+from tests.history.handmade import MACHINE, NIGHT, run_record, session_start
+
+BASE, NEW = "postgres@18.5", "postgres@18.6"
+
+REGISTRY = ROOT / "suites/metrics.py"
+
+FSYNCS = Metric(
+    "fsyncs_per_op",
+    "fsyncs/query",
+    Better.LOWER,
+    Role.COST,
+    "flushes of files per query",
+    followed=True,
+    judged=True,
+    beside=True,
+    label="flushes",
+    column="fs",
+    legend="flushes of files (fs)",
+    short_name="fsyncs-per-op",
+)
+"""A row of a metric that Tidemark has not."""
+
+
+# --- the lists that rows make
+
+
+def test_the_lists_of_the_rows() -> None:
+    """Their order is that of columns, of rows in tables and of series in new histories."""
+    assert followed_metrics() == (
+        *("qps", "latency_p99_ms", "qps_cv"),
+        *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
+        *("server_written_kb_per_op", "wal_bytes_per_op", "server_instructions_per_op"),
+        *("reset_seconds", "table_bytes", "index_bytes"),
+    )
+    assert set(judged_metrics()) == {
+        *("qps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
+        *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes"),
+    }
+    assert beside_verdict() == (
+        *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
+        *("server_written_kb_per_op", "wal_bytes_per_op", "server_instructions_per_op"),
+        *("latency_p99_ms", "qps_cv", "qps_p1_over_median"),
+    )
+    assert short_names() == {
+        "cpu-per-op": "server_cpu_us_per_op",
+        "cs-per-op": "server_cs_per_op",
+        "instructions-per-op": "server_instructions_per_op",
+        "wal-per-op": "wal_bytes_per_op",
+        "written-per-op": "server_written_kb_per_op",
+    }
+    assert imported_stand_ins() == {
+        f"server_{what}": f"machine_{what}"
+        for what in ("cpu_us_per_op", "cs_per_op", "read_kb_per_op", "written_kb_per_op")
+    }
+    assert (of_role(Role.THROUGHPUT), PRIMARY) == (("qps", "tps"), "qps")
+
+
+def test_rows_are_whole() -> None:
+    calls = [node for node in ast.walk(ast.parse(REGISTRY.read_text())) if isinstance(node, ast.Call)]
+    rows = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "Metric"]
+    assert len(rows) == len(METRICS), "two rows of one name"
+    for name, metric in METRICS.items():
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
+        assert metric.unit
+        assert metric.description
+        assert metric.engines
+        assert metric.followed or not metric.judged, f"{name}: judged in a series that it has not"
+        assert metric.label or not metric.beside, f"{name}: stands beside a verdict without a label"
+        assert bool(metric.column and metric.beside) <= bool(metric.legend), (
+            f"{name}: a column without legend"
+        )
+        assert metric.column or not metric.gives_way, f"{name}: there is no column that could give way"
+        assert not metric.imported_for or METRICS[metric.imported_for].beside
+        assert not (metric.imported_for and metric.beside), f"{name}: stands there for itself and another"
+    ranks = [metric.gives_way for metric in METRICS.values() if metric.gives_way]
+    heads = [metric.column for metric in METRICS.values() if metric.column and metric.beside]
+    assert len(ranks) == len(set(ranks))
+    assert len(heads) == len(set(heads)), "two columns of one heading"
+    assert not {metric.short_name for metric in METRICS.values()} & METRICS.keys()
+
+
+# --- one row and one value
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setitem(METRICS, FSYNCS.name, FSYNCS)
+    return tmp_path / "history.db"
+
+
+def compared(path: Path) -> Comparison:
+    """A session in which a contender is slower and flushes files more often, recorded and compared."""
+    with open_store(path, clock=lambda: NIGHT) as store:
+        session = store.start_session(replace(session_start(), options={"versions": [BASE, NEW]}))
+        for version, factor in ((BASE, 1.0), (NEW, 1.5)):
+            for repetition, spread in enumerate((1.0, 1.01, 0.99), start=1):
+                values = {QPS: 1000 / factor * spread, FSYNCS.name: 2 * factor * spread}
+                store.record_run(session, run_record(values, version=version, repetition=repetition))
+        store.finish_session(session, SessionStatus.FINISHED)
+        return compare(store, parse_version(BASE), [parse_version(NEW)])
+
+
+def terminal(comparison: Comparison, width: int = 200) -> str:
+    file = io.StringIO()
+    program.render_terminal(comparison, Screen(file, width), costs=True)
+    return file.getvalue()
+
+
+def test_a_row_alone_has_its_metric_followed_and_judged(history: Path) -> None:
+    compared(history)
+    with open_store(history) as store, store.database.reading() as connection:
+        series = find(connection, metric=FSYNCS.name)
+        counted = counted_series(connection, MACHINE.hostname)
+        described = connection.exec_driver_sql(
+            "SELECT unit, better, description FROM metrics WHERE name = ?", (FSYNCS.name,)
+        ).all()
+    assert [key.branch for key in series] == [BASE, NEW]
+    assert counted == 2 * 2, "each branch has throughput, and this"
+    assert [tuple(row) for row in described] == [(FSYNCS.unit, FSYNCS.better, FSYNCS.description)]
+    assert metric_named("fsyncs-per-op") is metric_named(FSYNCS.name) is FSYNCS
+
+
+def test_a_row_alone_has_its_metric_beside_the_verdict(history: Path) -> None:
+    comparison = compared(history)
+    (step,) = comparison.contenders[0].steps
+    assert [each.metric for each in step.beside] == list(beside_verdict())
+    assert step.explained_by == (FSYNCS.name,), "more of a cost explains a slow-down"
+    wide = terminal(comparison)
+    head, row = wide.splitlines()[1], next(line for line in wide.splitlines() if line.startswith("insert"))
+    assert head.split()[head.split().index("WAL") + 1] == "fs", "costs stand together, in the order of rows"
+    assert "1.50+" in row
+    assert "WAL or redo bytes, flushes of files (fs); p99 latency" in " ".join(wide.split())
+    assert re.search(r"insert +flushes +fsyncs/query +2 +3 +1\.50", wide)
+    whole = json.loads(render_json(comparison))["contenders"][0]["steps"][0]["metrics"]
+    assert (whole[FSYNCS.name]["unit"], whole[FSYNCS.name]["change"]) == (FSYNCS.unit, MetricChange.MORE)
+
+
+def test_a_row_says_when_its_column_gives_way(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METRICS, FSYNCS.name, replace(FSYNCS, gives_way=1))
+    for name in beside_verdict():
+        if name != FSYNCS.name and METRICS[name].gives_way:
+            monkeypatch.setitem(METRICS, name, replace(METRICS[name], gives_way=METRICS[name].gives_way + 1))
+    comparison = compared(history)
+    width = len(terminal(comparison).splitlines()[1])
+    narrow = terminal(comparison, width - 1)
+    assert "No room here for fs:" in narrow
+    assert "fs" not in narrow.splitlines()[1].split()
+
+
+def test_a_row_says_what_more_is(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    higher = replace(FSYNCS, better=Better.HIGHER, role=Role.CONTEXT)
+    monkeypatch.setitem(METRICS, FSYNCS.name, higher)
+    comparison = compared(history)
+    (step,) = comparison.contenders[0].steps
+    assert [each.metric for each in step.beside] == list(beside_verdict())
+    assert beside_verdict()[-1] == FSYNCS.name, "context stands last"
+    assert step.explained_by is None, "no cost was recorded"
+    assert "less is better. flushes of files (fs): more is better. +" in " ".join(
+        terminal(comparison).split()
+    )
+    monkeypatch.setitem(METRICS, FSYNCS.name, replace(higher, column=""))
+    assert "flushes: flushes of files (fs), more is better." in " ".join(terminal(comparison).split())
+
+
+def test_a_row_of_one_engine_stands_beside_verdicts_of_that_engine_only(
+    history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METRICS, FSYNCS.name, replace(FSYNCS, engines=frozenset({Engine.MYSQL})))
+    assert FSYNCS.name in beside_verdict({Engine.MYSQL, Engine.POSTGRES})
+    assert FSYNCS.name not in beside_verdict({Engine.POSTGRES})
+    comparison = compared(history)
+    (step,) = comparison.contenders[0].steps
+    assert FSYNCS.name not in [each.metric for each in step.beside]
+    assert "flushes" not in terminal(comparison)
+
+
+def test_a_row_that_says_nothing_is_only_recorded(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Metric(FSYNCS.name, FSYNCS.unit, FSYNCS.better, Role.CONTEXT, FSYNCS.description)
+    monkeypatch.setitem(METRICS, FSYNCS.name, plain)
+    (contender,) = compared(history).contenders
+    assert FSYNCS.name not in [each.metric for each in contender.steps[0].metrics]
+    with open_store(history) as store, store.database.reading() as connection:
+        assert not find(connection, metric=FSYNCS.name)
+    with open_store(history) as store:
+        assert all(FSYNCS.name in run.values for run in store.runs(contender.session.id))
+    assert label_of(FSYNCS.name) == FSYNCS.name
+
+
+def test_a_metric_that_is_gone_is_called_by_its_name() -> None:
+    assert label_of("bogus_per_op") == "bogus_per_op"
+
+
+# --- one producer
+
+
+def modules(*rooms: str) -> list[Path]:
+    files = [path for room in rooms for path in [ROOT / room, *(ROOT / room).rglob("*.py")]]
+    return sorted(path.relative_to(ROOT) for path in files if path.suffix == ".py")
+
+
+def texts(source: str) -> Iterator[str]:
+    """The texts of a module without its docstrings."""
+    tree = ast.parse(source)
+    said = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            yield node.value
+
+
+def produced(source: str) -> set[str]:
+    """The metrics that are whole texts of a module, and the one that the constant QPS stands for."""
+    constants = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    return (set(texts(source)) & METRICS.keys()) | ({QPS} if "QPS" in constants else set())
+
+
+PRODUCERS = {
+    path: produced((ROOT / path).read_text()) for path in modules("suites") if ROOT / path != REGISTRY
+}
+
+
+def test_every_row_has_a_producer_that_spells_its_name() -> None:
+    """A search for the name finds both; of an engine's own metric the producer is in the engine's folder."""
+    for name, metric in METRICS.items():
+        producers = [path for path, names in PRODUCERS.items() if name in names]
+        assert producers, f"nothing below suites/ records {name}"
+        folders = {Engine(path.parts[1]) for path in producers if path.parts[1] in set(Engine)}
+        assert folders in (set(), metric.engines), (
+            f"{name}: its row says {set(metric.engines)}, not {folders}"
+        )
+
+
+def test_every_latency_of_a_load_generator_is_a_metric() -> None:
+    assert LATENCY.keys() == {"mean", "max", *PERCENTILES}
+    assert set(LATENCY.values()) == set(of_role(Role.LATENCY))
+
+
+# --- names are spelled in the registry and where they are produced
+
+ORDINARY_WORDS = {"errors", "seconds", "transactions"}
+"""Names of metrics that name fields, options and units too: a text that holds them means nothing."""
+
+SPELLED = {
+    ("history/store/schema.py", "qps"): "a column of the table samples",
+    ("history/store/session_writes.py", "qps"): "the same column",
+    ("history/transfer/portable_schema.py", "qps"): "the same column",
+    ("history/transfer/foreign/mytools.py", "machine_cpu_us_per_op"): "what a column of mytools is here",
+    ("history/transfer/foreign/mytools.py", "machine_cs_per_op"): "likewise",
+    ("history/transfer/foreign/mytools.py", "machine_read_kb_per_op"): "likewise",
+    ("history/transfer/foreign/mytools.py", "machine_reads_per_op"): "likewise",
+    ("history/transfer/foreign/mytools.py", "machine_written_kb_per_op"): "likewise",
+    ("runners/bisect/arguments.py", "latency_p99_ms"): "an example in a help text",
+}
+"""Where a name may be spelled to the right of the suites, and why."""
+
+
+def spelled(source: str) -> set[str]:
+    """The metrics that the texts of a module name, as words of their own."""
+    words = {word for text in texts(source) for word in re.findall(r"\w+", text)}
+    return (words & METRICS.keys()) - ORDINARY_WORDS
+
+
+def test_nothing_behind_the_suites_spells_the_name_of_a_metric() -> None:
+    found = {
+        (str(path), name)
+        for path in modules("history", "runners", "compare.py")
+        for name in spelled((ROOT / path).read_text())
+    }
+    assert found == SPELLED.keys(), "ask the registry, or name the primary metric PRIMARY"
+
+
+def test_the_primary_metric_is_spelled_in_the_registry_alone() -> None:
+    found = {
+        str(path)
+        for path in modules("build", "suites", "benchmarks")
+        if f'"{PRIMARY}"' in (ROOT / path).read_text()
+    }
+    assert found == {"suites/metrics.py"}
+
+
+def test_a_spelled_name_is_seen() -> None:
+    assert spelled('"""Of qps."""\nif key.metric == "qps":\n    pass') == {"qps"}
+    assert spelled("SQL = \"SELECT value FROM points WHERE metric = 'wal_bytes_per_op'\"") == {
+        "wal_bytes_per_op"
+    }
+    assert not spelled('"""Of wal_bytes_per_op."""\nseconds = options["seconds"]')
