@@ -19,14 +19,14 @@ from history.timestamps import from_text, to_text
 
 
 class ChangeStatus(StrEnum):
-    """What is to be done about a change."""
+    """Whether a change still needs somebody's attention."""
 
     OPEN = "open"
     CLOSED = "closed"
     """It went away again."""
 
     ACKNOWLEDGED = "acknowledged"
-    """A person knows, and wants to hear no more of it."""
+    """A person knows of it, and its alert is muted."""
 
     EXPLAINED = "explained"
     """The machine, the base, the suite or the tools changed between the same nights."""
@@ -48,10 +48,15 @@ class Member:
     confidence: float
     gone: Night | None
     confirmed: Confirmation | None = None
-    """What settled it in its first night; None when only nights speak for it."""
+    """The measurement that confirmed it in its first night; None when only nights show it."""
 
     gone_confirmed: Confirmation | None = None
-    """What settled in the night `gone` that it is gone."""
+    """The measurement that confirmed in the night `gone` that it is gone."""
+
+    @property
+    def ratio(self) -> float:
+        """Of the level after to that before."""
+        return self.level_after / self.level_before
 
 
 @dataclass(frozen=True)
@@ -84,13 +89,14 @@ class Change:
 def load(
     connection: Connection,
     *,
+    fingerprint: str | None = None,
     branch: str | None = None,
     suite: str | None = None,
     statuses: Iterable[ChangeStatus] = tuple(ChangeStatus),
 ) -> tuple[Change, ...]:
-    """The changes that are as described, the latest found last."""
+    """The changes that match, the latest found last; None leaves a choice open."""
     query = select(changes).where(changes.c.status.in_(list(statuses))).order_by(changes.c.id)
-    for name, value in (("branch", branch), ("suite", suite)):
+    for name, value in (("fingerprint", fingerprint), ("branch", branch), ("suite", suite)):
         if value is not None:
             query = query.where(changes.c[name] == value)
     rows = connection.execute(query).mappings().all()
@@ -109,7 +115,7 @@ def load(
 
 
 def acknowledge(connection: Connection, fingerprint: str, reason: str, when: datetime) -> None:
-    """Silence a change for good, whatever its series do. Raises HistoryError when there is none so named."""
+    """Acknowledge a change for good, whatever its series do. Raises HistoryError when there is none."""
     values = {"status": ChangeStatus.ACKNOWLEDGED, "reason": reason, "updated_at": to_text(when)}
     found = connection.execute(update(changes).where(changes.c.fingerprint == fingerprint).values(values))
     if found.rowcount != 1:
@@ -192,7 +198,7 @@ def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[M
     )
     found: dict[int, tuple[Member, ...]] = dict.fromkeys(ids, ())
     rows = connection.execute(query).mappings().all()
-    settled = _confirmations(connection, {row["series_id"] for row in rows})
+    confirmed = _confirmations(connection, {row["series_id"] for row in rows})
     for row in rows:
         place = Environment(row["box"], row["suite"], row["configuration"])
         key = SeriesKey(place, row["branch"], row["step"], row["metric"])
@@ -209,8 +215,8 @@ def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[M
             ratio_high=row["ratio_high"],
             confidence=row["confidence"],
             gone=night.get("gone_id"),
-            confirmed=settled.get((row["series_id"], row["last_before_id"], row["first_after_id"])),
-            gone_confirmed=settled.get((row["series_id"], None, row["gone_id"])),
+            confirmed=confirmed.get((row["series_id"], row["last_before_id"], row["first_after_id"])),
+            gone_confirmed=confirmed.get((row["series_id"], None, row["gone_id"])),
         )
         found[row["change_id"]] = (*found[row["change_id"]], member)
     return found

@@ -1,7 +1,6 @@
 """What was confirmed in its own night, for people."""
 
 from history.changes.confirmation import Confirmation
-from history.changes.repository import Change
 from history.rendering.table import NAMES
 
 
@@ -19,9 +18,3 @@ def interval(each: Confirmation) -> str:
 def what(each: Confirmation) -> str:
     """Step and metric."""
     return f"{each.key.step} {NAMES.get(each.key.metric, each.key.metric)}"
-
-
-def surest(change: Change) -> Confirmation | None:
-    """What confirms the series of a change that says most: throughput before costs, then the larger."""
-    found = [each.confirmed for each in change.members if each.confirmed is not None]
-    return max(found, key=lambda each: (each.key.metric == "qps", abs(each.ratio - 1)), default=None)
