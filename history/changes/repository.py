@@ -77,13 +77,13 @@ class Change:
 
     @property
     def last_before(self) -> Night:
-        """The latest night that is before it in any series: where a bisect begins."""
-        return max((each.last_before for each in self.members), key=_start)
+        """The latest night before it in any series: where a bisect begins."""
+        return max((member.last_before for member in self.members), key=_start)
 
     @property
     def first_after(self) -> Night:
-        """The earliest night that is after it in any series: where a bisect ends."""
-        return min((each.first_after for each in self.members), key=_start)
+        """The earliest night after it in any series: where a bisect ends."""
+        return min((member.first_after for member in self.members), key=_start)
 
 
 def load(
@@ -163,13 +163,13 @@ def rewrite(
 
 def write_members(connection: Connection, change_id: int, courses: Sequence[Course]) -> None:
     """Write series of a change; what was known of the same series is replaced."""
-    ids = [each.shift.series_id for each in courses]
+    ids = [course.shift.series_id for course in courses]
     connection.execute(
         delete(change_series).where(
             change_series.c.change_id == change_id, change_series.c.series_id.in_(ids)
         )
     )
-    connection.execute(insert(change_series), [_row(change_id, each) for each in courses])
+    connection.execute(insert(change_series), [_row(change_id, course) for course in courses])
 
 
 def _row(change_id: int, course: Course) -> dict[str, Any]:
@@ -227,21 +227,21 @@ def _confirmations(
 ) -> Mapping[tuple[int, int | None, int], Confirmation]:
     """New changes by series and both nights, changes that are gone by series and the night of their end."""
     found: dict[tuple[int, int | None, int], Confirmation] = {}
-    for each in confirmation.load(connection, series_ids) if series_ids else ():
-        if each.is_step:
-            found[each.series_id, each.before.session_id, each.after.session_id] = each
-        elif each.is_return:
-            found[each.series_id, None, each.after.session_id] = each
+    for one in confirmation.load(connection, series_ids) if series_ids else ():
+        if one.is_step:
+            found[one.series_id, one.before.session_id, one.after.session_id] = one
+        elif one.is_return:
+            found[one.series_id, None, one.after.session_id] = one
     return found
 
 
 def _nights(connection: Connection, row: RowMapping, key: SeriesKey) -> dict[str, Night]:
     names = ("last_before_id", "first_after_id", "raised_id", "gone_id")
-    wanted = {row[name] for name in names if row[name] is not None}
-    query = select(nights).where(nights.c.session_id.in_(wanted), nights.c.branch == key.branch)
+    ids = {row[name] for name in names if row[name] is not None}
+    query = select(nights).where(nights.c.session_id.in_(ids), nights.c.branch == key.branch)
     known = {
-        each.session_id: Night(each.session_id, from_text(each.started_at), each.version, each.build_id)
-        for each in connection.execute(query)
+        found.session_id: Night(found.session_id, from_text(found.started_at), found.version, found.build_id)
+        for found in connection.execute(query)
     }
     return {name: known[row[name]] for name in names if row[name] is not None}
 

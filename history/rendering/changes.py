@@ -6,7 +6,7 @@ from typing import Any
 from history.changes.confirmation import Confirmation
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
-from history.rendering.confirmed import held_against, what
+from history.rendering.confirmations import measurement, series_name
 from history.rendering.numbers import rounded
 from history.rendering.table import NAMES
 
@@ -38,7 +38,7 @@ def _lines(report: ChangeReport) -> Iterator[str]:
         yield f"    {change.reason}"
     confirmed = report.confirmation
     if confirmed is not None:
-        yield f"    confirmed the same night, {what(confirmed)}: {held_against(confirmed)}"
+        yield f"    confirmed the same night, {series_name(confirmed)}: {measurement(confirmed)}"
     for member in change.members[:SHOWN_SERIES]:
         yield f"    {_member(member)}"
     more = len(change.members) - SHOWN_SERIES
@@ -93,7 +93,7 @@ def _json(report: ChangeReport) -> dict[str, Any]:
             "version": change.first_after.version,
             "commit": new,
         },
-        "series": [_series_json(each) for each in change.members],
+        "series": [_series_json(member) for member in change.members],
     }
 
 
@@ -118,16 +118,16 @@ def _series_json(member: Member) -> dict[str, Any]:
     }
 
 
-def _confirmed_json(each: Confirmation | None) -> dict[str, Any] | None:
-    """Of tonight's version over the one it was held against, by interleaved rounds."""
-    if each is None:
+def _confirmed_json(confirmed: Confirmation | None) -> dict[str, Any] | None:
+    """The ratio of the new version to the old one, by interleaved rounds; None without a confirmation."""
+    if confirmed is None:
         return None
     return {
-        "session": each.uid,
-        "versions": [each.before.version, each.after.version],
-        "rounds": each.rounds,
-        "ratio": rounded(each.ratio),
-        "low": rounded(each.low),
-        "high": rounded(each.high),
-        "confidence": rounded(each.confidence),
+        "session": confirmed.uid,
+        "versions": [confirmed.before.version, confirmed.after.version],
+        "rounds": confirmed.rounds,
+        "ratio": rounded(confirmed.ratio),
+        "low": rounded(confirmed.low),
+        "high": rounded(confirmed.high),
+        "confidence": rounded(confirmed.confidence),
     }

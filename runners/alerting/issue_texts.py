@@ -8,7 +8,7 @@ from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change, ChangeStatus, Member
-from history.rendering.confirmed import interval, what
+from history.rendering.confirmations import interval, series_name
 from history.rendering.escaping import escaped
 from history.rendering.functions import named
 from history.rendering.table import NAMES
@@ -96,7 +96,7 @@ def _since(report: ChangeReport) -> str:
 def _measurement(confirmed: Confirmation) -> str:
     return (
         f"{confirmed.rounds} interleaved rounds, old commit against new commit "
-        f"(`{confirmed.before.version}` and `{confirmed.after.version}`): {escaped(what(confirmed))} "
+        f"(`{confirmed.before.version}` and `{confirmed.after.version}`): {escaped(series_name(confirmed))} "
         f"{interval(confirmed)}, at {confirmed.confidence:.1%} confidence, in session {confirmed.uid}"
     )
 
@@ -193,5 +193,5 @@ def _moved(member: Member) -> str:
     if member.key.metric in ("qps", "tps"):
         return f"{abs(change):.1%} {'slower' if change < 0 else 'faster'}"
     unit = METRICS[member.key.metric].unit
-    each = " per query" if unit.endswith("/query") else ""
-    return f"{abs(change):.1%} {'less' if change < 0 else 'more'} {name}{each}"
+    per_query = " per query" if unit.endswith("/query") else ""
+    return f"{abs(change):.1%} {'less' if change < 0 else 'more'} {name}{per_query}"

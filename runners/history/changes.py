@@ -26,12 +26,12 @@ def judge_(arguments: argparse.Namespace) -> int:
     if arguments.format == "terminal":
         print(_summary(report))
     bad = (Direction.REGRESSION, Direction.MIXED)
-    return int(any(each.direction in bad for each in (*report.new, *report.reopened)))
+    return int(any(change.direction in bad for change in (*report.new, *report.reopened)))
 
 
 def changes_(arguments: argparse.Namespace) -> int:
     """Show what was found: open changes, or those of the statuses asked for."""
-    statuses = [ChangeStatus(each) for each in arguments.status] or [ChangeStatus.OPEN]
+    statuses = [ChangeStatus(status) for status in arguments.status] or [ChangeStatus.OPEN]
     with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
         changes = repository.load(
             connection, branch=arguments.branch, suite=arguments.suite, statuses=statuses

@@ -95,10 +95,10 @@ def _open(
             )
     looked_at = {step for confirms in examined for step in confirms.steps}
     by_night: defaultdict[Night, list[str]] = defaultdict(list)
-    for each in tonight.suspects:
-        if each.step not in looked_at:
-            by_night[each.before].append(each.step)
-            looked_at.add(each.step)
+    for suspect in tonight.suspects:
+        if suspect.step not in looked_at:
+            by_night[suspect.before].append(suspect.step)
+            looked_at.add(suspect.step)
     for before, steps in by_night.items():
         confirms = Confirms(
             ConfirmationRequest.NEW, branch, _uid(connection, before), night, tuple(steps), least
@@ -109,8 +109,8 @@ def _open(
 def _suspicion(spot: Spot, git: str | None, before: Night, night: Night, confirms: Confirms) -> Suspicion:
     versions = (parse_version(before.version), parse_version(night.version))
     request = request_of(spot.task, versions, git=git)
-    steps = tuple(each for each in request.suite.steps if each.name in confirms.steps)
-    confirms = replace(confirms, steps=tuple(each.name for each in steps))
+    steps = tuple(step for step in request.suite.steps if step.name in confirms.steps)
+    confirms = replace(confirms, steps=tuple(step.name for step in steps))
     return Suspicion(confirms.branch, replace(request, steps=steps, until_decided=True, confirms=confirms))
 
 

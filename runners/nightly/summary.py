@@ -8,7 +8,7 @@ from history.changes.confirmation import Confirmation, ConfirmationRequest
 from history.changes.report import ChangeReport
 from history.comparison.result import Comparison
 from history.comparison.verdict import MetricChange, verdict_of
-from history.rendering.confirmed import held_against, interval, what
+from history.rendering.confirmations import interval, measurement, series_name
 from history.rendering.escaping import escaped
 from history.rendering.summary import render_summary
 from runners.nightly.night import NightResult
@@ -63,7 +63,7 @@ def _change(report: ChangeReport) -> str:
     line = f"{change.direction} of {escaped(change.branch)} in {steps} ({change.fingerprint})"
     if report.confirmation is None:
         return line
-    return f"{line}, confirmed the same night: {escaped(held_against(report.confirmation))}"
+    return f"{line}, confirmed the same night: {escaped(measurement(report.confirmation))}"
 
 
 def _suspicions(night: NightResult) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _suspicions(night: NightResult) -> Iterator[str]:
         yield from (f"  - {escaped(why)}" for why in examined.outcome.failures)
         for one in examined.findings:
             if one.key.metric == LEADING or one.is_step or one.is_return:
-                measured = f"{what(one)}: {interval(one)}, {one.rounds} rounds: {_finding(one)}"
+                measured = f"{series_name(one)}: {interval(one)}, {one.rounds} rounds: {_finding(one)}"
                 yield f"  - {escaped(measured)}"
     yield from (f"- left for want of time: {escaped(str(suspicion))}" for suspicion in night.postponed)
 
