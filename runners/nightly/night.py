@@ -15,6 +15,9 @@ from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, fi
 from runners.nightly.plan import Plan
 from runners.nightly.work import PlannedSession, Spot, find_work
 
+EXHAUSTED = "time budget exhausted"
+"""Why a session or a suspicion was skipped."""
+
 
 @dataclass
 class NightResult:
@@ -41,10 +44,10 @@ class NightResult:
         if not any(done):
             return "nothing is new"
         parts = [_counted(len(self.carried_out), "session")]
-        parts += [f"{len(self.left)} left for want of time"] if self.left else []
+        parts += [f"{len(self.left)} skipped: {EXHAUSTED}"] if self.left else []
         parts += [f"{_counted(len(self.examined), 'suspicion')} looked into"] if self.examined else []
         postponed = _counted(len(self.postponed), "suspicion")
-        parts += [f"{postponed} left for want of time"] if self.postponed else []
+        parts += [f"{postponed} skipped: {EXHAUSTED}"] if self.postponed else []
         parts += [_counted(len(self.problems), "problem")] if self.problems else []
         return ", ".join(parts)
 

@@ -11,7 +11,7 @@ from history.comparison.verdict import MetricChange, verdict_of
 from history.rendering.confirmations import interval, measurement, series_name
 from history.rendering.escaping import escaped
 from history.rendering.summary import render_summary
-from runners.nightly.night import NightResult
+from runners.nightly.night import EXHAUSTED, NightResult
 from runners.nightly.report import NightReport
 from suites.measurement import LEADING, METRICS, Better
 
@@ -71,13 +71,14 @@ def _suspicions(night: NightResult) -> Iterator[str]:
     for examined in night.examined:
         yield f"- looked into: {escaped(str(examined.suspicion))}"
         for version, why in examined.outcome.not_built.items():
-            yield f"  - {escaped(f'{version} could not be had, so that it is left to the watch: {why}')}"
+            not_built = f"{version} could not be built, so that only later nights can show it: {why}"
+            yield f"  - {escaped(not_built)}"
         yield from (f"  - {escaped(why)}" for why in examined.outcome.failures)
         for one in examined.findings:
             if one.key.metric == LEADING or one.is_step or one.is_return:
                 measured = f"{series_name(one)}: {interval(one)}, {one.rounds} rounds: {_finding(one)}"
                 yield f"  - {escaped(measured)}"
-    yield from (f"- left for want of time: {escaped(str(suspicion))}" for suspicion in night.postponed)
+    yield from (f"- skipped: {EXHAUSTED}: {escaped(str(suspicion))}" for suspicion in night.postponed)
 
 
 def _finding(one: Confirmation) -> str:

@@ -161,10 +161,10 @@ def test_without_time_it_is_left_to_the_next_call(lab: Lab) -> None:
     lab.commit(SLOW)
     lab.minutes_a_round = 10.0  # the session takes 120 of 100 minutes
     night = lab.night()
-    assert night.outcome == "1 session, 1 suspicion left for want of time"
+    assert night.outcome == "1 session, 1 suspicion skipped: time budget exhausted"
     with open_store(lab.home.history) as store:
         text = summary(night, None, comparisons(night, store), NIGHT)
-    assert "left for want of time: " + BRANCH in text
+    assert "- skipped: time budget exhausted: " + BRANCH in text
     assert lab.again().outcome == "0 sessions, 1 suspicion looked into"
     assert lab.again().outcome == "nothing is new"
 
@@ -204,7 +204,7 @@ def test_an_old_commit_that_is_gone_leaves_it_to_the_watch(lab: Lab) -> None:
     assert night.problems == []
     told, text = morning(lab, night)
     assert not told.new
-    assert "could not be had, so that it is left to the watch: the commit is gone" in text
+    assert "could not be built, so that only later nights can show it: the commit is gone" in text
     assert lab.again().outcome == "nothing is new"
 
 
