@@ -19,14 +19,14 @@ from history.timestamps import from_text, to_text
 
 
 class ChangeStatus(StrEnum):
-    """What is to be done about a change."""
+    """Whether a change still needs somebody's attention."""
 
     OPEN = "open"
     CLOSED = "closed"
     """It went away again."""
 
     ACKNOWLEDGED = "acknowledged"
-    """A person knows, and wants to hear no more of it."""
+    """A person knows of it, and its alert is muted."""
 
     EXPLAINED = "explained"
     """The machine, the base, the suite or the tools changed between the same nights."""
@@ -48,10 +48,15 @@ class Member:
     confidence: float
     gone: Night | None
     confirmed: Confirmation | None = None
-    """What settled it in its first night; None when only nights speak for it."""
+    """What confirmed it in its first night; None when it was found from nights alone."""
 
     gone_confirmed: Confirmation | None = None
-    """What settled in the night `gone` that it is gone."""
+    """What confirmed in the night `gone` that it is gone."""
+
+    @property
+    def ratio(self) -> float:
+        """Of the level after to that before."""
+        return self.level_after / self.level_before
 
 
 @dataclass(frozen=True)
@@ -72,25 +77,26 @@ class Change:
 
     @property
     def last_before(self) -> Night:
-        """The latest night that is before it in any series: where a bisect begins."""
-        return max((each.last_before for each in self.members), key=_start)
+        """The latest night before it in any series: where a bisect begins."""
+        return max((member.last_before for member in self.members), key=_start)
 
     @property
     def first_after(self) -> Night:
-        """The earliest night that is after it in any series: where a bisect ends."""
-        return min((each.first_after for each in self.members), key=_start)
+        """The earliest night after it in any series: where a bisect ends."""
+        return min((member.first_after for member in self.members), key=_start)
 
 
 def load(
     connection: Connection,
     *,
+    fingerprint: str | None = None,
     branch: str | None = None,
     suite: str | None = None,
     statuses: Iterable[ChangeStatus] = tuple(ChangeStatus),
 ) -> tuple[Change, ...]:
-    """The changes that are as described, the latest found last."""
+    """The changes that match, the latest found last; None leaves a choice open."""
     query = select(changes).where(changes.c.status.in_(list(statuses))).order_by(changes.c.id)
-    for name, value in (("branch", branch), ("suite", suite)):
+    for name, value in (("fingerprint", fingerprint), ("branch", branch), ("suite", suite)):
         if value is not None:
             query = query.where(changes.c[name] == value)
     rows = connection.execute(query).mappings().all()
@@ -109,7 +115,7 @@ def load(
 
 
 def acknowledge(connection: Connection, fingerprint: str, reason: str, when: datetime) -> None:
-    """Silence a change for good, whatever its series do. Raises HistoryError when there is none so named."""
+    """Acknowledge a change for good, whatever its series do. Raises HistoryError when there is none."""
     values = {"status": ChangeStatus.ACKNOWLEDGED, "reason": reason, "updated_at": to_text(when)}
     found = connection.execute(update(changes).where(changes.c.fingerprint == fingerprint).values(values))
     if found.rowcount != 1:
@@ -157,13 +163,13 @@ def rewrite(
 
 def write_members(connection: Connection, change_id: int, courses: Sequence[Course]) -> None:
     """Write series of a change; what was known of the same series is replaced."""
-    ids = [each.shift.series_id for each in courses]
+    ids = [course.shift.series_id for course in courses]
     connection.execute(
         delete(change_series).where(
             change_series.c.change_id == change_id, change_series.c.series_id.in_(ids)
         )
     )
-    connection.execute(insert(change_series), [_row(change_id, each) for each in courses])
+    connection.execute(insert(change_series), [_row(change_id, course) for course in courses])
 
 
 def _row(change_id: int, course: Course) -> dict[str, Any]:
@@ -192,7 +198,7 @@ def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[M
     )
     found: dict[int, tuple[Member, ...]] = dict.fromkeys(ids, ())
     rows = connection.execute(query).mappings().all()
-    settled = _confirmations(connection, {row["series_id"] for row in rows})
+    confirmed_by = _confirmations(connection, {row["series_id"] for row in rows})
     for row in rows:
         place = Environment(row["box"], row["suite"], row["configuration"])
         key = SeriesKey(place, row["branch"], row["step"], row["metric"])
@@ -209,8 +215,8 @@ def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[M
             ratio_high=row["ratio_high"],
             confidence=row["confidence"],
             gone=night.get("gone_id"),
-            confirmed=settled.get((row["series_id"], row["last_before_id"], row["first_after_id"])),
-            gone_confirmed=settled.get((row["series_id"], None, row["gone_id"])),
+            confirmed=confirmed_by.get((row["series_id"], row["last_before_id"], row["first_after_id"])),
+            gone_confirmed=confirmed_by.get((row["series_id"], None, row["gone_id"])),
         )
         found[row["change_id"]] = (*found[row["change_id"]], member)
     return found
@@ -221,21 +227,21 @@ def _confirmations(
 ) -> Mapping[tuple[int, int | None, int], Confirmation]:
     """New changes by series and both nights, changes that are gone by series and the night of their end."""
     found: dict[tuple[int, int | None, int], Confirmation] = {}
-    for each in confirmation.load(connection, series_ids) if series_ids else ():
-        if each.is_step:
-            found[each.series_id, each.before.session_id, each.after.session_id] = each
-        elif each.is_return:
-            found[each.series_id, None, each.after.session_id] = each
+    for one in confirmation.load(connection, series_ids) if series_ids else ():
+        if one.is_step:
+            found[one.series_id, one.before.session_id, one.after.session_id] = one
+        elif one.is_return:
+            found[one.series_id, None, one.after.session_id] = one
     return found
 
 
 def _nights(connection: Connection, row: RowMapping, key: SeriesKey) -> dict[str, Night]:
     names = ("last_before_id", "first_after_id", "raised_id", "gone_id")
-    wanted = {row[name] for name in names if row[name] is not None}
-    query = select(nights).where(nights.c.session_id.in_(wanted), nights.c.branch == key.branch)
+    ids = {row[name] for name in names if row[name] is not None}
+    query = select(nights).where(nights.c.session_id.in_(ids), nights.c.branch == key.branch)
     known = {
-        each.session_id: Night(each.session_id, from_text(each.started_at), each.version, each.build_id)
-        for each in connection.execute(query)
+        found.session_id: Night(found.session_id, from_text(found.started_at), found.version, found.build_id)
+        for found in connection.execute(query)
     }
     return {name: known[row[name]] for name in names if row[name] is not None}
 

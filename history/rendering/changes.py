@@ -1,12 +1,12 @@
 """Changes of level, for people and as JSON."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from history.changes.confirmation import Confirmation
-from history.changes.repository import Change, Member
-from history.rendering.confirmed import held_against, surest, what
+from history.changes.report import ChangeReport
+from history.changes.repository import Member
+from history.rendering.confirmations import measurement, series_name
 from history.rendering.numbers import rounded
 from suites.metrics import label_of
 
@@ -20,33 +20,25 @@ HASH = 10
 """Characters of a commit that people need."""
 
 
-@dataclass(frozen=True)
-class LocatedChange:
-    """A change, and the commits between which it lies; None where the version did not come from git."""
-
-    change: Change
-    commits: tuple[str | None, str | None]
+def render_changes(reports: Sequence[ChangeReport]) -> str:
+    """A few lines for each change."""
+    return "\n".join(line for report in reports for line in _lines(report))
 
 
-def render_changes(found: Sequence[LocatedChange]) -> str:
-    """A few lines for each change; what to do with an open one comes last."""
-    return "\n".join(line for each in found for line in _lines(each))
-
-
-def changes_json(found: Sequence[LocatedChange]) -> list[dict[str, Any]]:
+def changes_json(reports: Sequence[ChangeReport]) -> list[dict[str, Any]]:
     """Everything that is known of each change."""
-    return [_json(each) for each in found]
+    return [_json(report) for report in reports]
 
 
-def _lines(found: LocatedChange) -> Iterator[str]:
-    change = found.change
+def _lines(report: ChangeReport) -> Iterator[str]:
+    change = report.change
     yield f"{change.fingerprint}  {change.status} {change.direction}, {change.branch}, {change.suite}"
-    yield f"    {_range(found)}; found {change.found_at:%Y-%m-%d}"
+    yield f"    {_range(report)}; found {change.found_at:%Y-%m-%d}"
     if change.reason:
         yield f"    {change.reason}"
-    confirmed = surest(change)
+    confirmed = report.confirmation
     if confirmed is not None:
-        yield f"    confirmed the same night, {what(confirmed)}: {held_against(confirmed)}"
+        yield f"    confirmed the same night, {series_name(confirmed)}: {measurement(confirmed)}"
     for member in change.members[:SHOWN_SERIES]:
         yield f"    {_member(member)}"
     more = len(change.members) - SHOWN_SERIES
@@ -55,10 +47,10 @@ def _lines(found: LocatedChange) -> Iterator[str]:
     yield ""
 
 
-def _range(found: LocatedChange) -> str:
-    before, after = found.change.last_before, found.change.first_after
+def _range(report: ChangeReport) -> str:
+    before, after = report.change.last_before, report.change.first_after
     nights = f"between {before.started_at:%Y-%m-%d} and {after.started_at:%Y-%m-%d}"
-    old, new = found.commits
+    old, new = report.commits
     if old and new:
         return f"{nights}, commits {old[:HASH]}..{new[:HASH]}"
     return f"{nights}, {before.version} and {after.version}" if before.version != after.version else nights
@@ -66,11 +58,10 @@ def _range(found: LocatedChange) -> str:
 
 def _member(member: Member) -> str:
     key = member.key
-    ratio = member.level_after / member.level_before
     name = label_of(key.metric)
     gone = f", gone since {member.gone.started_at:%Y-%m-%d}" if member.gone else ""
     return (
-        f"{key.place.box} ({key.place.configuration}) {key.step} {name}: {ratio - 1:+.1%} "
+        f"{key.place.box} ({key.place.configuration}) {key.step} {name}: {member.ratio - 1:+.1%} "
         f"({member.ratio_low - 1:+.1%} to {member.ratio_high - 1:+.1%}), "
         f"confidence {_confidence(member.confidence)}{gone}"
     )
@@ -81,8 +72,8 @@ def _confidence(value: float) -> str:
     return f"over {CERTAIN:.1%}" if value > CERTAIN else f"{value:.1%}"
 
 
-def _json(found: LocatedChange) -> dict[str, Any]:
-    change, (old, new) = found.change, found.commits
+def _json(report: ChangeReport) -> dict[str, Any]:
+    change, (old, new) = report.change, report.commits
     return {
         "fingerprint": change.fingerprint,
         "status": change.status,
@@ -102,7 +93,7 @@ def _json(found: LocatedChange) -> dict[str, Any]:
             "version": change.first_after.version,
             "commit": new,
         },
-        "series": [_series_json(each) for each in change.members],
+        "series": [_series_json(member) for member in change.members],
     }
 
 
@@ -127,16 +118,16 @@ def _series_json(member: Member) -> dict[str, Any]:
     }
 
 
-def _confirmed_json(each: Confirmation | None) -> dict[str, Any] | None:
-    """Of tonight's version over the one it was held against, by interleaved rounds."""
-    if each is None:
+def _confirmed_json(confirmed: Confirmation | None) -> dict[str, Any] | None:
+    """The ratio of the new version to the old one, by interleaved rounds; None without a confirmation."""
+    if confirmed is None:
         return None
     return {
-        "session": each.uid,
-        "versions": [each.before.version, each.after.version],
-        "rounds": each.rounds,
-        "ratio": rounded(each.ratio),
-        "low": rounded(each.low),
-        "high": rounded(each.high),
-        "confidence": rounded(each.confidence),
+        "session": confirmed.uid,
+        "versions": [confirmed.before.version, confirmed.after.version],
+        "rounds": confirmed.rounds,
+        "ratio": rounded(confirmed.ratio),
+        "low": rounded(confirmed.low),
+        "high": rounded(confirmed.high),
+        "confidence": rounded(confirmed.confidence),
     }

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, RowMapping, select
 
 from build.version import parse_version
 from history.series.matrix import Panel
-from history.series.series import AT_ONCE
+from history.series.series import AT_ONCE, Night
 from history.store.schema import machines, nights, sessions
 
 SETTINGS = "settings"
@@ -20,8 +20,16 @@ _TOOLS = ("generator",)
 
 def markers(connection: Connection, panel: Panel) -> Mapping[int, str]:
     """Position of a night in the panel -> what changed since the night before it."""
-    ids = [night.session_id for night in panel.nights]
-    rows = _rows(connection, ids, panel.base)
+    return changes_between(connection, panel.nights, panel.base)
+
+
+def changes_between(connection: Connection, its_nights: Sequence[Night], base: str) -> Mapping[int, str]:
+    """Position of a night of a branch at one place -> what changed since the night before it.
+
+    The nights are in order; `base` is the branch that was their base.
+    """
+    ids = [night.session_id for night in its_nights]
+    rows = _rows(connection, ids, base)
     known = {row["id"]: row for row in _machines(connection, {row["machine_id"] for row in rows.values()})}
     found = {}
     before: RowMapping | None = None

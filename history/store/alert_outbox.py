@@ -1,7 +1,6 @@
-"""The outbox of alerts: what people are to be told, and what the issue tracker has of it.
+"""The outbox of alerts: for every alert the desired state of its issue, and what the tracker was sent.
 
-An alert says how its issue should be. Delivering compares that with what was sent last, so that nothing is
-lost while the tracker is away, and nothing is sent twice.
+Delivery compares the two, so that nothing is lost while the tracker is down, and nothing is sent twice.
 """
 
 import hashlib
@@ -40,11 +39,11 @@ class IssueState(StrEnum):
 
 
 @dataclass(frozen=True)
-class WantedIssue:
-    """How an issue should be."""
+class DesiredIssue:
+    """The desired state of an issue."""
 
     fingerprint: str
-    """Names what it is about, for good: it stands in the issue's body, where it is found again."""
+    """Identifies what the issue is about, and never changes. It is part of the marker in the issue's body."""
 
     kind: AlertKind
     title: str
@@ -53,70 +52,72 @@ class WantedIssue:
 
     state: IssueState
     closing: str = ""
-    """The note with which it is closed."""
+    """The comment with which it is closed."""
 
     @property
     def digest(self) -> str:
-        """Of everything that the tracker is to have."""
+        """SHA-256, in hex, of everything that the tracker should have."""
         parts = (self.title, self.body, self.state, self.closing)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Alert:
-    """An alert with what became of it."""
+    """An alert and its delivery so far."""
 
     id: int
     nonce: str
-    """Random: with the fingerprint it names the alert in its issue, where nobody could have guessed it."""
+    """Random part of the marker in its issue: nobody else can write an issue that is taken for it."""
 
-    wanted: WantedIssue
-    within: str | None
-    """The fingerprint of the summary that tells it, when it has no issue of its own."""
+    desired: DesiredIssue
+    summary: str | None
+    """The fingerprint of the summary issue that lists it, when it has no issue of its own."""
 
-    silenced: str | None
-    """Why nothing more is said of it: what a person decided."""
+    muted: str | None
+    """Why nothing more is sent: what a person decided. None while it is not muted."""
 
     issue: int | None
-    """Number of its issue."""
+    """The number of its issue; None before there is one."""
 
     issue_state: IssueState | None
-    """As it was sent last."""
+    """The state that was sent last."""
 
     sent_digest: str | None
+    """The digest of the desired issue that was sent last."""
+
     attempts: int
-    """That failed since the last one that did not."""
+    """Failed attempts since the last successful one."""
 
     last_error: str | None
     not_before: datetime | None
-    """The tracker asked to be left alone until then."""
+    """When the tracker wants to be asked again, as it said."""
 
     created_at: datetime
 
     @property
     def is_due(self) -> bool:
-        """Whether the tracker does not have what it should."""
-        if self.silenced or self.within or self.sent_digest == self.wanted.digest:
+        """Whether the tracker does not have the desired state."""
+        if self.muted or self.summary or self.sent_digest == self.desired.digest:
             return False
-        # What went away before anybody was told needs no issue.
-        return self.issue is not None or self.wanted.state is IssueState.OPEN
+        # What ended before an issue was opened needs none.
+        return self.issue is not None or self.desired.state is IssueState.OPEN
 
 
-def want(connection: Connection, wanted: Iterable[WantedIssue], when: datetime) -> None:
-    """Say how issues should be, of new alerts and known ones. Silenced alerts keep what they have."""
-    for each in wanted:
+def set_desired(connection: Connection, issues: Iterable[DesiredIssue], when: datetime) -> None:
+    """Set the desired state of alerts, new ones and known ones. A muted alert stays muted."""
+    for issue in issues:
         row = {
-            "kind": each.kind,
-            "title": each.title,
-            "body": each.body,
-            "wanted": each.state,
-            "closing": each.closing,
+            "kind": issue.kind,
+            "title": issue.title,
+            "body": issue.body,
+            "wanted": issue.state,
+            "closing": issue.closing,
             "updated_at": to_text(when),
         }
-        known = update(alerts).where(alerts.c.fingerprint == each.fingerprint).values(row)
+        known = update(alerts).where(alerts.c.fingerprint == issue.fingerprint).values(row)
         if connection.execute(known).rowcount == 0:
             new = row | {
-                "fingerprint": each.fingerprint,
+                "fingerprint": issue.fingerprint,
                 "nonce": secrets.token_hex(8),
                 "attempts": 0,
                 "created_at": to_text(when),
@@ -130,38 +131,43 @@ def load(connection: Connection) -> tuple[Alert, ...]:
     return tuple(map(_alert, rows))
 
 
-def sent(connection: Connection, alert: Alert, issue: int) -> None:
-    """The tracker has an alert as it was wanted, as this issue."""
+def desired_states(connection: Connection) -> dict[str, IssueState]:
+    """The desired state of every alert, by fingerprint."""
+    return {alert.desired.fingerprint: alert.desired.state for alert in load(connection)}
+
+
+def mark_sent(connection: Connection, alert: Alert, issue: int) -> None:
+    """Keep that the tracker has the desired state of an alert, as this issue."""
     _change(
         connection,
         alert.id,
         issue=issue,
-        issue_state=alert.wanted.state,
-        sent_digest=alert.wanted.digest,
+        issue_state=alert.desired.state,
+        sent_digest=alert.desired.digest,
         attempts=0,
         last_error=None,
         not_before=None,
     )
 
 
-def failed(connection: Connection, alert: Alert, why: str, not_before: datetime | None) -> None:
-    """The tracker did not take an alert; it stays due."""
+def mark_failed(connection: Connection, alert: Alert, error: str, not_before: datetime | None) -> None:
+    """Keep that an attempt failed; the alert stays due, from `not_before` on when there is one."""
     _change(
         connection,
         alert.id,
         attempts=alert.attempts + 1,
-        last_error=why,
+        last_error=error,
         not_before=not_before and to_text(not_before),
     )
 
 
-def silence(connection: Connection, alert: Alert, why: str) -> None:
-    """Say nothing more of an alert, for good."""
-    _change(connection, alert.id, silenced=why)
+def mute(connection: Connection, alert: Alert, reason: str) -> None:
+    """Send nothing more of an alert, ever."""
+    _change(connection, alert.id, silenced=reason)
 
 
-def tell_within(connection: Connection, alert: Alert, summary: str) -> None:
-    """An alert has no issue of its own: a summary tells it."""
+def move_to_summary(connection: Connection, alert: Alert, summary: str) -> None:
+    """Let an alert have no issue of its own: the summary with this fingerprint lists it."""
     _change(connection, alert.id, within=summary)
 
 
@@ -173,7 +179,7 @@ def _alert(row: RowMapping) -> Alert:
     return Alert(
         id=row["id"],
         nonce=row["nonce"],
-        wanted=WantedIssue(
+        desired=DesiredIssue(
             row["fingerprint"],
             AlertKind(row["kind"]),
             row["title"],
@@ -181,8 +187,8 @@ def _alert(row: RowMapping) -> Alert:
             IssueState(row["wanted"]),
             row["closing"],
         ),
-        within=row["within"],
-        silenced=row["silenced"],
+        summary=row["within"],
+        muted=row["silenced"],
         issue=row["issue"],
         issue_state=row["issue_state"] and IssueState(row["issue_state"]),
         sent_digest=row["sent_digest"],

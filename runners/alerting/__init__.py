@@ -1,1 +1,1 @@
-"""Telling people: issues from the outbox to the tracker, and what people decided back."""
+"""Alerts: from the history to the outbox, from there to the issue tracker, and people's answers back."""

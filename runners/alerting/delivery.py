@@ -1,209 +1,206 @@
-"""From the outbox to the tracker: each alert once, whatever fails on the way; and what people decided."""
+"""From the outbox to the tracker: one issue per alert, whatever request fails; and people's answers back."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from history.changes import repository
 from history.errors import HistoryError
 from history.store import alert_outbox
-from history.store.alert_outbox import Alert, AlertKind, IssueState, WantedIssue
+from history.store.alert_outbox import Alert, AlertKind, DesiredIssue, IssueState
 from history.store.database import Database
 from history.timestamps import now
-from runners.alerting.tracker import Issue, TrackerError
+from runners.alerting.tracker import (
+    MUTING_LABELS,
+    Issue,
+    IssueDeletedError,
+    Tracker,
+    TrackerBusyError,
+    TrackerError,
+)
 
-SILENCING = ("acknowledged", "not-a-regression")
-"""Labels with which a person says that an alert is to be heard of no more."""
+CLOCK_DIFFERENCE = timedelta(days=1)
+"""How far the tracker's clock may be from ours: an issue older than its alert by more is not the alert's."""
 
-CLOCKS_DIFFER = timedelta(days=1)
-"""Older issues cannot be those of an alert, even when two clocks disagree."""
-
-GIVES_UP_AFTER = 3
-"""Failures in a row after which the tracker is taken to be away."""
-
-DELETED = 410
-"""The tracker's answer for an issue that somebody has deleted."""
+MOST_FAILURES = 3
+"""Failed alerts after which the tracker counts as down, and is not asked again in this delivery."""
 
 SUMMARY_TITLE = "Several changes of performance in one night"
 
 
-class Issues(Protocol):
-    """What delivering needs of a tracker."""
-
-    def find(self, marker: str, since: datetime) -> Issue | None:
-        """The oldest issue created since then whose body holds `marker`."""
-
-    def read(self, number: int) -> Issue:
-        """An issue."""
-
-    def create(self, title: str, body: str, labels: tuple[str, ...]) -> Issue:
-        """A new issue."""
-
-    def edit(self, issue: Issue, title: str, body: str, state: IssueState) -> None:
-        """Make an issue so."""
-
-    def comment(self, issue: Issue, text: str) -> None:
-        """A comment."""
-
-
 @dataclass
-class Delivered:
-    """What was delivered, by fingerprint."""
+class DeliveryResult:
+    """What a delivery did, by fingerprint."""
 
     created: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
-    silenced: list[str] = field(default_factory=list)
+    muted: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    """With the reason; they stay in the outbox."""
+    """With the error; these alerts stay due."""
 
 
 def marker(alert: Alert) -> str:
-    """What finds the issue of an alert again. A comment of HTML: people do not see it."""
-    return f"<!-- tidemark {alert.wanted.fingerprint} {alert.nonce} -->"
+    """The HTML comment in an issue's body by which delivery finds the issue again. It is not rendered."""
+    return f"<!-- tidemark {alert.desired.fingerprint} {alert.nonce} -->"
 
 
 class Delivery:
-    """One go through the outbox."""
+    """One pass over the outbox."""
 
     def __init__(
         self,
         database: Database,
-        issues: Issues,
+        tracker: Tracker,
         labels: tuple[str, ...],
         most_new: int,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        self._database, self._issues = database, issues
+        """`labels` are those of new issues, of which one pass opens at most `most_new` and a summary."""
+        self._database, self._tracker = database, tracker
         self._labels, self._most_new, self._clock = labels, most_new, clock
-        self.outcome = Delivered()
+        self.result = DeliveryResult()
 
-    def run(self) -> Delivered:
-        """Deliver what is due, as far as the tracker takes it."""
-        self._listen()
-        for alert in self._limited():
-            if alert.is_due and not self._give_up(alert):
-                self._attempt(alert, self._deliver)
-        return self.outcome
-
-    # --- what people decided
-
-    def _listen(self) -> None:
-        """A label, or an issue that a person closed, silences its alert, and acknowledges its change."""
-        for alert in self._all():
-            told = alert.issue is not None and alert.silenced is None
-            if told and alert.issue_state is IssueState.OPEN and not self._give_up(alert):
-                self._attempt(alert, self._read)
-
-    def _read(self, alert: Alert) -> None:
-        assert alert.issue is not None
-        issue = self._issues.read(alert.issue)
-        why = next(
-            (f"label {label} of #{issue.number}" for label in issue.labels if label in SILENCING), None
-        )
-        if why is None and issue.state is IssueState.CLOSED:
-            why = f"#{issue.number} was closed by a person"
-        if why is not None:
-            self._silence(alert, why)
-
-    def _silence(self, alert: Alert, why: str) -> None:
-        with self._database.writing() as connection:
-            alert_outbox.silence(connection, alert, why)
-            if alert.wanted.kind is AlertKind.CHANGE:
-                with suppress(HistoryError):  # a change that was pruned: its alert is silent all the same
-                    repository.acknowledge(connection, alert.wanted.fingerprint, why, self._clock())
-        self.outcome.silenced.append(alert.wanted.fingerprint)
-
-    # --- at most so many new ones
-
-    def _limited(self) -> Sequence[Alert]:
-        """The alerts, of which at most so many are new; a summary tells the others."""
-        fresh = [each for each in self._all() if each.is_due and each.issue is None and each.attempts == 0]
-        several = [each for each in fresh if each.wanted.kind is not AlertKind.SUMMARY]
-        if len(several) > self._most_new:
-            kept = sorted(several, key=lambda each: each.wanted.kind is not AlertKind.CHANGE)[
-                : self._most_new
-            ]
-            self._sum_up([each for each in several if each not in kept])
+    def run(self) -> DeliveryResult:
+        """Read people's answers, then bring the tracker to the desired state, as far as it answers."""
+        self._read_answers()
+        self._limit_new_issues()
         self._update_summaries()
-        return self._all()
+        for alert in self._alerts():
+            if alert.is_due and not self._must_wait(alert):
+                self._attempt(alert, self._send)
+        return self.result
 
-    def _sum_up(self, rest: Sequence[Alert]) -> None:
+    # --- people's answers
+
+    def _read_answers(self) -> None:
+        """Mute alerts whose issue a person labelled or closed, and acknowledge their changes."""
+        for alert in self._alerts():
+            is_open = alert.issue_state is IssueState.OPEN and alert.muted is None
+            if alert.issue is not None and is_open and not self._must_wait(alert):
+                self._attempt(alert, self._read_answer)
+
+    def _read_answer(self, alert: Alert) -> None:
+        assert alert.issue is not None
+        issue = self._tracker.read(alert.issue)
+        labels = [label for label in issue.labels if label in MUTING_LABELS]
+        if labels:
+            self._mute(alert, f"label {labels[0]} of #{issue.number}")
+        elif issue.state is IssueState.CLOSED:
+            self._mute(alert, f"#{issue.number} was closed by a person")
+
+    def _mute(self, alert: Alert, reason: str) -> None:
+        with self._database.writing() as connection:
+            alert_outbox.mute(connection, alert, reason)
+            if alert.desired.kind is AlertKind.CHANGE:
+                with suppress(HistoryError):  # the change was pruned: its alert is muted all the same
+                    repository.acknowledge(connection, alert.desired.fingerprint, reason, self._clock())
+        self.result.muted.append(alert.desired.fingerprint)
+
+    # --- the limit of new issues, and summaries of the rest
+
+    def _limit_new_issues(self) -> None:
+        """Move what exceeds the limit to a summary; changes come first."""
+        new = [
+            alert
+            for alert in self._alerts()
+            if alert.is_due
+            and alert.issue is None
+            and alert.attempts == 0
+            and alert.desired.kind is not AlertKind.SUMMARY
+        ]
+        by_importance = sorted(new, key=lambda alert: alert.desired.kind is not AlertKind.CHANGE)
+        kept = {alert.id for alert in by_importance[: self._most_new]}
+        excess = [alert for alert in new if alert.id not in kept]
+        if excess:
+            self._summarize(excess)
+
+    def _summarize(self, excess: Sequence[Alert]) -> None:
         moment = self._clock()
         name = f"summary-{moment:%Y%m%d-%H%M%S}"
         with self._database.writing() as connection:
-            for alert in rest:
-                alert_outbox.tell_within(connection, alert, name)
-            wanted = WantedIssue(name, AlertKind.SUMMARY, SUMMARY_TITLE, "", IssueState.OPEN)
-            alert_outbox.want(connection, [wanted], moment)
+            for alert in excess:
+                alert_outbox.move_to_summary(connection, alert, name)
+            summary = DesiredIssue(name, AlertKind.SUMMARY, SUMMARY_TITLE, "", IssueState.OPEN)
+            alert_outbox.set_desired(connection, [summary], moment)
 
     def _update_summaries(self) -> None:
-        known = self._all()
-        wanted = []
-        for summary in (each.wanted for each in known if each.wanted.kind is AlertKind.SUMMARY):
-            its = [each.wanted for each in known if each.within == summary.fingerprint]
-            state = (
-                IssueState.OPEN if any(each.state is IssueState.OPEN for each in its) else IssueState.CLOSED
+        alerts = self._alerts()
+        summaries = [
+            _summary(
+                alert.desired,
+                [other.desired for other in alerts if other.summary == alert.desired.fingerprint],
             )
-            lines = [f"- [{'x' if each.state is IssueState.CLOSED else ' '}] {each.title}" for each in its]
-            body = "\n".join(["Too many in one night for an issue each:", "", *lines])
-            closing = "all of them are gone" if state is IssueState.CLOSED else ""
-            wanted.append(
-                WantedIssue(summary.fingerprint, AlertKind.SUMMARY, summary.title, body, state, closing)
-            )
-        if wanted:
+            for alert in alerts
+            if alert.desired.kind is AlertKind.SUMMARY
+        ]
+        if summaries:
             with self._database.writing() as connection:
-                alert_outbox.want(connection, wanted, self._clock())
+                alert_outbox.set_desired(connection, summaries, self._clock())
 
     # --- one alert
 
-    def _give_up(self, alert: Alert) -> bool:
-        waiting = alert.not_before is not None and alert.not_before > self._clock()
-        return waiting or len(self.outcome.failed) >= GIVES_UP_AFTER
+    def _must_wait(self, alert: Alert) -> bool:
+        too_early = alert.not_before is not None and alert.not_before > self._clock()
+        return too_early or len(self.result.failed) >= MOST_FAILURES
 
     def _attempt(self, alert: Alert, act: Callable[[Alert], None]) -> None:
         try:
             act(alert)
         except TrackerError as error:
-            if error.status == DELETED and alert.issue is not None:
-                self._silence(alert, f"#{alert.issue} was deleted")
+            if isinstance(error, IssueDeletedError) and alert.issue is not None:
+                self._mute(alert, f"#{alert.issue} was deleted")
                 return
-            self.outcome.failed[alert.wanted.fingerprint] = str(error)
+            self.result.failed[alert.desired.fingerprint] = str(error)
+            retry_at = error.retry_at if isinstance(error, TrackerBusyError) else None
             with self._database.writing() as connection:
-                alert_outbox.failed(connection, alert, str(error), error.until)
+                alert_outbox.mark_failed(connection, alert, str(error), retry_at)
 
-    def _deliver(self, alert: Alert) -> None:
-        body = f"{alert.wanted.body}\n\n{marker(alert)}\n"
-        issue = self._known(alert)
+    def _send(self, alert: Alert) -> None:
+        desired = alert.desired
+        body = f"{desired.body}\n\n{marker(alert)}\n"
+        issue = self._existing(alert)
         if issue is None:
-            issue = self._issues.create(alert.wanted.title, body, self._labels)
-            self.outcome.created.append(alert.wanted.fingerprint)
-        elif (issue.title, issue.body, issue.state) != (alert.wanted.title, body, alert.wanted.state):
-            self._issues.edit(issue, alert.wanted.title, body, alert.wanted.state)
-            self._say(alert, issue)
+            issue = self._tracker.create(desired.title, body, self._labels)
+            self.result.created.append(desired.fingerprint)
+        elif (issue.title, issue.body, issue.state) != (desired.title, body, desired.state):
+            self._tracker.edit(issue, desired.title, body, desired.state)
+            self._comment_on_state(desired, issue)
         with self._database.writing() as connection:
-            alert_outbox.sent(connection, alert, issue.number)
+            alert_outbox.mark_sent(connection, alert, issue.number)
 
-    def _known(self, alert: Alert) -> Issue | None:
-        """Its issue, which may be there without our knowing: the answer to its creation can be lost."""
+    def _existing(self, alert: Alert) -> Issue | None:
+        """The alert's issue. The outbox may not know of it, because the answer to `create` can be lost."""
         if alert.issue is not None:
-            return self._issues.read(alert.issue)
-        return self._issues.find(marker(alert), alert.created_at - CLOCKS_DIFFER)
+            return self._tracker.read(alert.issue)
+        return self._tracker.find(marker(alert), alert.created_at - CLOCK_DIFFERENCE)
 
-    def _say(self, alert: Alert, issue: Issue) -> None:
-        """A word when an issue is closed or opened again; its body says everything else."""
-        if issue.state is alert.wanted.state:
-            self.outcome.updated.append(alert.wanted.fingerprint)
+    def _comment_on_state(self, desired: DesiredIssue, issue: Issue) -> None:
+        """Comment when an issue was closed or opened again; its body says everything else."""
+        if issue.state is desired.state:
+            self.result.updated.append(desired.fingerprint)
             return
-        closed = alert.wanted.state is IssueState.CLOSED
-        (self.outcome.closed if closed else self.outcome.updated).append(alert.wanted.fingerprint)
-        with suppress(
-            TrackerError
-        ):  # said once or not at all: the issue is as it should be, its body says why
-            self._issues.comment(issue, f"Closed: {alert.wanted.closing}" if closed else "It is back.")
+        closed = desired.state is IssueState.CLOSED
+        (self.result.closed if closed else self.result.updated).append(desired.fingerprint)
+        # Sent at most once: the issue has its state by now, and its body says why.
+        with suppress(TrackerError):
+            self._tracker.comment(issue, f"Closed: {desired.closing}" if closed else "It is back.")
 
-    def _all(self) -> tuple[Alert, ...]:
+    def _alerts(self) -> tuple[Alert, ...]:
         with self._database.reading() as connection:
             return alert_outbox.load(connection)
+
+
+def _summary(summary: DesiredIssue, listed: Sequence[DesiredIssue]) -> DesiredIssue:
+    """A summary as it should be, with a checked box for every alert that is closed."""
+    is_open = any(issue.state is IssueState.OPEN for issue in listed)
+    lines = [f"- [{'x' if issue.state is IssueState.CLOSED else ' '}] {issue.title}" for issue in listed]
+    return DesiredIssue(
+        summary.fingerprint,
+        AlertKind.SUMMARY,
+        summary.title,
+        "\n".join(["Too many in one night for an issue each:", "", *lines]),
+        IssueState.OPEN if is_open else IssueState.CLOSED,
+        "" if is_open else "all of them are gone",
+    )

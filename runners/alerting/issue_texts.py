@@ -1,22 +1,24 @@
-"""Titles and bodies of issues: what a Postgres or MySQL hacker needs to know, and what to do next."""
+"""Titles and bodies of the issues of changes, from a ChangeReport: what is known, and what to do next."""
 
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from build.version import Engine, parse_version
 from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction
+from history.changes.report import ChangeReport
 from history.changes.repository import Change, ChangeStatus, Member
-from history.comparison.profile_diff import FunctionChange
-from history.rendering.confirmed import interval, surest, what
+from history.rendering.confirmations import interval, series_name
 from history.rendering.escaping import escaped
 from history.rendering.functions import named
-from history.series.series import Night, Point
+from history.series.series import Night
+from runners.bisect.report.render import result
+from runners.bisect.report.state import BisectState
+from runners.bisect.run.event_log import answered
 from suites.metrics import METRICS, PRIMARY, Role, label_of, of_role
 
 MOST_ROWS = 30
-"""Series in a table; the history has all of them."""
+"""Series in the table of an issue; the history has all of them."""
 
 HASH = 12
 """Characters of a commit."""
@@ -25,123 +27,91 @@ COMPARED_AT = {
     Engine.POSTGRES: "https://github.com/postgres/postgres/compare/",
     Engine.MYSQL: "https://github.com/mysql/mysql-server/compare/",
 }
-"""Where people look at a range of commits."""
+"""The page that compares two commits, by engine."""
 
 
-@dataclass(frozen=True)
-class Told:
-    """A change with everything that its issue says."""
-
-    change: Change
-    base: str
-    """The version it is relative to."""
-
-    commits: tuple[str | None, str | None]
-    """Before and after; None of what did not come from git."""
-
-    later: Sequence[Point] = ()
-    """Of the worst series, the nights behind the first with the change that have a value."""
-
-    bisected: str = ""
-    """What a bisect of it found, as Markdown."""
-
-    gained: Sequence[FunctionChange] = ()
-    """Functions whose CPU time per query grew most, of the surest step."""
-
-
-def title(told: Told) -> str:
-    """One line: branch, the worst step, how much, and how many more."""
-    change = told.change
-    member = worst(change)
-    more = len({(each.key.step) for each in change.members}) - 1
+def title(report: ChangeReport) -> str:
+    """One line: the branch, the main series' step, by how much, and how many other steps."""
+    change = report.change
+    member = report.main_series
+    more = len({other.key.step for other in change.members}) - 1
     steps = f" and {more} more" if more > 0 else ""
     branch = change.branch.replace("@", " ")
     return f"{branch}: {member.key.step}{steps} {_moved(member)} ({change.suite})"
 
 
-def body(told: Told) -> str:
+def body(report: ChangeReport) -> str:
     """Markdown, without a marker."""
-    return "\n".join(line for part in _parts(told) for line in part).rstrip() + "\n"
+    return "\n".join(line for part in _parts(report) for line in part).rstrip() + "\n"
 
 
-def worst(change: Change) -> Member:
-    """The series that says most to people: of throughput before costs, the largest change."""
-    return max(
-        change.members,
-        key=lambda each: (each.key.metric == PRIMARY, abs(each.level_after / each.level_before - 1)),
-    )
+def _parts(report: ChangeReport) -> Iterator[Iterator[str]]:
+    yield _what(report)
+    yield _table(report.change)
+    yield _functions(report)
+    yield _commits(report)
+    yield _bisect(report)
+    yield _by_hand(report)
+    yield _muting()
 
 
-def _parts(told: Told) -> Iterator[Iterator[str]]:
-    yield _what(told)
-    yield _table(told.change)
-    yield _functions(told)
-    yield _commits(told)
-    yield iter([told.bisected] if told.bisected else [])
-    yield _by_hand(told)
-    yield _silence()
-
-
-def _what(told: Told) -> Iterator[str]:
-    change, member = told.change, worst(told.change)
-    ratio = member.level_after / member.level_before
+def _what(report: ChangeReport) -> Iterator[str]:
+    change, member = report.change, report.main_series
     name = label_of(member.key.metric)
     yield (
-        f"**{escaped(member.key.step)}** {_moved(member)}: {name} is "
-        f"{ratio:.3f} times what it was ({member.ratio_low:.3f} to {member.ratio_high:.3f}), relative to "
-        f"{escaped(told.base)} in the same nights."
+        f"**{escaped(member.key.step)}** {_moved(member)}: {name} is {member.ratio:.3f} times what it was "
+        f"({member.ratio_low:.3f} to {member.ratio_high:.3f}), relative to "
+        f"{escaped(report.base or 'its base')} in the same nights."
     )
-    confirmed = surest(change)
+    confirmed = report.confirmation
     if confirmed is not None:
         yield ""
-        yield f"Confirmed the same night by {_held_against(confirmed)}."
-    if told.later and change.status is ChangeStatus.OPEN:
+        yield f"Confirmed the same night by {_measurement(confirmed)}."
+    if report.later and change.status is ChangeStatus.OPEN:
         yield ""
-        yield _since(told)
+        yield _since(report)
     if change.status is ChangeStatus.CLOSED and change.reason:
         yield ""
         yield f"**It is gone**: {escaped(change.reason)}."
-        back = next((each.gone_confirmed for each in change.members if each.gone_confirmed), None)
-        if back is not None:
-            yield f"Confirmed that night by {_held_against(back)}."
+        if report.return_confirmation is not None:
+            yield f"Confirmed that night by {_measurement(report.return_confirmation)}."
     if change.direction is Direction.MIXED:
         yield ""
         yield "Some series got worse and others better in the same range."
     yield ""
 
 
-def _since(told: Told) -> str:
-    """What later nights say: the body is what tells it, not a comment for each."""
-    last, nights = told.later[-1], len(told.later)
+def _since(report: ChangeReport) -> str:
+    """What later nights show. It stands in the body, because a comment for every night would be too many."""
+    last, nights = report.later[-1], len(report.later)
     assert last.relative is not None
-    ratio = last.relative / worst(told.change).level_before
+    ratio = last.relative / report.main_series.level_before
     return (
         f"{nights} more {'night' if nights == 1 else 'nights'} since; in the last, of "
         f"{last.night.started_at:%Y-%m-%d} (`{last.night.version}`), it is {ratio:.3f} times what it was."
     )
 
 
-def _held_against(each: Confirmation) -> str:
+def _measurement(confirmed: Confirmation) -> str:
     return (
-        f"{each.rounds} interleaved rounds, old commit against new commit (`{each.before.version}` and "
-        f"`{each.after.version}`): {escaped(what(each))} {interval(each)}, at {each.confidence:.1%} "
-        f"confidence, in session {each.uid}"
+        f"{confirmed.rounds} interleaved rounds, old commit against new commit "
+        f"(`{confirmed.before.version}` and `{confirmed.after.version}`): {escaped(series_name(confirmed))} "
+        f"{interval(confirmed)}, at {confirmed.confidence:.1%} confidence, in session {confirmed.uid}"
     )
 
 
 def _table(change: Change) -> Iterator[str]:
     yield "| box | step | metric | before | after | change | interval |"
     yield "|:--|:--|:--|--:|--:|--:|--:|"
-    for each in change.members[:MOST_ROWS]:
-        ratio = each.level_after / each.level_before
+    for member in change.members[:MOST_ROWS]:
         cells = (
-            escaped(each.key.place.box),
-            escaped(each.key.step),
-            label_of(each.key.metric),
-            f"{each.level_before:.3f}",
-            f"{each.level_after:.3f}",
-            f"{ratio - 1:+.1%}",
-            f"{each.ratio_low - 1:+.1%} to {each.ratio_high - 1:+.1%}",
+            escaped(member.key.place.box),
+            escaped(member.key.step),
+            label_of(member.key.metric),
+            f"{member.level_before:.3f}",
+            f"{member.level_after:.3f}",
+            f"{member.ratio - 1:+.1%}",
+            f"{member.ratio_low - 1:+.1%} to {member.ratio_high - 1:+.1%}",
         )
         yield f"| {' | '.join(cells)} |"
     more = len(change.members) - MOST_ROWS
@@ -152,16 +122,16 @@ def _table(change: Change) -> Iterator[str]:
     yield ""
 
 
-def _functions(told: Told) -> Iterator[str]:
-    if told.gained:
-        yield f"CPU time per query grew most in {escaped(named(told.gained))}."
+def _functions(report: ChangeReport) -> Iterator[str]:
+    if report.gained:
+        yield f"CPU time per query grew most in {escaped(named(report.gained))}."
         yield ""
 
 
-def _commits(told: Told) -> Iterator[str]:
-    change = told.change
+def _commits(report: ChangeReport) -> Iterator[str]:
+    change = report.change
     nights = f"{change.last_before.started_at:%Y-%m-%d} and {change.first_after.started_at:%Y-%m-%d}"
-    old, new = told.commits
+    old, new = report.commits
     if old and new:
         address = COMPARED_AT[parse_version(change.first_after.version).engine]
         span = f"{old[:HASH]}...{new[:HASH]}"
@@ -172,8 +142,13 @@ def _commits(told: Told) -> Iterator[str]:
     yield ""
 
 
-def _by_hand(told: Told) -> Iterator[str]:
-    change, member = told.change, worst(told.change)
+def _bisect(report: ChangeReport) -> Iterator[str]:
+    if report.bisect is not None:
+        yield result(BisectState(answered(report.bisect)))
+
+
+def _by_hand(report: ChangeReport) -> Iterator[str]:
+    change, member = report.change, report.main_series
     old, new = change.last_before.version, change.first_after.version
     suite, step = _word(change.suite), _word(member.key.step)
     profile = _word(member.key.place.configuration.split()[0])
@@ -190,7 +165,7 @@ def _by_hand(told: Told) -> Iterator[str]:
     yield ""
     yield "```sh"
     engine = parse_version(new).engine
-    good, bad = _ref(change.last_before, told.commits[0]), _ref(change.first_after, told.commits[1])
+    good, bad = _ref(change.last_before, report.commits[0]), _ref(change.first_after, report.commits[1])
     metric = "" if member.key.metric == PRIMARY else f" --metric {member.key.metric}"
     what = f"--suite {suite} --profile {profile} --step {step}{metric}"
     yield f"./tidemark bisect --engine {engine} --good {good} --bad {bad} {what}"
@@ -198,7 +173,7 @@ def _by_hand(told: Told) -> Iterator[str]:
     yield ""
 
 
-def _silence() -> Iterator[str]:
+def _muting() -> Iterator[str]:
     yield "Nobody wants to hear of it again? Label it `acknowledged` or `not-a-regression`."
 
 
@@ -212,10 +187,10 @@ def _ref(night: Night, commit: str | None) -> str:
 
 
 def _moved(member: Member) -> str:
-    change = member.level_after / member.level_before - 1
+    change = member.ratio - 1
     name = label_of(member.key.metric)
     if member.key.metric in of_role(Role.THROUGHPUT):
         return f"{abs(change):.1%} {'slower' if change < 0 else 'faster'}"
     unit = METRICS[member.key.metric].unit
-    each = " per query" if unit.endswith("/query") else ""
-    return f"{abs(change):.1%} {'less' if change < 0 else 'more'} {name}{each}"
+    per_query = " per query" if unit.endswith("/query") else ""
+    return f"{abs(change):.1%} {'less' if change < 0 else 'more'} {name}{per_query}"

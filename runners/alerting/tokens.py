@@ -1,24 +1,22 @@
-"""The tracker's token: from where it comes, and that no server, build or load generator inherits it."""
+"""Trackers' tokens: where they come from, and that no server, build or load generator inherits one."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-GITHUB = "GITHUB_TOKEN"
-
 CREDENTIAL = "tidemark-github-token"
-"""What systemd calls it (systemd.exec(5), LoadCredential); root keeps it in /etc/credstore."""
+"""What systemd calls GitHub's token (systemd.exec(5), LoadCredential); root keeps it in /etc/credstore."""
 
 _held: dict[str, str] = {}
 
 
 @contextmanager
 def withheld() -> Iterator[None]:
-    """Keep every variable that ends in `_TOKEN` out of the environment of what is started meanwhile.
+    """Keep every variable that ends in `_TOKEN` out of the environment of processes started meanwhile.
 
-    What is measured is somebody's commit of today: it has no business with what opens issues, or with what
-    GitHub gives a job to sign in with.
+    What is built and measured is somebody's commit of today: it must not be able to open issues, or to sign
+    in as the job that runs it.
     """
     for name in [name for name in os.environ if name.endswith("_TOKEN")]:
         _held[name] = os.environ.pop(name)
@@ -29,17 +27,17 @@ def withheld() -> Iterator[None]:
         _held.clear()
 
 
-def github_token() -> str | None:
-    """`$GITHUB_TOKEN`, else what systemd hands to the unit; None when there is neither."""
-    told = _held.get(GITHUB) or os.environ.get(GITHUB)
-    return told or _credential()
+def token(variable: str, credential: str) -> str | None:
+    """The value of an environment variable, else of a systemd credential; None when there is neither."""
+    value = _held.get(variable) or os.environ.get(variable)
+    return value or _systemd_credential(credential)
 
 
-def _credential() -> str | None:
+def _systemd_credential(name: str) -> str | None:
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     if not folder:
         return None
     try:
-        return (Path(folder) / CREDENTIAL).read_text(encoding="utf-8").strip() or None
+        return (Path(folder) / name).read_text(encoding="utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
         return None

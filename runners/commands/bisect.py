@@ -9,13 +9,13 @@ from pathlib import Path
 from build.errors import TidemarkError
 from build.home import Home, locate
 from build.version import Engine, parse_version
-from history.comparison.compare import THRESHOLD
 from history.errors import HistoryError
 from history.rendering.plain_table import standard_output
 from history.store import bisects
 from history.store.bisects import Bisect
 from history.store.reader import existing_history
 from history.store.writer import Store, open_store
+from runners.alerting.outbox import update_issue
 from runners.bisect.domain.question import Question, QuestionError, metric_named, require_direction
 from runners.bisect.report.render import markdown, text
 from runners.bisect.report.replay import read_file, replay
@@ -24,11 +24,9 @@ from runners.bisect.report.wording import headline
 from runners.bisect.run.bisect import Bisecting, BisectRequest, edges_of
 from runners.bisect.run.candidates import git_of, shown_address
 from runners.bisect.run.event_log import read_log
-from runners.bisect.telling import tell_change
 from runners.console import add_to_job_summary, progress
 from runners.nightly.inputs import Inputs, box_for
-from runners.nightly.plan import Box, load_plan
-from runners.nightly.report import plan_history
+from runners.nightly.plan import Box, load_plan, plan_history
 from runners.values import history_of
 
 ANSWERS = ("culprit", "range", "none", "two-steps", "slope")
@@ -60,7 +58,7 @@ def search(arguments: argparse.Namespace) -> int:
         except TidemarkError:
             shown.note("what was measured is kept: the same command goes on from here")
             raise
-        if tell_change(store, log, THRESHOLD / 100):
+        if update_issue(store.database, log.bisect):
             shown.note(f"the issue of change {log.bisect.change} gets the result with the next delivery")
         account = account_of(store, log)
     print(text(account), end="")

@@ -15,8 +15,9 @@ from runners.console import add_to_job_summary, progress
 from runners.measuring.machine_lock import BusyError, measuring_alone
 from runners.nightly.heartbeat import Heart
 from runners.nightly.night import NightResult, measure
-from runners.nightly.plan import Plan, find_box, load_plan
-from runners.nightly.report import Morning, plan_history, report, summary
+from runners.nightly.plan import Plan, find_box, load_plan, plan_history
+from runners.nightly.report import NightReport, comparisons, report
+from runners.nightly.summary import summary
 from runners.values import history_of
 
 
@@ -36,9 +37,10 @@ def main(arguments: argparse.Namespace) -> int:
             # Not a failure: the night that holds the lock does the work.
             print(f"tidemark: {error}", file=sys.stderr)
             return 0
-        morning = None if arguments.measure else report(plan, home, store)
-        _tell(summary(night, morning, store, datetime.now(UTC)), home)
-    return _code(night, morning)
+        found = None if arguments.measure else report(plan, home, store)
+        compared = [] if night is None else list(comparisons(night, store))
+    _publish(summary(night, found, compared, datetime.now(UTC)), home)
+    return _code(night, found)
 
 
 def matrix(plan: Plan, box: str | None) -> str:
@@ -54,13 +56,13 @@ def _measure(plan: Plan, box: str, home: Home, store: Store, shown: Progress) ->
         outcome = "ended early"
         try:
             night = measure(plan, box, platform.node(), home, store, heart)
-            outcome = night.told
+            outcome = night.outcome
         finally:
             heart.end(outcome)
     return night
 
 
-def _tell(text: str, home: Home) -> None:
+def _publish(text: str, home: Home) -> None:
     """On the terminal, in the output folder, and in the summary of a GitHub job."""
     home.summaries.mkdir(parents=True, exist_ok=True)
     path = home.summaries / f"{datetime.now(UTC):%Y-%m-%d}.md"
@@ -70,13 +72,11 @@ def _tell(text: str, home: Home) -> None:
     print(text)
 
 
-def _code(night: NightResult | None, morning: Morning | None) -> int:
+def _code(night: NightResult | None, found: NightReport | None) -> int:
     bad = (Direction.REGRESSION, Direction.MIXED)
-    if morning is not None:
-        news = (*morning.judged.new, *morning.judged.reopened)
-        if any(each.direction in bad for each in news):
-            return 1
+    if found is not None and any(news.change.direction in bad for news in (*found.new, *found.reopened)):
+        return 1
     failed = night is not None and (
         bool(night.problems) or any(not outcome.whole for _, outcome in night.carried_out)
     )
-    return 2 if failed or (morning is not None and morning.problems) else 0
+    return 2 if failed or (found is not None and found.problems) else 0

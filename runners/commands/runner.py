@@ -18,9 +18,9 @@ from runners.installing.machine import TargetMachine
 from runners.installing.site import Site, require_reachable, site
 from runners.installing.steps import Steps
 from runners.nightly.heartbeat import WELL, Status, status
-from runners.nightly.plan import find_box, load_plan
-from runners.nightly.report import deliver, plan_history
-from runners.nightly.watch import judged, tell
+from runners.nightly.plan import find_box, load_plan, plan_history
+from runners.nightly.report import deliver
+from runners.nightly.watch import judged, update_outbox
 from runners.values import history_of
 
 KEPT = 1
@@ -93,7 +93,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def watch(arguments: argparse.Namespace) -> int:
-    """0 when the box is well; 1 when its night hangs, died, or was missed: said, and an alert once."""
+    """0 when the box is well; 1 when its night hangs, died, or was missed: printed, and alerted once."""
     plan, now = load_plan(Path(arguments.plan)), datetime.now(UTC)
     box = find_box(plan, arguments.box, platform.node())
     home = locate()
@@ -104,7 +104,7 @@ def watch(arguments: argparse.Namespace) -> int:
     print(said if state in WELL else f"{said}\nwhat to do: docs/hardware.md", flush=True)
     problems: list[str] = []
     with open_store(history_of(str(plan_history(plan, home)), home)) as store:
-        tell(store, box, found, state, now)
+        update_outbox(store, box, found, state, now)
         deliver(plan, home, store, problems)
     for problem in problems:
         print(f"tidemark: {problem}", file=sys.stderr)

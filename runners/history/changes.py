@@ -3,13 +3,14 @@
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 
 from history.changes import repository
 from history.changes.detector import Report, judge
 from history.changes.level_shift import Direction
-from history.changes.repository import Change, ChangeStatus
-from history.rendering.changes import LocatedChange, changes_json, render_changes
-from history.store.database import Database
+from history.changes.report import ChangeReport, report_changes
+from history.changes.repository import ChangeStatus
+from history.rendering.changes import changes_json, render_changes
 from history.store.reader import existing_history
 from history.store.writer import open_store
 from history.timestamps import now
@@ -19,30 +20,31 @@ def judge_(arguments: argparse.Namespace) -> int:
     """Look for changes in all series; 1 when a regression is new or came back, else 0."""
     with open_store(existing_history(arguments.history)) as store:
         report = judge(store.database)
-        news = [*report.new, *report.reopened, *report.closed]
-        _print(_found(store.database, news), arguments.format)
+        with store.database.reading() as connection:
+            news = report_changes(connection, (*report.new, *report.reopened, *report.closed))
+    _print(news, arguments.format)
     if arguments.format == "terminal":
         print(_summary(report))
     bad = (Direction.REGRESSION, Direction.MIXED)
-    return int(any(each.direction in bad for each in (*report.new, *report.reopened)))
+    return int(any(change.direction in bad for change in (*report.new, *report.reopened)))
 
 
 def changes_(arguments: argparse.Namespace) -> int:
     """Show what was found: open changes, or those of the statuses asked for."""
-    statuses = [ChangeStatus(each) for each in arguments.status] or [ChangeStatus.OPEN]
-    with open_store(existing_history(arguments.history)) as store:
-        with store.database.reading() as connection:
-            found = repository.load(
-                connection, branch=arguments.branch, suite=arguments.suite, statuses=statuses
-            )
-        _print(_found(store.database, found), arguments.format)
-    if not found and arguments.format == "terminal":
+    statuses = [ChangeStatus(status) for status in arguments.status] or [ChangeStatus.OPEN]
+    with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
+        changes = repository.load(
+            connection, branch=arguments.branch, suite=arguments.suite, statuses=statuses
+        )
+        reports = report_changes(connection, changes)
+    _print(reports, arguments.format)
+    if not reports and arguments.format == "terminal":
         print(f"no {' or '.join(statuses)} change")
     return 0
 
 
 def acknowledge_(arguments: argparse.Namespace) -> int:
-    """Silence a change for good."""
+    """Acknowledge a change for good."""
     with (
         open_store(existing_history(arguments.history)) as store,
         store.database.writing() as connection,
@@ -51,26 +53,12 @@ def acknowledge_(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _found(database: Database, them: "list[Change] | tuple[Change, ...]") -> list[LocatedChange]:
-    with database.reading() as connection:
-        return [
-            LocatedChange(
-                each,
-                (
-                    repository.commit_of(connection, each.last_before),
-                    repository.commit_of(connection, each.first_after),
-                ),
-            )
-            for each in them
-        ]
-
-
-def _print(found: list[LocatedChange], format_: str) -> None:
+def _print(reports: Sequence[ChangeReport], format_: str) -> None:
     if format_ == "json":
-        json.dump(changes_json(found), sys.stdout, indent=1)
+        json.dump(changes_json(reports), sys.stdout, indent=1)
         print()
-    elif found:
-        print(render_changes(found))
+    elif reports:
+        print(render_changes(reports))
 
 
 def _summary(report: Report) -> str:

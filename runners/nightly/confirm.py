@@ -1,4 +1,4 @@
-"""What looks changed tonight is settled tonight: the old commit against the new one, interleaved."""
+"""What looks changed in a night is measured again in it: the old commit against the new one, interleaved."""
 
 import json
 from collections import defaultdict
@@ -25,21 +25,20 @@ from runners.nightly.work import Spot, request_of
 
 
 @dataclass(frozen=True)
-class Doubt:
-    """A suspicion, and the session that settles it: the old version is its base, tonight's its contender."""
+class Suspicion:
+    """What looks changed, or gone, and the session that decides it: its base is the old version."""
 
     branch: str
     request: Request
 
     @property
     def confirms(self) -> Confirms:
-        """What is to be settled."""
+        """What the session is to decide."""
         assert self.request.confirms is not None
         return self.request.confirms
 
-    @property
-    def told(self) -> str:
-        """In one line."""
+    def __str__(self) -> str:
+        """One line for people."""
         old, new = self.request.versions
         what = (
             "is the change gone" if self.confirms.question is ConfirmationRequest.GONE else "has it changed"
@@ -48,59 +47,58 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class SuspectOutcome:
-    """What came of a doubt."""
+class ExaminedSuspicion:
+    """A suspicion after its session."""
 
-    doubt: Doubt
+    suspicion: Suspicion
     outcome: SessionOutcome
-    found: tuple[Confirmation, ...]
-    """Of every series that has an interval."""
+    findings: tuple[Confirmation, ...]
+    """One of every series that has an interval."""
 
 
-def doubts(plan: Plan, spot: Spot, connection: Connection) -> list[Doubt]:
-    """What the last nights at a place leave to be settled; not what a finished session has looked at."""
+def find_suspicions(plan: Plan, spot: Spot, connection: Connection) -> list[Suspicion]:
+    """What looks changed or gone in the last nights at a place, and was in no finished session yet."""
     tracked, place = plan.engines[spot.engine], spot.place
-    lines = {f"{spot.engine}@{branch}" for branch in tracked.branches}
+    tracked_branches = {f"{spot.engine}@{branch}" for branch in tracked.branches}
     least = plan.regression_percent / 100
-    found = []
+    suspicions = []
     for branch in branches_at(connection, place):
-        if branch not in lines:
+        if branch not in tracked_branches:
             continue
         known = repository.load(connection, branch=branch, suite=place.suite)
         tonight = look(connection, place, branch, known, least)
         if tonight is None:
             continue
-        settled = _settled(connection, branch, tonight)
-        for before, confirms in _open(connection, branch, tonight, least, settled):
-            found.append(_doubt(spot, tracked.git, before, tonight.night, confirms))
-    return found
+        examined = _examined(connection, branch, tonight)
+        for before, confirms in _open(connection, branch, tonight, least, examined):
+            suspicions.append(_suspicion(spot, tracked.git, before, tonight.night, confirms))
+    return suspicions
 
 
-def settle(doubt: Doubt, outcome: SessionOutcome, store: Store) -> SuspectOutcome:
-    """What the session of a doubt found."""
+def findings_of(outcome: SessionOutcome, store: Store) -> tuple[Confirmation, ...]:
+    """What a session found in every series that has an interval."""
     with store.database.reading() as connection:
-        its = tuple(each for each in confirmation.load(connection) if each.uid == outcome.uid)
-    return SuspectOutcome(doubt, outcome, its)
+        return tuple(one for one in confirmation.load(connection) if one.uid == outcome.uid)
 
 
 def _open(
-    connection: Connection, branch: str, tonight: Tonight, least: float, settled: list[Confirms]
+    connection: Connection, branch: str, tonight: Tonight, least: float, examined: list[Confirms]
 ) -> Iterator[tuple[Night, Confirms]]:
     night = _uid(connection, tonight.night)
     for returned in tonight.returned:
         name, old = returned.change.fingerprint, returned.before
-        if not any(each.change == name for each in settled):
+        if not any(confirms.change == name for confirms in examined):
             uid, least_left = _uid(connection, old), returned.threshold
             yield (
                 old,
                 Confirms(ConfirmationRequest.GONE, branch, uid, night, returned.steps, least_left, name),
             )
-    looked_at = {step for each in settled for step in each.steps}
+    looked_at = {step for confirms in examined for step in confirms.steps}
     by_night: defaultdict[Night, list[str]] = defaultdict(list)
-    for each in tonight.suspects:
-        if each.step not in looked_at:
-            by_night[each.before].append(each.step)
-            looked_at.add(each.step)
+    for suspect in tonight.suspects:
+        if suspect.step not in looked_at:
+            by_night[suspect.before].append(suspect.step)
+            looked_at.add(suspect.step)
     for before, steps in by_night.items():
         confirms = Confirms(
             ConfirmationRequest.NEW, branch, _uid(connection, before), night, tuple(steps), least
@@ -108,15 +106,15 @@ def _open(
         yield before, confirms
 
 
-def _doubt(spot: Spot, git: str | None, before: Night, night: Night, confirms: Confirms) -> Doubt:
+def _suspicion(spot: Spot, git: str | None, before: Night, night: Night, confirms: Confirms) -> Suspicion:
     versions = (parse_version(before.version), parse_version(night.version))
     request = request_of(spot.task, versions, git=git)
-    steps = tuple(each for each in request.suite.steps if each.name in confirms.steps)
-    confirms = replace(confirms, steps=tuple(each.name for each in steps))
-    return Doubt(confirms.branch, replace(request, steps=steps, until_decided=True, confirms=confirms))
+    steps = tuple(step for step in request.suite.steps if step.name in confirms.steps)
+    confirms = replace(confirms, steps=tuple(step.name for step in steps))
+    return Suspicion(confirms.branch, replace(request, steps=steps, until_decided=True, confirms=confirms))
 
 
-def _settled(connection: Connection, branch: str, tonight: Tonight) -> list[Confirms]:
+def _examined(connection: Connection, branch: str, tonight: Tonight) -> list[Confirms]:
     """What finished sessions have looked at of tonight's version, whatever they found."""
     since = to_text(tonight.of_version[0].started_at)
     query = select(sessions.c.options).where(

@@ -1,4 +1,4 @@
-"""A night on a box: what is new, measured by priority within the budget, and what looks changed, settled."""
+"""A night on a box: what is new is measured by priority within the budget, and suspicions are examined."""
 
 import time
 from collections.abc import Callable
@@ -11,9 +11,12 @@ from history.store.writer import Store
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
-from runners.nightly.confirm import Confirming, Doubt, SuspectOutcome, doubts, settle
+from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, find_suspicions, findings_of
 from runners.nightly.plan import Plan
 from runners.nightly.work import PlannedSession, Spot, find_work
+
+EXHAUSTED = "time budget exhausted"
+"""Why a session or a suspicion was skipped."""
 
 
 @dataclass
@@ -23,28 +26,28 @@ class NightResult:
     box: str
     carried_out: list[tuple[PlannedSession, SessionOutcome]] = field(default_factory=list)
     left: list[PlannedSession] = field(default_factory=list)
-    """For which there was no time: the next night begins with what is still missing."""
+    """Skipped, because the time budget was exhausted: the next night begins with what is still missing."""
 
-    settled: list[SuspectOutcome] = field(default_factory=list)
-    """What looked changed, or gone, and was measured again."""
+    examined: list[ExaminedSuspicion] = field(default_factory=list)
+    """Suspicions that were measured again."""
 
-    unsettled: list[Doubt] = field(default_factory=list)
-    """For which there was no time: the next night looks again, unless it has newer commits."""
+    postponed: list[Suspicion] = field(default_factory=list)
+    """Skipped, because the time budget was exhausted: the next night looks again, unless commits are new."""
 
     problems: list[str] = field(default_factory=list)
     """What went wrong without ending the night."""
 
     @property
-    def told(self) -> str:
-        """In one line."""
-        done = (self.carried_out, self.left, self.settled, self.unsettled, self.problems)
+    def outcome(self) -> str:
+        """One line for people."""
+        done = (self.carried_out, self.left, self.examined, self.postponed, self.problems)
         if not any(done):
             return "nothing is new"
         parts = [_counted(len(self.carried_out), "session")]
-        parts += [f"{len(self.left)} left for want of time"] if self.left else []
-        parts += [f"{_counted(len(self.settled), 'suspicion')} looked into"] if self.settled else []
-        unsettled = _counted(len(self.unsettled), "suspicion")
-        parts += [f"{unsettled} left for want of time"] if self.unsettled else []
+        parts += [f"{len(self.left)} skipped: {EXHAUSTED}"] if self.left else []
+        parts += [f"{_counted(len(self.examined), 'suspicion')} looked into"] if self.examined else []
+        postponed = _counted(len(self.postponed), "suspicion")
+        parts += [f"{postponed} skipped: {EXHAUSTED}"] if self.postponed else []
         parts += [_counted(len(self.problems), "problem")] if self.problems else []
         return ", ".join(parts)
 
@@ -64,9 +67,9 @@ def measure(
 ) -> NightResult:
     """Carry out what is missing for a box. Raises BusyError when something else measures on the machine.
 
-    Sessions that were interrupted are gone on with. What looks changed after one is measured again at once,
-    the old commit against the new one, unless the plan does not want it. What fails is told, and does not
-    stop the rest; an interrupt does, after everything that was finished is in the history.
+    Interrupted sessions are resumed. What looks changed after a session is measured again at once, the old
+    commit against the new one, unless the plan says otherwise. A failure is a problem of the result and does
+    not stop the rest; an interrupt does, after everything that was finished is in the history.
     """
     night = NightResult(box)
     with measuring_alone(home):
@@ -77,7 +80,7 @@ def measure(
         measuring = _Measuring(night, plan, home, store, progress, lambda: budget - (clock() - began))
         for spot in work.spots:
             if spot.session is None or measuring.carry_out(spot.session):
-                measuring.confirm(spot)
+                measuring.examine(spot)
     return night
 
 
@@ -112,23 +115,24 @@ class _Measuring:
             self.night.carried_out.append((session, outcome))
         return outcome is not None
 
-    def confirm(self, spot: Spot) -> None:
-        """Settle what the last night of each branch leaves in doubt; also of a night that was killed then."""
+    def examine(self, spot: Spot) -> None:
+        """Measure again what looks changed in the last night of a place, which may be one that was killed."""
         if not self.plan.confirm:
             return
         with self.store.database.reading() as connection:
-            found = doubts(self.plan, spot, connection)
-        for doubt in found:
+            suspicions = find_suspicions(self.plan, spot, connection)
+        for suspicion in suspicions:
             left = min(self.seconds_left(), self.plan.boxes[self.night.box].confirm_minutes * 60)
             if left <= 0:
-                self.night.unsettled.append(doubt)
+                self.night.postponed.append(suspicion)
                 continue
-            self.progress.note(f"looked into: {doubt.told}")
-            limit = min(doubt.request.limit_seconds, left)
-            request = replace(doubt.request, budget_seconds=limit)
-            outcome = self._run(request, Confirming(self.progress, doubt.branch), doubt.told)
+            self.progress.note(f"looked into: {suspicion}")
+            limit = min(suspicion.request.limit_seconds, left)
+            request = replace(suspicion.request, budget_seconds=limit)
+            outcome = self._run(request, Confirming(self.progress, suspicion.branch), str(suspicion))
             if outcome is not None:
-                self.night.settled.append(settle(doubt, outcome, self.store))
+                findings = findings_of(outcome, self.store)
+                self.night.examined.append(ExaminedSuspicion(suspicion, outcome, findings))
 
     def _run(self, request: Request, progress: Progress, what: str) -> SessionOutcome | None:
         try:

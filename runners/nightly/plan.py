@@ -9,8 +9,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from build.errors import TidemarkError
+from build.home import Home
 from build.sources.git import without_credentials
 from build.version import Engine, Version, VersionError, parse_version
+from runners.alerting.tracker_registry import TRACKERS
 from suites.definition import Suite, SuiteError, load_suite
 
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
@@ -130,7 +132,10 @@ class Task(_Strict):
 
 
 class Alerts(_Strict):
-    """Where changes are told."""
+    """Where issues are opened."""
+
+    tracker: str = "github"
+    """Which of `runners.alerting.tracker_registry`."""
 
     repository: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$")] | None = None
     """`owner/name` of the issue tracker; without one alerts stay in the history."""
@@ -140,6 +145,13 @@ class Alerts(_Strict):
 
     labels: tuple[Label, ...] = ("performance",)
     """Of every issue."""
+
+    @field_validator("tracker")
+    @classmethod
+    def _known_tracker(cls, value: str) -> str:
+        if value not in TRACKERS:
+            raise ValueError(f"there is no tracker '{value}': the trackers are {', '.join(TRACKERS)}")
+        return value
 
 
 class Plan(_Strict):
@@ -201,6 +213,11 @@ def load_plan(path: Path) -> Plan:
             where=str(path),
             hint="docs/nightly.md describes every key",
         ) from error
+
+
+def plan_history(plan: Plan, home: Home) -> Path | str:
+    """The path or URL of the plan's history."""
+    return plan.history if "://" in plan.history else home.path / plan.history
 
 
 def find_box(plan: Plan, chosen: str | None, hostname: str) -> str:

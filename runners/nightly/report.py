@@ -1,96 +1,105 @@
-"""The end of a night: the judge's word, issues, a summary for people, a copy of the history."""
+"""The end of a night: changes are detected, issues delivered, and the history is copied."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home
 from build.lock import held
-from history.changes.confirmation import Confirmation, ConfirmationRequest
-from history.changes.detector import Report, judge
-from history.changes.repository import Change
+from history.changes.detector import judge
+from history.changes.report import ChangeReport, report_changes
 from history.comparison.compare import CompareOptions, compare
-from history.comparison.verdict import MetricChange, verdict_of
-from history.rendering.confirmed import held_against, interval, surest, what
-from history.rendering.escaping import escaped
-from history.rendering.summary import render_summary
-from history.store import alert_outbox
+from history.comparison.result import Comparison
 from history.store.writer import Store
 from history.timestamps import now
 from history.transfer.backup import back_up
-from runners.alerting.delivery import Delivered, Delivery
-from runners.alerting.tokens import github_token
-from runners.alerting.wanted_issues import wanted_alerts
+from runners.alerting.delivery import Delivery, DeliveryResult
+from runners.alerting.outbox import update_outbox
+from runners.alerting.tracker import MissingTokenError
+from runners.alerting.tracker_registry import open_tracker
 from runners.nightly.night import NightResult
-from runners.nightly.plan import Plan
-from suites.metrics import METRICS, PRIMARY, Better
-
-API = "https://api.github.com"
-"""Where the tracker is asked, unless $GITHUB_API_URL says otherwise."""
+from runners.nightly.plan import Plan, plan_history
 
 DELIVERING = "delivering.lock"
-"""Below the home."""
+"""The lock of this host's deliveries, below the home."""
 
 BACKUP = "history-"
-"""Copies are called so, and by their day."""
+"""The name of a copy begins so, and goes on with its day."""
 
 
 @dataclass
-class Morning:
-    """What a night came to."""
+class NightReport:
+    """What was detected after a night, and what became of it."""
 
-    judged: Report
-    delivered: Delivered | None = None
-    """None when the plan names no repository."""
+    series: int
+    """Series that were looked at."""
+
+    new: tuple[ChangeReport, ...]
+    reopened: tuple[ChangeReport, ...]
+    closed: tuple[ChangeReport, ...]
+    open: int
+    """Changes that are open now, with the new and the reopened ones."""
+
+    delivered: DeliveryResult | None = None
+    """None when the plan names no repository, or there is no token."""
 
     problems: list[str] = field(default_factory=list)
-    """Of telling and copying: what was measured is safe whatever these say."""
+    """Of delivery and copying; what was measured is safe all the same."""
 
 
-def report(plan: Plan, home: Home, store: Store) -> Morning:
-    """Judge the whole history, bring the outbox up to date, deliver it, copy the history.
+def report(plan: Plan, home: Home, store: Store) -> NightReport:
+    """Detect changes in the whole history, update the outbox, deliver it, and copy the history.
 
     What cannot be delivered stays in the outbox. Raises TidemarkError when the history cannot be read.
     """
-    morning = Morning(judge(store.database))
+    detected = judge(store.database)
     with store.database.reading() as connection:
-        known = {each.wanted.fingerprint: each.wanted.state for each in alert_outbox.load(connection)}
-        wanted = wanted_alerts(connection, plan.regression_percent / 100, known)
-    # Apart from the texts, whose profiles take a moment that a night of another box need not wait.
-    with store.database.writing() as connection:
-        alert_outbox.want(connection, wanted, now())
-    morning.delivered = deliver(plan, home, store, morning.problems)
-    _copy(plan, home, store, morning.problems)
-    return morning
+        new, reopened, closed = (
+            report_changes(connection, changes)
+            for changes in (detected.new, detected.reopened, detected.closed)
+        )
+    night = NightReport(detected.series, new, reopened, closed, len(detected.open))
+    update_outbox(store.database, plan.regression_percent / 100)
+    night.delivered = deliver(plan, home, store, night.problems)
+    _copy(plan, home, store, night.problems)
+    return night
 
 
-def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> Delivered | None:
-    """Bring the tracker up to date with the outbox; None without a repository in the plan, or a token.
+def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> DeliveryResult | None:
+    """Bring the tracker to the desired state of the outbox; None without a repository or a token.
 
-    What could not be delivered is said in `problems`. Two at once could both miss an issue and open it: two
-    of one host, whose history is a file, or two of several that share one.
+    What could not be delivered is added to `problems`. There is one delivery at a time, because two of them
+    could both miss an issue and open it: the lock file is for those of one host, the history's lock for those
+    of several hosts that share a history.
     """
-    if plan.alerts.repository is None:
+    alerts = plan.alerts
+    if alerts.repository is None:
         return None
-    token = github_token()
-    if not token:
-        problems.append("alerts wait in the outbox: GITHUB_TOKEN is not set")
+    try:
+        tracker = open_tracker(alerts.tracker, alerts.repository)
+    except MissingTokenError as error:
+        problems.append(f"alerts wait in the outbox: {error}")
         return None
-    from runners.alerting.tracker import Tracker  # takes a moment that other nights need not wait
-
-    tracker = Tracker(plan.alerts.repository, token, os.environ.get("GITHUB_API_URL", API))
     with held(home.path / DELIVERING), store.database.telling():
-        delivery = Delivery(store.database, tracker, plan.alerts.labels, plan.alerts.most_new_issues)
-        delivered = delivery.run()
-    problems += [f"alert {name}: {why}" for name, why in delivered.failed.items()]
-    return delivered
+        result = Delivery(store.database, tracker, alerts.labels, alerts.most_new_issues).run()
+    problems += [f"alert {name}: {why}" for name, why in result.failed.items()]
+    return result
+
+
+def comparisons(night: NightResult, store: Store) -> Iterator[Comparison | TidemarkError]:
+    """The comparison of every session of a night that had a contender, or why there is none."""
+    for session, outcome in night.carried_out:
+        base, *contenders = session.request.versions
+        if contenders:
+            built = [version for version in contenders if version not in outcome.not_built]
+            try:
+                yield compare(store, base, built, CompareOptions(session=outcome.uid))
+            except TidemarkError as error:
+                yield error
 
 
 def _copy(plan: Plan, home: Home, store: Store, problems: list[str]) -> None:
-    """One copy a day, the latest so many; a copy that fails is told, and deletes none."""
+    """One copy a day, the latest so many; a copy that fails is a problem, and deletes none."""
     if plan.backups == 0:
         return
     home.backups.mkdir(parents=True, exist_ok=True)
@@ -101,90 +110,3 @@ def _copy(plan: Plan, home: Home, store: Store, problems: list[str]) -> None:
         return
     for old in sorted(home.backups.glob(f"{BACKUP}*.db"))[: -plan.backups]:
         old.unlink()
-
-
-def plan_history(plan: Plan, home: Home) -> Path | str:
-    """The path or URL of the plan's history."""
-    return plan.history if "://" in plan.history else home.path / plan.history
-
-
-# --- for people
-
-
-def summary(night: NightResult | None, morning: Morning | None, store: Store, when: datetime) -> str:
-    """Markdown for a job's summary and for the output folder."""
-    lines = [f"## Night of {when:%Y-%m-%d}", ""]
-    if night is not None:
-        lines += [f"Box {escaped(night.box)}: {night.told}.", ""]
-    if morning is not None:
-        lines += [*_changes(morning), ""]
-    if night is not None and (night.settled or night.unsettled):
-        lines += [*_settled(night), ""]
-    problems = [*(night.problems if night else []), *(morning.problems if morning else [])]
-    lines += [f"- {escaped(each)}" for each in problems]
-    if night is not None:
-        lines += ["", *_sessions(night, store)]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _changes(morning: Morning) -> Iterator[str]:
-    judged = morning.judged
-    yield (
-        f"{judged.series} series: {len(judged.new)} new changes, {len(judged.reopened)} back, "
-        f"{len(judged.closed)} gone, {len(judged.open)} open."
-    )
-    for news, them in (("new", judged.new), ("back", judged.reopened), ("gone", judged.closed)):
-        yield from (f"- {news}: {_line(each)}" for each in them)
-    told = morning.delivered
-    if told is not None:
-        yield (
-            f"Issues: {len(told.created)} opened, {len(told.updated)} updated, {len(told.closed)} closed, "
-            f"{len(told.silenced)} silenced, {len(told.failed)} left for the next night."
-        )
-
-
-def _line(change: Change) -> str:
-    steps = escaped(", ".join(sorted({each.key.step for each in change.members})))
-    line = f"{change.direction} of {escaped(change.branch)} in {steps} ({change.fingerprint})"
-    confirmed = surest(change)
-    if confirmed is None:
-        return line
-    return f"{line}, confirmed the same night: {escaped(held_against(confirmed))}"
-
-
-def _settled(night: NightResult) -> Iterator[str]:
-    """What looked changed, and what rounds of its own said of it."""
-    for each in night.settled:
-        yield f"- looked into: {escaped(each.doubt.told)}"
-        for version, why in each.outcome.not_built.items():
-            yield f"  - {escaped(f'{version} could not be had, so that it is left to the watch: {why}')}"
-        yield from (f"  - {escaped(why)}" for why in each.outcome.failures)
-        for one in each.found:
-            if one.key.metric == PRIMARY or one.is_step or one.is_return:
-                said = f"{what(one)}: {interval(one)}, {one.rounds} rounds: {_finding(one)}"
-                yield f"  - {escaped(said)}"
-    yield from (f"- left for want of time: {escaped(each.told)}" for each in night.unsettled)
-
-
-def _finding(one: Confirmation) -> str:
-    if one.question is ConfirmationRequest.GONE:
-        return "gone" if one.is_return else "not surely gone"
-    if one.is_step:
-        better = METRICS[one.key.metric].better
-        return (
-            f"confirmed: {verdict_of(one.finding, better)}" if better is not Better.NEITHER else "confirmed"
-        )
-    return "no change" if one.finding is MetricChange.SAME else "not confirmed"
-
-
-def _sessions(night: NightResult, store: Store) -> Iterator[str]:
-    for session, outcome in night.carried_out:
-        versions = session.request.versions
-        if len(versions) < 2:
-            continue
-        options = CompareOptions(session=outcome.uid)
-        built = [each for each in versions[1:] if each not in outcome.not_built]
-        try:
-            yield render_summary(compare(store, versions[0], built, options))
-        except TidemarkError as error:
-            yield f"- {escaped(str(error))}"

@@ -1,4 +1,4 @@
-"""A box whose nights hang, died or stay away: told once, and again when it is well."""
+"""A box whose nights hang, died or stay away: an alert for every such time, closed when the box is well."""
 
 import hashlib
 from dataclasses import replace
@@ -6,45 +6,49 @@ from datetime import datetime, timedelta
 
 from history.rendering.escaping import escaped
 from history.store import alert_outbox
-from history.store.alert_outbox import AlertKind, IssueState, WantedIssue
+from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from history.store.writer import Store
 from runners.nightly.heartbeat import MISSED_HOURS, WELL, State, Status
 
 
 def judged(found: Status, expected_since: datetime | None, now: datetime) -> State:
-    """How the box is. One that never began a night has missed one after as long as others, once installed."""
+    """The state of a box. One that never began a night has missed one MISSED_HOURS after it was installed."""
     overdue = expected_since is not None and now - expected_since > timedelta(hours=MISSED_HOURS)
     return State.MISSED if found.state is State.NEVER and overdue else found.state
 
 
-def tell(store: Store, box: str, found: Status, state: State, now: datetime) -> None:
-    """Put it into the outbox, in words that stay the same as long as the box is like that.
+def update_outbox(store: Store, box: str, found: Status, state: State, now: datetime) -> None:
+    """Set the desired state of the issues of a box; their text stays the same as long as the state does.
 
-    Each time a box falls silent is an alert of its own, named by its last night: a person who closes one does
-    not silence the next. All of the box are closed when it is well.
+    Every time that a box falls silent is an alert of its own, identified by its last night, so that a person
+    who closes one issue does not mute the next. All of them are closed when the box is well.
     """
     with store.database.writing() as connection:
         known = [
-            each.wanted for each in alert_outbox.load(connection) if _is_of(each.wanted.fingerprint, box)
+            alert.desired
+            for alert in alert_outbox.load(connection)
+            if alert.desired.fingerprint.startswith(_prefix(box))
         ]
         if state in WELL:
-            wanted = [
-                replace(each, state=IssueState.CLOSED, closing="a night runs or ended")
-                for each in known
-                if each.state is IssueState.OPEN
+            issues = [
+                replace(issue, state=IssueState.CLOSED, closing="a night runs or ended")
+                for issue in known
+                if issue.state is IssueState.OPEN
             ]
         else:
-            last = found.beat.began_at if found.beat else "never"
-            wanted = [
-                WantedIssue(
-                    f"{_prefix(box)}{_digest(last)}",
-                    AlertKind.CRASH,
-                    f"box {box}: its night {'is missing' if state is State.MISSED else state}",
-                    _body(box, found, state),
-                    IssueState.OPEN,
-                )
-            ]
-        alert_outbox.want(connection, wanted, now)
+            issues = [_issue(box, found, state)]
+        alert_outbox.set_desired(connection, issues, now)
+
+
+def _issue(box: str, found: Status, state: State) -> DesiredIssue:
+    last_night = found.beat.began_at if found.beat else "never"
+    return DesiredIssue(
+        f"{_prefix(box)}{_digest(last_night)}",
+        AlertKind.CRASH,
+        f"box {box}: its night {'is missing' if state is State.MISSED else state}",
+        _body(box, found, state),
+        IssueState.OPEN,
+    )
 
 
 def _body(box: str, found: Status, state: State) -> str:
@@ -62,10 +66,6 @@ def _body(box: str, found: Status, state: State) -> str:
     steps.append("journalctl -u tidemark-nightly --since -2d")
     shown = "\n".join(f"    {each}" for each in steps)
     return "\n\n".join([*lines, f"On the box:\n\n{shown}", "docs/hardware.md says what to do."]) + "\n"
-
-
-def _is_of(fingerprint: str, box: str) -> bool:
-    return fingerprint.startswith(_prefix(box))
 
 
 def _prefix(box: str) -> str:

@@ -23,7 +23,7 @@ from runners.bisect.run.candidates import span_of
 from runners.bisect.run.conductor import BisectError, Conductor
 from runners.bisect.run.event_log import Log
 from runners.bisect.run.recorder import Ledger
-from runners.bisect.telling import change_of
+from runners.bisect.run.target_change import target_change
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request, Sampled
@@ -127,7 +127,7 @@ class Bisecting:
             raise _other_machine(same[0], machine)
         question = self.asked.question
         kept = question.to_json(question.rules())
-        change = change_of(self.store, self.asked.change, question, span)
+        change = target_change(self.store, self.asked.change, question, span)
         with self.store.database.writing() as connection:
             uid, when = secrets.token_hex(4), self.edges.now()
             new = bisects.begin(connection, uid, machine, kept, span.to_json(), change, when)

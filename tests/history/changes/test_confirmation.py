@@ -11,10 +11,11 @@ from history.changes import confirmation, detector, repository
 from history.changes.confirmation import ConfirmationRequest, Confirms
 from history.changes.detector import judge
 from history.changes.level_shift import Direction
+from history.changes.report import report_changes
 from history.changes.repository import Change, ChangeStatus
 from history.comparison.compare import CompareOptions, compare
 from history.comparison.verdict import MetricChange
-from history.rendering.changes import LocatedChange, changes_json, render_changes
+from history.rendering.changes import changes_json, render_changes
 from history.store.records import SessionStatus
 from history.store.writer import open_store
 from history.transfer.database_source import Selection, StoredRows
@@ -275,12 +276,14 @@ def test_rounds_that_come_without_what_was_derived_of_them_get_it(commits: Commi
 
 def test_people_read_how_it_was_confirmed(commits: Commits) -> None:
     change = regressed(commits)
-    text = render_changes([LocatedChange(change, (None, None))])
+    with commits.store.database.reading() as connection:
+        reports = report_changes(connection, [change])
+    text = render_changes(reports)
     assert (
         f"confirmed the same night, insert qps: 8 interleaved rounds, {commit(3)} against {commit(4)}: -"
         in text
     )
-    (found,) = changes_json([LocatedChange(change, (None, None))])
+    (found,) = changes_json(reports)
     assert {each["confirmed"]["session"] for each in found["series"]} == {"night-4-new"}
     compared = compare(
         commits.store,

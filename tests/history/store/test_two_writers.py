@@ -14,7 +14,7 @@ from sqlalchemy import Connection, update
 from history.errors import HistoryError
 from history.series import night
 from history.store import alert_outbox, database, process, writer
-from history.store.alert_outbox import AlertKind, IssueState, WantedIssue
+from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from history.store.records import SessionStatus
 from history.store.resume import find_interrupted, reopen
 from history.store.schema import sessions
@@ -95,13 +95,13 @@ def test_one_of_two_goes_on_with_an_interrupted_session(store: Store, target: Ta
 
 
 def test_an_alert_that_two_want_is_one(store: Store, target: Target) -> None:
-    wanted = [WantedIssue("f1", AlertKind.CHANGE, "slower", "", IssueState.OPEN)]
+    desired = [DesiredIssue("f1", AlertKind.CHANGE, "slower", "", IssueState.OPEN)]
 
-    def want(other: Store) -> None:
+    def write(other: Store) -> None:
         with other.database.writing() as connection:
-            alert_outbox.want(connection, wanted, NIGHT)
+            alert_outbox.set_desired(connection, desired, NIGHT)
 
-    beside(store, target, lambda connection: alert_outbox.want(connection, wanted, NIGHT), want)
+    beside(store, target, lambda connection: alert_outbox.set_desired(connection, desired, NIGHT), write)
     assert rows(store, "SELECT fingerprint FROM alerts") == [("f1",)]
 
 

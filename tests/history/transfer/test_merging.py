@@ -84,10 +84,10 @@ def test_everything_travels(folder: Path) -> None:
         " 1.0, 0.9, 0.8, 0.95, 7, 0.999 FROM points GROUP BY series_id LIMIT 1",
     )
     with open_store(folder / "a.db") as store, store.database.writing() as connection:
-        alert = alert_outbox.WantedIssue(
+        alert = alert_outbox.DesiredIssue(
             "f", alert_outbox.AlertKind.BUILD, "title", "body", alert_outbox.IssueState.OPEN
         )
-        alert_outbox.want(connection, [alert], NIGHT)
+        alert_outbox.set_desired(connection, [alert], NIGHT)
         bisect = bisects.begin(connection, "b1", MACHINE, {}, {}, None, NIGHT)
         bisects.append(connection, bisect, bisects.EventKind.SESSION, {}, NIGHT, "night-1")
     merged = into(folder / "b.db", folder / "a.db")

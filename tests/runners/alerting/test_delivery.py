@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from history.store import alert_outbox
-from history.store.alert_outbox import Alert, AlertKind, IssueState, WantedIssue
+from history.store.alert_outbox import Alert, AlertKind, DesiredIssue, IssueState
 from history.store.writer import Store, open_store
-from runners.alerting.delivery import SILENCING, Delivered, Delivery
-from runners.alerting.tracker import Tracker
+from runners.alerting.delivery import Delivery, DeliveryResult
+from runners.alerting.github import GitHubTracker
+from runners.alerting.tracker import MUTING_LABELS
 from tests.runners.alerting.github import REPOSITORY, TOKEN, Fault, GitHub, running
 
 TIMEOUT = 1
 
-WANTED = WantedIssue("f1", AlertKind.CHANGE, "insert is 9 % slower", "since Monday", IssueState.OPEN)
+DESIRED = DesiredIssue("f1", AlertKind.CHANGE, "insert is 9 % slower", "since Monday", IssueState.OPEN)
 
 
 @pytest.fixture
@@ -32,9 +33,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def want(store: Store, *wanted: WantedIssue) -> None:
+def set_desired(store: Store, *desired: DesiredIssue) -> None:
     with store.database.writing() as connection:
-        alert_outbox.want(connection, wanted, datetime.now(UTC))
+        alert_outbox.set_desired(connection, desired, datetime.now(UTC))
 
 
 def known(store: Store) -> tuple[Alert, ...]:
@@ -44,29 +45,29 @@ def known(store: Store) -> tuple[Alert, ...]:
 
 def deliver(
     store: Store, github: GitHub, most_new: int = 3, token: str = TOKEN, later: timedelta = timedelta(0)
-) -> Delivered:
-    tracker = Tracker(REPOSITORY, token, github.url, pause_seconds=0, timeout_seconds=TIMEOUT)
+) -> DeliveryResult:
+    tracker = GitHubTracker(REPOSITORY, token, github.url, pause_seconds=0, timeout_seconds=TIMEOUT)
     clock = lambda: datetime.now(UTC) + later  # noqa: E731
     return Delivery(store.database, tracker, ("performance",), most_new, clock).run()
 
 
 def test_an_issue_is_opened_once_updated_closed_and_opened_again(store: Store, github: GitHub) -> None:
-    want(store, WANTED)
+    set_desired(store, DESIRED)
     assert deliver(store, github).created == ["f1"]
     (issue,) = github.issues.values()
-    assert issue["title"] == WANTED.title
+    assert issue["title"] == DESIRED.title
     assert issue["body"].startswith("since Monday\n\n<!-- tidemark f1 ")
     assert [label["name"] for label in issue["labels"]] == ["performance"]
     before = len(github.requests)
-    assert deliver(store, github) == Delivered()
+    assert deliver(store, github) == DeliveryResult()
     assert github.requests[before:] == [f"GET /repos/{REPOSITORY}/issues/1"]
-    want(store, replace(WANTED, body="since Sunday"))
+    set_desired(store, replace(DESIRED, body="since Sunday"))
     assert deliver(store, github).updated == ["f1"]
     assert github.issues[1]["body"].startswith("since Sunday")
-    want(store, replace(WANTED, state=IssueState.CLOSED, closing="gone since Friday"))
+    set_desired(store, replace(DESIRED, state=IssueState.CLOSED, closing="gone since Friday"))
     assert deliver(store, github).closed == ["f1"]
     assert github.issues[1]["state"] == "closed"
-    want(store, WANTED)
+    set_desired(store, DESIRED)
     assert deliver(store, github).updated == ["f1"]
     assert github.issues[1]["state"] == "open"
     assert github.comments == [(1, "Closed: gone since Friday"), (1, "It is back.")]
@@ -97,14 +98,14 @@ def test_whatever_fails_when_an_issue_is_opened_it_is_opened_once(
     store: Store, github: GitHub, name: str, method: str
 ) -> None:
     github.faults = [replace(FAULTS[name], method=method)]
-    want(store, WANTED)
+    set_desired(store, DESIRED)
     assert list(deliver(store, github).failed) == ["f1"]
     (alert,) = known(store)
     assert alert.attempts == 1
     assert alert.last_error
     assert TOKEN not in alert.last_error
     deliver(store, github, later=timedelta(minutes=5))
-    assert [issue["title"] for issue in github.issues.values()] == [WANTED.title]
+    assert [issue["title"] for issue in github.issues.values()] == [DESIRED.title]
     (alert,) = known(store)
     assert (alert.issue, alert.is_due, alert.attempts) == (1, False, 0)
 
@@ -114,9 +115,9 @@ def test_whatever_fails_when_an_issue_is_opened_it_is_opened_once(
 def test_whatever_fails_when_it_is_updated_it_is_updated_later(
     store: Store, github: GitHub, name: str, method: str
 ) -> None:
-    want(store, WANTED)
+    set_desired(store, DESIRED)
     deliver(store, github)
-    want(store, replace(WANTED, body="since Sunday"))
+    set_desired(store, replace(DESIRED, body="since Sunday"))
     github.faults = [replace(FAULTS[name], method=method)] * 2
     failed = deliver(store, github).failed
     assert set(failed) == {"f1"}
@@ -129,7 +130,7 @@ def test_whatever_fails_when_it_is_updated_it_is_updated_later(
 
 def test_a_tracker_that_asks_to_wait_is_left_alone(store: Store, github: GitHub) -> None:
     github.faults = [Fault(429, {"Retry-After": "120"})]
-    want(store, WANTED)
+    set_desired(store, DESIRED)
     deliver(store, github)
     before = len(github.requests)
     deliver(store, github, later=timedelta(seconds=100))
@@ -138,7 +139,7 @@ def test_a_tracker_that_asks_to_wait_is_left_alone(store: Store, github: GitHub)
 
 
 def test_a_tracker_that_is_away_is_not_asked_for_every_alert(store: Store, github: GitHub) -> None:
-    want(store, *(replace(WANTED, fingerprint=f"f{number}") for number in range(10)))
+    set_desired(store, *(replace(DESIRED, fingerprint=f"f{number}") for number in range(10)))
     github.faults = [Fault(503)] * 100
     outcome = deliver(store, github, most_new=10)
     assert len(outcome.failed) == len(github.requests) == 3
@@ -147,7 +148,9 @@ def test_a_tracker_that_is_away_is_not_asked_for_every_alert(store: Store, githu
 
 
 def test_no_more_new_issues_than_people_want(store: Store, github: GitHub) -> None:
-    want(store, *(replace(WANTED, fingerprint=f"f{number}", title=f"{number}") for number in range(5)))
+    set_desired(
+        store, *(replace(DESIRED, fingerprint=f"f{number}", title=f"{number}") for number in range(5))
+    )
     deliver(store, github, most_new=2)
     assert [issue["title"] for issue in github.issues.values()] == [
         "0",
@@ -156,59 +159,59 @@ def test_no_more_new_issues_than_people_want(store: Store, github: GitHub) -> No
     ]
     for number in (2, 3, 4):
         assert f"- [ ] {number}" in github.issues[3]["body"]
-    assert deliver(store, github, most_new=2) == Delivered()
+    assert deliver(store, github, most_new=2) == DeliveryResult()
     gone = [
-        replace(WANTED, fingerprint=f"f{number}", title=f"{number}", state=IssueState.CLOSED)
+        replace(DESIRED, fingerprint=f"f{number}", title=f"{number}", state=IssueState.CLOSED)
         for number in (2, 3, 4)
     ]
-    want(store, gone[0])
+    set_desired(store, gone[0])
     deliver(store, github, most_new=2)
     assert "- [x] 2" in github.issues[3]["body"]
     assert github.issues[3]["state"] == "open"
-    want(store, *gone)
+    set_desired(store, *gone)
     deliver(store, github, most_new=2)
     assert github.issues[3]["state"] == "closed"
     assert len(github.issues) == 3
 
 
-@pytest.mark.parametrize("label", SILENCING)
-def test_a_label_silences_for_good(store: Store, github: GitHub, label: str) -> None:
-    want(store, WANTED)
+@pytest.mark.parametrize("label", MUTING_LABELS)
+def test_a_label_mutes_for_good(store: Store, github: GitHub, label: str) -> None:
+    set_desired(store, DESIRED)
     deliver(store, github)
     github.label(1, label)
-    assert deliver(store, github).silenced == ["f1"]
-    for wanted in (replace(WANTED, body="worse"), replace(WANTED, state=IssueState.CLOSED), WANTED):
-        want(store, wanted)
-        assert deliver(store, github) == Delivered()
+    assert deliver(store, github).muted == ["f1"]
+    for desired in (replace(DESIRED, body="worse"), replace(DESIRED, state=IssueState.CLOSED), DESIRED):
+        set_desired(store, desired)
+        assert deliver(store, github) == DeliveryResult()
     assert github.issues[1]["body"].startswith("since Monday")
-    assert known(store)[0].silenced == f"label {label} of #1"
+    assert known(store)[0].muted == f"label {label} of #1"
 
 
 def test_an_issue_that_a_person_closed_or_deleted_is_left_alone(store: Store, github: GitHub) -> None:
-    want(store, WANTED, replace(WANTED, fingerprint="f2"))
+    set_desired(store, DESIRED, replace(DESIRED, fingerprint="f2"))
     deliver(store, github)
     github.issues[1]["state"] = "closed"
-    assert deliver(store, github).silenced == ["f1"]
+    assert deliver(store, github).muted == ["f1"]
     github.faults = [Fault(410, method="GET")]
-    assert deliver(store, github).silenced == ["f2"]
-    assert [alert.silenced for alert in known(store)] == ["#1 was closed by a person", "#2 was deleted"]
+    assert deliver(store, github).muted == ["f2"]
+    assert [alert.muted for alert in known(store)] == ["#1 was closed by a person", "#2 was deleted"]
 
 
-def test_what_was_gone_before_it_was_told_opens_nothing(store: Store, github: GitHub) -> None:
-    want(store, replace(WANTED, state=IssueState.CLOSED))
-    assert deliver(store, github) == Delivered()
+def test_what_ended_before_an_issue_was_opened_opens_none(store: Store, github: GitHub) -> None:
+    set_desired(store, replace(DESIRED, state=IssueState.CLOSED))
+    assert deliver(store, github) == DeliveryResult()
     assert github.requests == []
 
 
 def test_somebody_elses_issue_is_not_taken_for_ours(store: Store, github: GitHub) -> None:
-    want(store, WANTED)
+    set_desired(store, DESIRED)
     github.create({"title": "mine", "body": "<!-- tidemark f1 0000000000000000 -->"})
     assert deliver(store, github).created == ["f1"]
     assert github.issues[1]["title"] == "mine"
 
 
 def test_a_wrong_token_is_told_and_shown_nowhere(store: Store, github: GitHub) -> None:
-    want(store, WANTED)
+    set_desired(store, DESIRED)
     (why,) = deliver(store, github, token="ghs_wrong").failed.values()
     assert "401" in why
     assert "set GITHUB_TOKEN anew" in why

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from history.changes.report import ChangeReport
 from history.changes.repository import Change
 from history.store.records import SessionStatus
 from history.store.writer import open_store
 from runners.nightly.heartbeat import Heart, read
 from runners.nightly.night import NightResult
-from runners.nightly.report import Morning, report, summary
+from runners.nightly.report import NightReport, comparisons, report
+from runners.nightly.summary import summary
 from tests.history.conftest import rows
 from tests.history.handmade import NIGHT
 from tests.runners.nightly.pretended import BASE, BRANCH, STEPS, Lab
@@ -29,7 +31,7 @@ def quiet(lab: Lab, nights: int = 2) -> str:
     for _ in range(nights):
         last = lab.commit()
         night = lab.night()
-        assert night.told == "1 session"
+        assert night.outcome == "1 session"
     lab.measured.clear()
     return last
 
@@ -38,25 +40,26 @@ def confirming(lab: Lab, old: str, new: str) -> list[tuple[str, int]]:
     return [(step, number) for names, step, number in lab.measured if names == (old, new)]
 
 
-def morning(lab: Lab, night: NightResult | None = None) -> tuple[Morning, str]:
+def morning(lab: Lab, night: NightResult | None = None) -> tuple[NightReport, str]:
     with open_store(lab.home.history) as store:
         found = report(lab.plan(), lab.home, store)
-        return found, summary(night, found, store, NIGHT)
+        compared = comparisons(night, store) if night else []
+        return found, summary(night, found, compared, NIGHT)
 
 
-def only(changes: tuple[Change, ...]) -> Change:
-    (change,) = changes
-    return change
+def only(reports: tuple[ChangeReport, ...]) -> Change:
+    (report_,) = reports
+    return report_.change
 
 
 def test_a_regression_is_a_change_the_same_night(lab: Lab) -> None:
     old = quiet(lab)
     new = lab.commit(SLOW)
     night = lab.night()
-    assert night.told == "1 session, 1 suspicion looked into"
+    assert night.outcome == "1 session, 1 suspicion looked into"
     assert {step for step, _ in confirming(lab, old, new)} == {"insert"}
     told, text = morning(lab, night)
-    change = only(told.judged.new)
+    change = only(told.new)
     assert (change.last_before.version, change.first_after.version) == (old, new)
     assert {each.key.step for each in change.members} == {"insert"}
     member = next(each for each in change.members if each.key.metric == "qps")
@@ -76,12 +79,12 @@ def test_the_same_night_again_does_nothing(lab: Lab) -> None:
     lab.night()
     morning(lab)
     count = len(lab.measured)
-    assert lab.again().told == "nothing is new"
+    assert lab.again().outcome == "nothing is new"
     told, _ = morning(lab)
-    assert (told.judged.new, told.judged.reopened, told.judged.closed) == ((), (), ())
-    assert len(told.judged.open) == 1
+    assert (told.new, told.reopened, told.closed) == ((), (), ())
+    assert told.open == 1
     lab.commit(SLOW)  # the level is the new one
-    assert lab.night().told == "1 session"
+    assert lab.night().outcome == "1 session"
     assert len(lab.measured) == count + 4 * len(STEPS)
 
 
@@ -98,35 +101,35 @@ def test_what_is_no_change_is_told_as_none_and_not_looked_into_again(lab: Lab) -
     lab.before_round = only_in_the_night
     night = lab.night()
     lab.before_round = real
-    assert night.told == "1 session, 1 suspicion looked into"
+    assert night.outcome == "1 session, 1 suspicion looked into"
     assert len(confirming(lab, old, new)) >= 3
     told, text = morning(lab, night)
-    assert not told.judged.new
+    assert not told.new
     assert "insert qps: " in text
     assert "confirmed: regression" not in text
-    assert lab.again().told == "nothing is new"
+    assert lab.again().outcome == "nothing is new"
 
 
 def test_a_change_that_is_gone_is_closed_that_night(lab: Lab) -> None:
     before = quiet(lab)
     lab.commit(SLOW)
     lab.night()
-    opened = only(morning(lab)[0].judged.new)
+    opened = only(morning(lab)[0].new)
     lab.commit(SLOW)
     lab.night()
     new = lab.commit()
     night = lab.night()
-    assert night.told == "1 session, 1 suspicion looked into"
+    assert night.outcome == "1 session, 1 suspicion looked into"
     assert confirming(lab, before, new)
     told, text = morning(lab, night)
-    assert only(told.judged.closed).fingerprint == opened.fingerprint
+    assert only(told.closed).fingerprint == opened.fingerprint
     assert "is the change gone in insert" in text
     assert ": gone" in text
-    assert not told.judged.open
-    assert lab.again().told == "nothing is new"
+    assert not told.open
+    assert lab.again().outcome == "nothing is new"
     lab.commit(SLOW)
     lab.night()
-    assert only(morning(lab)[0].judged.reopened).fingerprint == opened.fingerprint
+    assert only(morning(lab)[0].reopened).fingerprint == opened.fingerprint
 
 
 @pytest.mark.parametrize("after", [5, 12, 13, 15])
@@ -139,7 +142,7 @@ def test_killed_anywhere_it_goes_on(lab: Lab, after: int) -> None:
     with open_store(lab.home.history) as store:
         runs = rows(store, "SELECT id, version, step, repetition FROM runs ORDER BY id")
     night = lab.again()
-    assert night.settled
+    assert night.examined
     with open_store(lab.home.history) as store:
         later = rows(store, "SELECT id, version, step, repetition FROM runs ORDER BY id")
         statuses = rows(store, "SELECT status FROM sessions")
@@ -148,9 +151,9 @@ def test_killed_anywhere_it_goes_on(lab: Lab, after: int) -> None:
     assert set(statuses) == {(SessionStatus.FINISHED,)}
     assert sum("confirms" in each for each in options) == 1
     told, _ = morning(lab)
-    change = only(told.judged.new)
+    change = only(told.new)
     assert (change.last_before.version, change.first_after.version) == (old, new)
-    assert lab.again().told == "nothing is new"
+    assert lab.again().outcome == "nothing is new"
 
 
 def test_without_time_it_is_left_to_the_next_call(lab: Lab) -> None:
@@ -158,11 +161,12 @@ def test_without_time_it_is_left_to_the_next_call(lab: Lab) -> None:
     lab.commit(SLOW)
     lab.minutes_a_round = 10.0  # the session takes 120 of 100 minutes
     night = lab.night()
-    assert night.told == "1 session, 1 suspicion left for want of time"
+    assert night.outcome == "1 session, 1 suspicion skipped: time budget exhausted"
     with open_store(lab.home.history) as store:
-        assert "left for want of time: " + BRANCH in summary(night, None, store, NIGHT)
-    assert lab.again().told == "0 sessions, 1 suspicion looked into"
-    assert lab.again().told == "nothing is new"
+        text = summary(night, None, comparisons(night, store), NIGHT)
+    assert "- skipped: time budget exhausted: " + BRANCH in text
+    assert lab.again().outcome == "0 sessions, 1 suspicion looked into"
+    assert lab.again().outcome == "nothing is new"
 
 
 def test_it_ends_with_its_minutes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +192,7 @@ def test_it_ends_with_its_minutes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_plan_that_does_not_want_it(lab: Lab) -> None:
     quiet(lab)
     lab.commit(SLOW)
-    assert lab.night(confirm=False).told == "1 session"
+    assert lab.night(confirm=False).outcome == "1 session"
 
 
 def test_an_old_commit_that_is_gone_leaves_it_to_the_watch(lab: Lab) -> None:
@@ -196,19 +200,19 @@ def test_an_old_commit_that_is_gone_leaves_it_to_the_watch(lab: Lab) -> None:
     lab.commit(SLOW)
     lab.unbuildable.add(old)
     night = lab.night()
-    assert night.told == "1 session, 1 suspicion looked into"
+    assert night.outcome == "1 session, 1 suspicion looked into"
     assert night.problems == []
     told, text = morning(lab, night)
-    assert not told.judged.new
-    assert "could not be had, so that it is left to the watch: the commit is gone" in text
-    assert lab.again().told == "nothing is new"
+    assert not told.new
+    assert "could not be built, so that only later nights can show it: the commit is gone" in text
+    assert lab.again().outcome == "nothing is new"
 
 
 def test_releases_are_not_held_against_each_other(lab: Lab) -> None:
     quiet(lab)
     lab.speeds["postgres@18.6"] = {"insert": 0.7}
     tracked = {"base": BASE, "branches": ["master"], "releases": ["18.6"], "git": str(lab.source)}
-    assert lab.night(engines={"postgres": tracked}).told == "1 session"
+    assert lab.night(engines={"postgres": tracked}).outcome == "1 session"
 
 
 def test_the_heartbeat_says_that_it_confirms(lab: Lab, tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from runners.measuring.session import SessionOutcome
 from runners.nightly import night as night_module
 from runners.nightly.night import NightResult, measure
 from runners.nightly.plan import Plan
-from runners.nightly.report import Morning, report, summary
+from runners.nightly.report import NightReport, report
+from runners.nightly.summary import summary
 from tests.history.handmade import record_steps, session_start
 from tests.history.watched import night, record_regression
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
@@ -90,8 +91,8 @@ def test_by_priority_once(store: Store, sessions: Sessions, tmp_path: Path) -> N
     night = carry_out(store, sessions, tmp_path)
     assert [request.suite.name for request in sessions.asked] == ["pgbench", "write-heavy"]
     assert [str(each) for each in sessions.asked[0].versions] == [BASE, "postgres@18.6"]
-    assert night.told == "2 sessions"
-    assert carry_out(store, sessions, tmp_path).told == "nothing is new"
+    assert night.outcome == "2 sessions"
+    assert carry_out(store, sessions, tmp_path).outcome == "nothing is new"
     assert len(sessions.asked) == 2
 
 
@@ -99,7 +100,7 @@ def test_what_does_not_fit_is_first_in_the_next_night(
     store: Store, sessions: Sessions, tmp_path: Path
 ) -> None:
     sessions.minutes = 61
-    assert carry_out(store, sessions, tmp_path).told == "1 session, 1 left for want of time"
+    assert carry_out(store, sessions, tmp_path).outcome == "1 session, 1 skipped: time budget exhausted"
     carry_out(store, sessions, tmp_path)
     assert [request.suite.name for request in sessions.asked] == ["pgbench", "write-heavy"]
 
@@ -116,7 +117,7 @@ def test_a_session_that_fails_does_not_stop_the_others(
 ) -> None:
     sessions.fails = {"pgbench"}
     night = carry_out(store, sessions, tmp_path)
-    assert night.told == "1 session, 1 problem"
+    assert night.outcome == "1 session, 1 problem"
     assert "the disk is full" in night.problems[0]
 
 
@@ -161,7 +162,7 @@ def test_a_regression_is_an_issue_once(
     assert sorted(each.name for each in home.backups.iterdir()) == ["history-2020-01-02.db", today]
     with open_store(home.backups / today) as copy, copy.database.reading() as connection:
         assert len(alert_outbox.load(connection)) == 1
-    told = summary(None, morning, regressed, night(0))
+    told = summary(None, morning, [], night(0))
     assert "4 series: 1 new changes, 0 back, 0 gone, 1 open." in told
     assert "- new: regression of postgres@REL\\_18\\_STABLE in insert" in told
 
@@ -171,7 +172,7 @@ def test_without_a_token_alerts_wait(
 ) -> None:
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     plan = Plan.model_validate(PLAN | {"alerts": {"repository": REPOSITORY}, "backups": 0})
-    morning: Morning = report(plan, Home(tmp_path / "home"), regressed)
+    morning: NightReport = report(plan, Home(tmp_path / "home"), regressed)
     assert morning.problems == ["alerts wait in the outbox: GITHUB_TOKEN is not set"]
     with regressed.database.reading() as connection:
         assert [alert.is_due for alert in alert_outbox.load(connection)] == [True]
@@ -250,7 +251,7 @@ def test_a_night_asks_for_the_lock_for_all_its_sessions(
             return SessionOutcome(uid="x")
 
     monkeypatch.setattr(night_module, "run_session", session)
-    assert carry_out(store, Sessions(), tmp_path).told == "2 sessions"
+    assert carry_out(store, Sessions(), tmp_path).outcome == "2 sessions"
 
 
 def test_the_boxes_of_a_plan_as_a_matrix(plan_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from runners.cli import main
 from runners.installing import record
 from runners.installing.record import Record
 from runners.nightly.heartbeat import MISSED_HOURS, Beat, State, Status
-from runners.nightly.watch import judged, tell
+from runners.nightly.watch import judged, update_outbox
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -37,27 +37,27 @@ def known(store: Store) -> list[Alert]:
 
 
 def say(store: Store, state: State, beat: Beat | None = BEAT, box: str = "db1") -> None:
-    tell(store, box, Status(state, beat), state, NOW)
+    update_outbox(store, box, Status(state, beat), state, NOW)
 
 
 def test_a_box_is_told_once_in_the_same_words(store: Store) -> None:
     say(store, State.MISSED, ENDED)
     (first,) = known(store)
-    assert (first.wanted.title, first.is_due) == ("box db1: its night is missing", True)
-    assert "ended at 2026-11-19T09:00:00+00:00: 2 sessions." in first.wanted.body
-    tell(store, "db1", Status(State.MISSED, ENDED), State.MISSED, NOW + timedelta(hours=5))
+    assert (first.desired.title, first.is_due) == ("box db1: its night is missing", True)
+    assert "ended at 2026-11-19T09:00:00+00:00: 2 sessions." in first.desired.body
+    update_outbox(store, "db1", Status(State.MISSED, ENDED), State.MISSED, NOW + timedelta(hours=5))
     (again,) = known(store)
-    assert again.wanted == first.wanted
+    assert again.desired == first.desired
 
 
 def test_each_silence_is_an_alert_of_its_own_and_all_are_closed(store: Store) -> None:
     say(store, State.STALE)
     say(store, State.DEAD)  # the same night, which was killed then
-    assert [each.wanted.title for each in known(store)] == ["box db1: its night died"]
+    assert [each.desired.title for each in known(store)] == ["box db1: its night died"]
     say(store, State.DEAD, replace(BEAT, began_at="2026-11-20T01:17:00+00:00"))
     say(store, State.DEAD, box="db2")
     say(store, State.RUNNING)
-    assert [each.wanted.state for each in known(store)] == [
+    assert [each.desired.state for each in known(store)] == [
         IssueState.CLOSED,
         IssueState.CLOSED,
         IssueState.OPEN,
@@ -77,7 +77,7 @@ def test_a_box_that_never_began_a_night_has_missed_one_after_a_while() -> None:
 
 def test_a_night_without_an_installation_is_told_without_a_beat(store: Store) -> None:
     say(store, State.MISSED, None)
-    assert "No night has begun since it was installed." in known(store)[0].wanted.body
+    assert "No night has begun since it was installed." in known(store)[0].desired.body
 
 
 # --- the command

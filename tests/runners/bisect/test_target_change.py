@@ -12,10 +12,10 @@ from history.store import alert_outbox, bisects
 from history.store.alert_outbox import IssueState
 from history.store.bisects import EventKind
 from history.store.writer import Store, open_store
-from runners.alerting.wanted_issues import wanted_alerts
+from runners.alerting.outbox import desired_issues, update_issue
 from runners.bisect.domain.question import BisectPoint, CandidateRange, Question, QuestionError
 from runners.bisect.run.event_log import Log, observations, read_log
-from runners.bisect.telling import change_of, tell_change
+from runners.bisect.run.target_change import target_change
 from tests.history.handmade import MACHINE, NIGHT
 from tests.runners.bisect.conftest import Line
 from tests.runners.bisect.stand import Stand, a_question
@@ -45,19 +45,19 @@ def of_change(change: Change) -> tuple[Question, CandidateRange]:
 def test_the_open_change_of_the_range_is_found(store: Store) -> None:
     change = the_change(store)
     question, span = of_change(change)
-    assert change_of(store, None, question, span) == change.fingerprint
-    assert change_of(store, None, replace(question, step="another"), span) is None
-    assert change_of(store, None, replace(question, suite="pgbench"), span) is None
+    assert target_change(store, None, question, span) == change.fingerprint
+    assert target_change(store, None, replace(question, step="another"), span) is None
+    assert target_change(store, None, replace(question, suite="pgbench"), span) is None
     other = CandidateRange((BisectPoint("postgres@1.0"), span.points[1]))
-    assert change_of(store, None, question, other) is None
+    assert target_change(store, None, question, other) is None
 
 
 def test_a_change_can_be_named(store: Store) -> None:
     change = the_change(store)
     question = a_question("x", "y")
-    assert change_of(store, change.fingerprint, question, CandidateRange(())) == change.fingerprint
+    assert target_change(store, change.fingerprint, question, CandidateRange(())) == change.fingerprint
     with pytest.raises(QuestionError, match="there is no change c0ffee"):
-        change_of(store, "c0ffee", question, CandidateRange(()))
+        target_change(store, "c0ffee", question, CandidateRange(()))
 
 
 def answered(store: Store, change: Change, found: Log) -> Log:
@@ -74,27 +74,27 @@ def answered(store: Store, change: Change, found: Log) -> Log:
 def test_the_issue_gets_the_result_once(store: Store, stand: Callable[..., Stand], line: Line) -> None:
     change = the_change(store)
     log = answered(store, change, stand((11, 0.7)).bisect(a_question(line.good, line.code[-1])))
-    assert not tell_change(store, log, 0.02), "nobody has heard of the change yet"
+    assert not update_issue(store.database, log.bisect), "the change has no issue yet"
     with store.database.writing() as connection:
-        wanted = wanted_alerts(connection, 0.02, {})
-        alert_outbox.want(connection, [replace(wanted[0], body="as it was before")], NIGHT)
+        (issue,) = desired_issues(connection, 0.02, {})
+        alert_outbox.set_desired(connection, [replace(issue, body="as it was before")], NIGHT)
         (alert,) = alert_outbox.load(connection)
-        alert_outbox.sent(connection, alert, 7)
-    assert tell_change(store, log, 0.02)
+        alert_outbox.mark_sent(connection, alert, 7)
+    assert update_issue(store.database, log.bisect)
     with store.database.writing() as connection:
         (alert,) = alert_outbox.load(connection)
-        assert alert.wanted.state is IssueState.OPEN
-        assert "**Bisected** (b1): " in alert.wanted.body
-        assert line.code[10] in alert.wanted.body
-        assert "Change 11" in alert.wanted.body
-        alert_outbox.sent(connection, alert, 7)
-    assert not tell_change(store, log, 0.02), "the tracker has it"
+        assert alert.desired.state is IssueState.OPEN
+        assert "**Bisected** (b1): " in alert.desired.body
+        assert line.code[10] in alert.desired.body
+        assert "Change 11" in alert.desired.body
+        alert_outbox.mark_sent(connection, alert, 7)
+    assert not update_issue(store.database, log.bisect), "the tracker has it"
     # The next night wants the same.
     with store.database.reading() as connection:
-        (again,) = wanted_alerts(connection, 0.02, {change.fingerprint: IssueState.OPEN})
-        assert again.body == alert.wanted.body
+        (again,) = desired_issues(connection, 0.02, {change.fingerprint: IssueState.OPEN})
+        assert again.body == alert.desired.body
 
 
 def test_without_a_verdict_nothing_is_told(store: Store, stand: Callable[..., Stand], line: Line) -> None:
     log = stand((11, 0.7)).bisect(a_question(line.good, line.code[-1]), budget_seconds=120.0)
-    assert not tell_change(store, log, 0.02)
+    assert not update_issue(store.database, log.bisect)

@@ -10,11 +10,11 @@ from build.home import ROOT
 from history.changes import repository
 from history.changes.confirmation import ConfirmationRequest
 from history.store import alert_outbox
-from history.store.alert_outbox import AlertKind, IssueState, WantedIssue
+from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from history.store.records import SessionStatus
 from history.store.session_writes import insert_profile
 from history.store.writer import Store, open_store
-from runners.alerting.wanted_issues import wanted_alerts
+from runners.alerting.outbox import desired_issues
 from tests.history.commits import Commits, commit
 from tests.history.handmade import record_steps, run_record, session_start
 from tests.history.profiled import profile
@@ -31,15 +31,15 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def wanted(store: Store, smallest: float = 0.02, known: tuple[str, ...] = ()) -> list[WantedIssue]:
+def desired(store: Store, smallest: float = 0.02, known: tuple[str, ...] = ()) -> list[DesiredIssue]:
     with store.database.reading() as connection:
-        return wanted_alerts(connection, smallest, dict.fromkeys(known, IssueState.OPEN))
+        return desired_issues(connection, smallest, dict.fromkeys(known, IssueState.OPEN))
 
 
 def test_the_issue_of_a_regression(regressed: Path) -> None:
     with open_store(regressed) as store:
-        (issue,) = wanted(store)
-        assert wanted(store, smallest=0.2) == []
+        (issue,) = desired(store)
+        assert desired(store, smallest=0.2) == []
     assert (issue.kind, issue.state) == (AlertKind.CHANGE, IssueState.OPEN)
     require_golden("issue.md", f"# {issue.title}\n\n{issue.body}", GOLDEN)
 
@@ -63,7 +63,7 @@ def test_the_issue_of_a_change_between_commits(tmp_path: Path, regressed: Path) 
                     f" build_id = (SELECT id FROM builds WHERE key = 'c{number}')"
                     f" WHERE session_id = {session} AND branch = '{NEW}'"
                 )
-        (issue,) = wanted(store)
+        (issue,) = desired(store)
     require_golden("issue-commits.md", f"# {issue.title}\n\n{issue.body}", GOLDEN)
 
 
@@ -78,13 +78,13 @@ def test_the_issue_of_a_change_that_was_confirmed_and_went_away(commits: Commits
     commits.more(1, {"insert": 0.93})
     commits.confirm({"insert": 0.93})
     (change,) = commits.judge().new
-    (issue,) = wanted(commits.store)
+    (issue,) = desired(commits.store)
     assert issue.fingerprint == change.fingerprint
     assert "./tidemark build postgres@git:000000000003 postgres@git:000000000004\n" in issue.body
     commits.more(1)
     commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint)
     commits.judge()
-    (closed,) = wanted(commits.store, known=(issue.fingerprint,))
+    (closed,) = desired(commits.store, known=(issue.fingerprint,))
     assert closed.state is IssueState.CLOSED
     text = f"# {issue.title}\n\n{issue.body}\n# closed\n\n{closed.body}"
     require_golden("issue-confirmed.md", text, GOLDEN)
@@ -101,7 +101,7 @@ def test_functions_come_from_the_session_that_confirmed(commits: Commits) -> Non
             run = connection.exec_driver_sql(query).scalar_one()
             stacks = {"client backend;exec;heap_insert": 1000 + 800 * place, "client backend;exec": 500}
             insert_profile(connection, run, replace(profile({}), stacks=stacks))
-    (issue,) = wanted(commits.store)
+    (issue,) = desired(commits.store)
     assert "CPU time per query grew most in heap\\_insert +" in issue.body
 
 
@@ -111,16 +111,16 @@ def test_a_change_that_went_away_closes_its_issue_only_if_there_is_one(
     path = tmp_path / "history.db"
     path.write_bytes(regressed.read_bytes())
     with open_store(path) as store:
-        (issue,) = wanted(store)
+        (issue,) = desired(store)
         with store.database.writing() as connection:
             connection.exec_driver_sql("UPDATE changes SET status = 'closed', reason = 'back since Monday'")
-        assert wanted(store) == []
-        (closed,) = wanted(store, known=(issue.fingerprint,))
+        assert desired(store) == []
+        (closed,) = desired(store, known=(issue.fingerprint,))
         assert (closed.state, closed.closing) == (IssueState.CLOSED, "back since Monday")
         assert "**It is gone**: back since Monday." in closed.body
         with store.database.writing() as connection:
             connection.exec_driver_sql("UPDATE changes SET status = 'acknowledged'")
-        assert wanted(store, known=(issue.fingerprint,)) == []
+        assert desired(store, known=(issue.fingerprint,)) == []
 
 
 def test_improvements_open_no_issue(regressed: Path, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_improvements_open_no_issue(regressed: Path, tmp_path: Path) -> None:
     with open_store(path) as store:
         with store.database.writing() as connection:
             connection.exec_driver_sql("UPDATE changes SET direction = 'improvement'")
-        assert wanted(store) == []
+        assert desired(store) == []
 
 
 def test_functions_of_both_nights_are_named(regressed: Path, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_functions_of_both_nights_are_named(regressed: Path, tmp_path: Path) -> 
                 ).scalar_one()
                 stacks = {"client backend;exec;heap_insert": 1000 + 800 * place, "client backend;exec": 500}
                 insert_profile(connection, run, replace(profile({}), stacks=stacks))
-        (issue,) = wanted(store)
+        (issue,) = desired(store)
     assert "CPU time per query grew most in heap\\_insert +" in issue.body
 
 
@@ -153,14 +153,14 @@ def test_a_version_that_does_not_build_is_told_once_and_closed(store: Store) -> 
     options = {"versions": [BASE, NEW], "not_built": {NEW: "make failed:\n  ```\n@everyone error: x"}}
     start = replace(session_start("one"), options=options)
     record_steps(store, start, {"insert": {BASE: [1.0]}})
-    (issue,) = wanted(store)
+    (issue,) = desired(store)
     assert (issue.kind, issue.title) == (AlertKind.BUILD, "postgres REL_18_STABLE cannot be built")
     assert "\n    not built: make failed:\n      ```\n    @everyone error: x\n" in issue.body
     record_steps(store, replace(start, uid="two"), {"insert": {BASE: [1.0]}})
-    assert [each.fingerprint for each in wanted(store)] == [issue.fingerprint]
+    assert [each.fingerprint for each in desired(store)] == [issue.fingerprint]
     record_steps(store, session_start("three"), {"insert": {BASE: [1.0], NEW: [1.0]}})
-    assert wanted(store) == []
-    (closed,) = wanted(store, known=(issue.fingerprint,))
+    assert desired(store) == []
+    (closed,) = desired(store, known=(issue.fingerprint,))
     assert (closed.state, closed.closing) == (IssueState.CLOSED, f"{NEW} was built")
 
 
@@ -174,11 +174,11 @@ def test_a_server_that_dies_is_told_with_the_end_of_its_log(store: Store) -> Non
         ],
     )
     store.finish_session(session, SessionStatus.FINISHED)
-    (issue,) = wanted(store)
+    (issue,) = desired(store)
     assert (issue.kind, issue.title) == (AlertKind.CRASH, "postgres REL_18_STABLE fails while it is measured")
     assert "    died during insert: PANIC" in issue.body
     record_steps(store, session_start("two"), {"insert": {BASE: [1.0], NEW: [1.0]}})
-    (closed,) = wanted(store, known=(issue.fingerprint,))
+    (closed,) = desired(store, known=(issue.fingerprint,))
     assert closed.state is IssueState.CLOSED
 
 
@@ -188,7 +188,7 @@ def test_what_is_wanted_twice_changes_nothing(regressed: Path, tmp_path: Path) -
     with open_store(path) as store:
         for _ in range(2):
             with store.database.writing() as connection:
-                alert_outbox.want(connection, wanted(store), night(100))
+                alert_outbox.set_desired(connection, desired(store), night(100))
         with store.database.reading() as connection:
             (alert,) = alert_outbox.load(connection)
     assert alert.is_due

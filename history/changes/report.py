@@ -1,0 +1,134 @@
+"""Everything that a reader of a change is shown, read from the history once.
+
+Issue texts, summaries of nights, listings and pages are adapters on it: they never see a database.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from history.changes import confirmation, repository
+from history.changes.confirmation import Confirmation
+from history.changes.repository import Change, Member
+from history.comparison.profile_diff import FunctionChange, differential
+from history.series.environment_changes import changes_between
+from history.series.series import Night, Point, base_branch, nights_of, read
+from history.store.bisects import Bisect, of_change
+from history.store.database import Asked
+from history.store.profiles import profiles_of
+from suites.metrics import PRIMARY
+
+MOST_FUNCTIONS = 5
+"""Functions that are kept of a change."""
+
+
+@dataclass(frozen=True)
+class EnvironmentChange:
+    """What else was not as in the night before: machine, base, suite or tools."""
+
+    box: str
+    night: Night
+    """The first night in which it was so."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ChangeReport:
+    """A change with all that is known of it. It is complete: nothing in it reads the database again."""
+
+    change: Change
+    """Its series with their levels, ratios and confirmations, its status and the reason of that."""
+
+    base: str | None
+    """The branch that the levels are relative to; None where no night has a base."""
+
+    commits: tuple[str | None, str | None]
+    """Of the nights before and after it, 40 hex digits; None where the version did not come from git."""
+
+    later: tuple[Point, ...]
+    """The nights of the main series after the first one with the change, without those that have no value."""
+
+    gained: tuple[FunctionChange, ...]
+    """The functions whose CPU time per query grew most in the main series, the largest growth first.
+
+    Empty without profiles of both commits.
+    """
+
+    environment: tuple[EnvironmentChange, ...]
+    """What else changed between the nights before and after it, by box and night."""
+
+    bisect: Bisect | None
+    """The latest bisect that looked for it and has a verdict."""
+
+    @property
+    def main_series(self) -> Member:
+        """The series that is shown first: throughput before costs, then the largest change."""
+        return main_series(self.change)
+
+    @property
+    def confirmation(self) -> Confirmation | None:
+        """What confirmed it in its first night; of several throughput before costs, then the largest."""
+        confirmed = [member.confirmed for member in self.change.members if member.confirmed is not None]
+        return max(confirmed, key=lambda one: (one.key.metric == PRIMARY, abs(one.ratio - 1)), default=None)
+
+    @property
+    def return_confirmation(self) -> Confirmation | None:
+        """What confirmed that it is gone."""
+        return next((member.gone_confirmed for member in self.change.members if member.gone_confirmed), None)
+
+
+def main_series(change: Change) -> Member:
+    """The series of a change that is shown first: throughput before costs, then the largest change."""
+    return max(change.members, key=lambda member: (member.key.metric == PRIMARY, abs(member.ratio - 1)))
+
+
+def report_changes(connection: Connection, changes: Iterable[Change]) -> tuple[ChangeReport, ...]:
+    """Read all that is known of some changes, in their order."""
+    return tuple(_report(connection, change) for change in changes)
+
+
+def _report(connection: Connection, change: Change) -> ChangeReport:
+    main = main_series(change)
+    base = base_branch(connection, main.key.place)
+    return ChangeReport(
+        change,
+        base,
+        commits=(
+            repository.commit_of(connection, change.last_before),
+            repository.commit_of(connection, change.first_after),
+        ),
+        later=_later(connection, main, base),
+        gained=_gained(connection, change, main),
+        environment=tuple(_environment(connection, change)),
+        bisect=next(iter(of_change(connection, change.fingerprint)), None),
+    )
+
+
+def _later(connection: Connection, member: Member, base: str | None) -> tuple[Point, ...]:
+    since = read(connection, member.key, base, member.first_after.started_at)
+    return tuple(point for point in since if point.relative is not None and point.night != member.first_after)
+
+
+def _gained(connection: Connection, change: Change, member: Member) -> tuple[FunctionChange, ...]:
+    """From the session that confirmed it, where both commits ran side by side, else from each night."""
+    step, both = member.key.step, (change.last_before, change.first_after)
+    profiles = []
+    if member.confirmed is not None:
+        session = confirmation.session_id(connection, member.confirmed)
+        profiles = [profiles_of(Asked(connection), session, step, night.version) for night in both]
+    if not profiles or not all(profiles):
+        profiles = [profiles_of(Asked(connection), night.session_id, step, night.version) for night in both]
+    return differential(*profiles).gained(MOST_FUNCTIONS) if all(profiles) else ()
+
+
+def _environment(connection: Connection, change: Change) -> Iterable[EnvironmentChange]:
+    for place in sorted({member.key.place for member in change.members}, key=lambda place: place.box):
+        base = base_branch(connection, place)
+        if base is None:
+            continue
+        since = nights_of(connection, place, change.branch, change.last_before.started_at)
+        nights = [night for night in since if night.started_at <= change.first_after.started_at]
+        for position, text in changes_between(connection, nights, base).items():
+            yield EnvironmentChange(place.box, nights[position], text)

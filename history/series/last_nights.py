@@ -1,0 +1,73 @@
+"""The last night of every branch on every box: whether it was built, and what failed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select
+
+from history.store.records import ALL_STEPS, RunStatus
+from history.store.schema import gaps, nights, runs
+
+
+@dataclass(frozen=True)
+class LastNight:
+    """How a branch fared in its last night on a box."""
+
+    box: str
+    branch: str
+    version: str
+    is_built: bool
+    """False when it was not built, or its session never came to its first step."""
+
+    not_measured: str
+    """Why nothing of it was measured; empty when it was built, or no reason is recorded."""
+
+    failures: Mapping[str, str]
+    """Step -> why it failed last, by name of the step."""
+
+
+def last_nights(connection: Connection) -> tuple[LastNight, ...]:
+    """The last night of every branch on every box, by box and branch."""
+    last = (
+        select(nights.c.box, nights.c.branch, func.max(nights.c.started_at).label("started_at"))
+        .group_by(nights.c.box, nights.c.branch)
+        .subquery()
+    )
+    query = select(nights).join(
+        last,
+        (nights.c.box == last.c.box)
+        & (nights.c.branch == last.c.branch)
+        & (nights.c.started_at == last.c.started_at),
+    )
+    rows = connection.execute(query.order_by(nights.c.box, nights.c.branch)).all()
+    return tuple(_last_night(connection, row) for row in rows)
+
+
+def _last_night(connection: Connection, row: Row[Any]) -> LastNight:
+    is_built = row.build_id is not None
+    return LastNight(
+        row.box,
+        row.branch,
+        row.version,
+        is_built,
+        not_measured="" if is_built else _reason(connection, row.session_id, row.branch),
+        failures=_failures(connection, row.session_id, row.version) if is_built else {},
+    )
+
+
+def _reason(connection: Connection, session_id: int, branch: str) -> str:
+    query = select(gaps.c.reason).where(
+        gaps.c.session_id == session_id, gaps.c.branch == branch, gaps.c.step == ALL_STEPS
+    )
+    return connection.execute(query).scalar() or ""
+
+
+def _failures(connection: Connection, session_id: int, version: str) -> dict[str, str]:
+    query = (
+        select(runs.c.step, runs.c.failure)
+        .where(runs.c.session_id == session_id, runs.c.version == version, runs.c.status == RunStatus.FAILED)
+        .order_by(runs.c.position.desc())
+    )
+    by_step = {step: failure or "no reason recorded" for step, failure in connection.execute(query)}
+    return dict(sorted(by_step.items()))

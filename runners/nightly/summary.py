@@ -1,0 +1,96 @@
+"""The summary of a night as Markdown, from what was measured, detected and compared."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from build.errors import TidemarkError
+from history.changes.confirmation import Confirmation, ConfirmationRequest
+from history.changes.report import ChangeReport
+from history.comparison.result import Comparison
+from history.comparison.verdict import MetricChange, verdict_of
+from history.rendering.confirmations import interval, measurement, series_name
+from history.rendering.escaping import escaped
+from history.rendering.summary import render_summary
+from runners.nightly.night import EXHAUSTED, NightResult
+from runners.nightly.report import NightReport
+from suites.metrics import METRICS, PRIMARY, Better
+
+
+def summary(
+    night: NightResult | None,
+    report: NightReport | None,
+    compared: Iterable[Comparison | TidemarkError],
+    when: datetime,
+) -> str:
+    """Markdown for a job's summary and for the output folder.
+
+    `night` is None where nothing was measured, `report` where nothing was reported; `compared` are the
+    comparisons of the night's sessions, or why there is none.
+    """
+    lines = [f"## Night of {when:%Y-%m-%d}", ""]
+    if night is not None:
+        lines += [f"Box {escaped(night.box)}: {night.outcome}.", ""]
+    if report is not None:
+        lines += [*_changes(report), ""]
+    if night is not None and (night.examined or night.postponed):
+        lines += [*_suspicions(night), ""]
+    problems = [*(night.problems if night else []), *(report.problems if report else [])]
+    lines += [f"- {escaped(problem)}" for problem in problems]
+    if night is not None:
+        lines += ["", *map(_session, compared)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _changes(report: NightReport) -> Iterator[str]:
+    yield (
+        f"{report.series} series: {len(report.new)} new changes, {len(report.reopened)} back, "
+        f"{len(report.closed)} gone, {report.open} open."
+    )
+    for heading, changes in (("new", report.new), ("back", report.reopened), ("gone", report.closed)):
+        yield from (f"- {heading}: {_change(change)}" for change in changes)
+    delivered = report.delivered
+    if delivered is not None:
+        yield (
+            f"Issues: {len(delivered.created)} opened, {len(delivered.updated)} updated, "
+            f"{len(delivered.closed)} closed, {len(delivered.muted)} silenced, "
+            f"{len(delivered.failed)} left for the next night."
+        )
+
+
+def _change(report: ChangeReport) -> str:
+    change = report.change
+    steps = escaped(", ".join(sorted({member.key.step for member in change.members})))
+    line = f"{change.direction} of {escaped(change.branch)} in {steps} ({change.fingerprint})"
+    if report.confirmation is None:
+        return line
+    return f"{line}, confirmed the same night: {escaped(measurement(report.confirmation))}"
+
+
+def _suspicions(night: NightResult) -> Iterator[str]:
+    """What looked changed, and what rounds of its own showed."""
+    for examined in night.examined:
+        yield f"- looked into: {escaped(str(examined.suspicion))}"
+        for version, why in examined.outcome.not_built.items():
+            not_built = f"{version} could not be built, so that only later nights can show it: {why}"
+            yield f"  - {escaped(not_built)}"
+        yield from (f"  - {escaped(why)}" for why in examined.outcome.failures)
+        for one in examined.findings:
+            if one.key.metric == PRIMARY or one.is_step or one.is_return:
+                measured = f"{series_name(one)}: {interval(one)}, {one.rounds} rounds: {_finding(one)}"
+                yield f"  - {escaped(measured)}"
+    yield from (f"- skipped: {EXHAUSTED}: {escaped(str(suspicion))}" for suspicion in night.postponed)
+
+
+def _finding(one: Confirmation) -> str:
+    if one.question is ConfirmationRequest.GONE:
+        return "gone" if one.is_return else "not surely gone"
+    if one.is_step:
+        better = METRICS[one.key.metric].better
+        return (
+            f"confirmed: {verdict_of(one.finding, better)}" if better is not Better.NEITHER else "confirmed"
+        )
+    return "no change" if one.finding is MetricChange.SAME else "not confirmed"
+
+
+def _session(compared: Comparison | TidemarkError) -> str:
+    return f"- {escaped(str(compared))}" if isinstance(compared, TidemarkError) else render_summary(compared)

@@ -1,0 +1,142 @@
+"""Delivery needs a tracker's protocol and nothing else: here it delivers to one that is kept in memory."""
+
+import ast
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+from build.home import ROOT
+from history.store import alert_outbox
+from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
+from history.store.writer import Store, open_store
+from runners.alerting.delivery import Delivery, DeliveryResult
+from runners.alerting.tracker import (
+    Issue,
+    IssueDeletedError,
+    MissingTokenError,
+    Tracker,
+    TrackerBusyError,
+    TrackerError,
+    TrackerRefusedError,
+)
+from runners.alerting.tracker_registry import TRACKERS, open_tracker
+from runners.nightly.plan import Alerts
+
+DESIRED = DesiredIssue("f1", AlertKind.CHANGE, "insert is 9 % slower", "since Monday", IssueState.OPEN)
+LABELS = ("performance",)
+
+
+class MemoryTracker:
+    """Issues in a dictionary; the next requests fail with the errors in `failures`."""
+
+    def __init__(self) -> None:
+        self.issues: dict[int, Issue] = {}
+        self.comments: list[tuple[int, str]] = []
+        self.failures: list[TrackerError] = []
+
+    def find(self, marker: str, since: datetime) -> Issue | None:
+        self._fail()
+        return next((issue for issue in self.issues.values() if marker in issue.body), None)
+
+    def read(self, number: int) -> Issue:
+        self._fail()
+        if number not in self.issues:
+            raise IssueDeletedError(f"there is no issue {number}")
+        return self.issues[number]
+
+    def create(self, title: str, body: str, labels: tuple[str, ...]) -> Issue:
+        self._fail()
+        issue = Issue(len(self.issues) + 1, title, body, IssueState.OPEN, labels)
+        self.issues[issue.number] = issue
+        return issue
+
+    def edit(self, issue: Issue, title: str, body: str, state: IssueState) -> None:
+        self._fail()
+        self.issues[issue.number] = replace(issue, title=title, body=body, state=state)
+
+    def comment(self, issue: Issue, text: str) -> None:
+        self._fail()
+        self.comments.append((issue.number, text))
+
+    def _fail(self) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "history.db") as store:
+        yield store
+
+
+def deliver(
+    store: Store, tracker: Tracker, *desired: DesiredIssue, later: timedelta = timedelta(0)
+) -> DeliveryResult:
+    moment = datetime.now(UTC) + later
+    with store.database.writing() as connection:
+        alert_outbox.set_desired(connection, desired, moment)
+    return Delivery(store.database, tracker, LABELS, 3, lambda: moment).run()
+
+
+def test_an_issue_lives_as_its_alert_does(store: Store) -> None:
+    tracker = MemoryTracker()
+    assert deliver(store, tracker, DESIRED).created == ["f1"]
+    assert (tracker.issues[1].title, tracker.issues[1].labels) == (DESIRED.title, LABELS)
+    assert deliver(store, tracker, replace(DESIRED, body="since Sunday")).updated == ["f1"]
+    closed = replace(DESIRED, state=IssueState.CLOSED, closing="gone since Friday")
+    assert deliver(store, tracker, closed).closed == ["f1"]
+    assert tracker.issues[1].state is IssueState.CLOSED
+    assert tracker.comments == [(1, "Closed: gone since Friday")]
+
+
+def test_a_label_and_a_deleted_issue_mute(store: Store) -> None:
+    tracker = MemoryTracker()
+    deliver(store, tracker, DESIRED, replace(DESIRED, fingerprint="f2"))
+    tracker.issues[1] = replace(tracker.issues[1], labels=("not-a-regression",))
+    del tracker.issues[2]
+    assert deliver(store, tracker).muted == ["f1", "f2"]
+
+
+def test_a_busy_tracker_is_asked_again_when_it_says_and_a_refusal_at_the_next_delivery(store: Store) -> None:
+    tracker = MemoryTracker()
+    tracker.failures = [
+        TrackerBusyError("slow down", retry_at=datetime.now(UTC) + timedelta(minutes=10)),
+        TrackerRefusedError("the title is too long"),
+    ]
+    failed = deliver(store, tracker, DESIRED, replace(DESIRED, fingerprint="f2")).failed
+    assert failed == {"f1": "slow down", "f2": "the title is too long"}
+    assert deliver(store, tracker).created == ["f2"]
+    assert deliver(store, tracker, later=timedelta(minutes=11)).created == ["f1"]
+
+
+def test_delivery_imports_no_tracker_but_the_protocol() -> None:
+    source = (ROOT / "runners/alerting/delivery.py").read_text(encoding="utf-8")
+    imported = {node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}
+    assert {name for name in imported if name and name.startswith("runners")} == {"runners.alerting.tracker"}
+    assert "github" not in imported
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_every_tracker_of_the_registry_implements_the_protocol(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in [one for one in os.environ if one.endswith(("_TOKEN", "CREDENTIALS_DIRECTORY"))]:
+        monkeypatch.delenv(variable)
+    with pytest.raises(MissingTokenError, match="_TOKEN is not set"):
+        open_tracker(name, "owner/name")
+    implementation = get_type_hints(import_module(TRACKERS[name]).connect)["return"]
+    methods = [method for method in vars(Tracker) if not method.startswith("_")]
+    assert methods == ["find", "read", "create", "edit", "comment"]
+    assert [method for method in methods if not callable(getattr(implementation, method, None))] == []
+
+
+def test_a_plan_names_a_tracker_of_the_registry() -> None:
+    assert Alerts().tracker in TRACKERS
+    with pytest.raises(ValueError, match=r"there is no tracker 'gitlub': the trackers are github"):
+        Alerts(tracker="gitlub")
