@@ -4,7 +4,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from build.version import Engine, parse_version
+from build.engines import ENGINES
+from build.version import parse_version
 from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction
 from history.changes.repository import Change, ChangeStatus, Member
@@ -21,12 +22,6 @@ MOST_ROWS = 30
 
 HASH = 12
 """Characters of a commit."""
-
-COMPARED_AT = {
-    Engine.POSTGRES: "https://github.com/postgres/postgres/compare/",
-    Engine.MYSQL: "https://github.com/mysql/mysql-server/compare/",
-}
-"""Where people look at a range of commits."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +159,7 @@ def _commits(told: Told) -> Iterator[str]:
     nights = f"{change.last_before.started_at:%Y-%m-%d} and {change.first_after.started_at:%Y-%m-%d}"
     old, new = told.commits
     if old and new:
-        address = COMPARED_AT[parse_version(change.first_after.version).engine]
+        address = ENGINES[parse_version(change.first_after.version).engine].compare_page
         span = f"{old[:HASH]}...{new[:HASH]}"
         yield f"It lies between the nights of {nights}: [{span}]({address}{span})."
     else:
