@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import yaml
 
 from build.engines import ENGINES, EngineRegistry, IncompleteRegistryError, ShortNames
 from build.recipes.engines import RECIPES
@@ -171,6 +172,12 @@ def test_an_engine_without_entries_fails_at_import(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", [VERSIONS, IMMATERIAL], ids=lambda path: path.name)
 def test_every_engine_has_a_table_in_the_data_files(path: Path) -> None:
     assert tomllib.loads(path.read_text()).keys() == set(Engine)
+
+
+def test_every_engine_can_be_bisected_by_a_workflow() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/bisect.yml").read_text())
+    # YAML 1.1 reads the key `on` as true.
+    assert workflow[True]["workflow_dispatch"]["inputs"]["engine"]["options"] == list(Engine)
 
 
 def test_descriptions_do_not_contradict_each_other() -> None:
