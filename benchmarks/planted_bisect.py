@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import Figure
-from benchmarks.planted_history import BRANCH, PlantedHistory, make_history
+from benchmarks.planted_history import BRANCH, RELEASE, PlantedHistory, make_history
 from build.errors import TidemarkError
 from build.home import ROOT, Home, locate
 from build.sources.git import mirror
-from build.version import Engine
 
 LARGER = 240
 """Further commits of the larger history."""
@@ -38,7 +37,7 @@ def planted_figures(fillers: int = 0, name: str = "planted") -> Iterator[Figure]
         try:
             told = _bisect(home, planted, path / "history.db")
         finally:  # nobody else will ever ask for this repository
-            shutil.rmtree(mirror(str(planted.repository), Engine.POSTGRES, home).path, ignore_errors=True)
+            shutil.rmtree(mirror(str(planted.repository), RELEASE.engine, home).path, ignore_errors=True)
         minutes = (time.monotonic() - began) / 60
     named = [each["commit"] for each in told["blamed"]]
     verdict, measured = told["verdict"], len(told["measured"])

@@ -49,7 +49,8 @@ def provide(
     """The build of a version: the one in the cache, else compiled now.
 
     `patches` are applied in order; `git_source` is a URL or path asked before upstream (default:
-    `$TIDEMARK_GIT_POSTGRES` or `_MYSQL`); `jobs` is how many processes compile at once (default: one a core).
+    the engine's variable, such as `$TIDEMARK_GIT_POSTGRES`); `jobs` is how many processes compile at once
+    (default: one a core).
     Raises SourceError, RecipeError, HostError, PatchError or CompileError, TidemarkErrors all.
     """
     changes = order.read_patches(patches)
@@ -75,7 +76,6 @@ def lookup(
 
 
 def _find(version: Version, home: Home, patches: tuple[Patch, ...], git_source: str | None) -> Build | None:
-    order.engine_module(version.engine)
     known: list[source.Source | None] = [*source.at_hand(version, home, git_source)]
     for candidate in known or [None]:
         found = _imported(version, candidate, home, patches)

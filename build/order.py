@@ -6,21 +6,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 
 from build import host
 from build.errors import TidemarkError
-from build.recipes import mysql, postgres
-from build.recipes.recipe import Recipe, RecipeError
+from build.recipes.engines import RECIPES
+from build.recipes.recipe import Recipe
 from build.sources import git
 from build.sources.source import Source
-from build.version import Engine, Version
+from build.version import Version
 
 FORMAT = 1
 """Raised when the way builds are made changes without a trace in recipe, source or compiler."""
-
-# A further engine is a further module with VERSION_FILE, release_of() and recipe().
-ENGINES: dict[Engine, ModuleType] = {Engine.POSTGRES: postgres, Engine.MYSQL: mysql}
 
 
 class PatchError(TidemarkError):
@@ -67,30 +63,19 @@ class Order:
 def order(source: Source, patches: Sequence[Patch]) -> Order:
     """Resolve recipe and compiler for a source on this machine.
 
-    Raises RecipeError when there is no recipe, HostError when there is no compiler.
+    Raises RecipeError when the release is too old for its engine's recipes, HostError without a compiler.
     """
-    module = engine_module(source.version.engine)
-    recipe: Recipe = module.recipe(release_of(source), host.has_library)
+    recipe = RECIPES[source.version.engine].recipe(release_of(source), host.has_library)
     return Order(source, recipe, tuple(patches), host.compiler())
-
-
-def engine_module(engine: Engine) -> ModuleType:
-    """The module that knows how an engine is compiled. Raises RecipeError when there is none."""
-    if engine not in ENGINES:
-        raise RecipeError(
-            f"{engine} cannot be compiled yet", hint=f"engines with recipes: {', '.join(ENGINES)}"
-        )
-    return ENGINES[engine]
 
 
 def release_of(source: Source) -> str:
     """What the source calls itself: of a tarball its release, of a commit what is written in its tree."""
     if source.commit is None:
         return source.version.ref
-    module = engine_module(source.version.engine)
+    module = RECIPES[source.version.engine]
     text = git.Mirror(source.location, source.commit.mirror).read(source.commit, module.VERSION_FILE)
-    release: str = module.release_of(text)
-    return release
+    return module.release_of(text)
 
 
 def read_patches(paths: Sequence[Path]) -> tuple[Patch, ...]:

@@ -48,16 +48,7 @@ class Version:
     @property
     def is_release(self) -> bool:
         """Whether `ref` is a release number, so that a tarball can serve it."""
-        return _RELEASE.fullmatch(self.ref) is not None
-
-    @property
-    def git_ref(self) -> str:
-        """The branch, tag or commit to ask a git source for; of a release the tag upstream gives it."""
-        if not self.is_release:
-            return self.ref.removeprefix("git:")
-        if self.engine is Engine.POSTGRES:
-            return "REL_" + self.ref.replace(".", "_")
-        return f"mysql-{self.ref}"
+        return is_release(self.ref)
 
 
 def parse_version(text: str) -> Version:
@@ -72,14 +63,25 @@ def parse_version(text: str) -> Version:
     if engine not in set(Engine):
         known = ", ".join(Engine)
         raise VersionError(f"unknown engine '{engine}' in '{text}'", hint=f"the engines are: {known}")
-    bare = ref.removeprefix("git:")
-    if not _GIT_REF.fullmatch(bare) or ".." in bare or bare.endswith((".lock", "/")) or "//" in bare:
+    if not is_ref(ref):
         raise VersionError(f"'{ref}' in '{text}' is neither a release nor a git ref")
     if hash_ and not _VARIANT.fullmatch(variant):
         raise VersionError(
             f"'{variant}' in '{text}' names no variant", hint="letters, digits, dots and hyphens"
         )
     return Version(Engine(engine), ref, variant)
+
+
+def is_release(ref: str) -> bool:
+    """Whether `ref` is a release number such as `18.6` or `9.7.2`."""
+    return _RELEASE.fullmatch(ref) is not None
+
+
+def is_ref(ref: str) -> bool:
+    """Whether `ref` is a release, or a branch, tag or commit that git could have; `git:` may precede it."""
+    bare = ref.removeprefix("git:")
+    refused = ".." in bare or "//" in bare or bare.endswith((".lock", "/"))
+    return _GIT_REF.fullmatch(bare) is not None and not refused
 
 
 def release_numbers(release: str) -> tuple[int, ...]:

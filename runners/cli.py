@@ -11,6 +11,7 @@ from importlib import import_module
 
 from build.errors import TidemarkError
 from build.home import ROOT
+from build.version import Engine
 from runners.alerting.tokens import withheld
 from runners.values import count, duration, minutes, version
 
@@ -115,7 +116,8 @@ def _run(it: argparse.ArgumentParser) -> None:
     resume = "go on with the last session of a day at most that asked for the same and was interrupted"
     patch = "apply FILE to the source of engine@ref#NAME before compiling; can be repeated"
     durability = "what a commit promises: relaxed (default) may lose the last second in a crash"
-    setting = "override a server setting; postgres.NAME or mysql.NAME for one engine; can be repeated"
+    names = " or ".join(f"{engine}.NAME" for engine in Engine)
+    setting = f"override a server setting; {names} for one engine; can be repeated"
     history = "history to store into"
     it.add_argument("versions", nargs="+", type=version, metavar="VERSION", help="engine@ref; the base first")
     it.add_argument("--suite", default="write-heavy", help=suite)

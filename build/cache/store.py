@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from build.build import Build
+from build.engines import git_ref
 from build.errors import TidemarkError
 from build.files import flush_file_system, make_folder
 from build.home import Home
-from build.order import engine_module
+from build.recipes.engines import RECIPES
 from build.sources.git import is_commit_name
 from build.version import Engine, Version, parse_version
 
@@ -73,7 +74,8 @@ def _same_source(build: Build, version: Version, digest: str | None) -> bool:
         return bool(about["digest"] == digest)
     if version.is_release:
         return build.version == version
-    return is_commit_name(version.git_ref) and str(about.get("commit", "")).startswith(version.git_ref)
+    ref = git_ref(version)
+    return is_commit_name(ref) and str(about.get("commit", "")).startswith(ref)
 
 
 def require_clean(build: Build) -> None:
@@ -82,7 +84,7 @@ def require_clean(build: Build) -> None:
     Programs that are gone count, and files that were written after its manifest, which is the last
     one that is written. Of an imported build, whose files are as old as their unpacking, only the former.
     """
-    programs = engine_module(build.version.engine).PROGRAMS
+    programs = RECIPES[build.version.engine].PROGRAMS
     gone = [name for name in programs if not build.program(name).exists()]
     found = f"bin/{gone[0]} is gone" if gone else ""
     if not found and not (build.prefix / IMPORTED).exists():

@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from build.recipes.recipe import Recipe, RecipeError, Stage
-from build.version import Engine, release_numbers
+from build.recipes.recipe import Recipe, RecipeError, Stage, VersionRange, range_of
+from build.version import Engine
 
 VERSION_FILE = "MYSQL_VERSION"
 """The file of a source tree that says which release it is; before 8.0.28 it is called VERSION."""
 
-PROGRAMS = ("mysqld", "mysql", "mysqladmin", "mysqldump")
+PROGRAMS: tuple[str, ...] = ("mysqld", "mysql", "mysqladmin", "mysqldump")
 TARGETS = (*PROGRAMS, "mysqlclient", "GenError")
 """The server, the client programs, the client library, and the messages the server reads at its start."""
 
@@ -49,30 +48,17 @@ cp "{source}/LICENSE" "$into/"
 """
 
 
-@dataclass(frozen=True)
-class MySQLRange:
-    """Versions from `first` on, up to the next row, that are configured the same way."""
-
-    first: tuple[int, int]
-    """The first two numbers of the release."""
-
-    flags: tuple[str, ...]
-    """For cmake, beside those that all versions share; one that a version does not know is ignored by it."""
-
-    commands: int
-    """About how many targets ninja makes."""
-
-
+# A flag that a version does not know is ignored by cmake.
 TABLE = (
     # The tarball with boost (mysql-boost-*) holds it in boost/. OpenSSL 3 is too new for 5.7: it needs a
     # machine with OpenSSL 1.1.
-    MySQLRange(
+    VersionRange(
         (5, 7), ("-DWITH_BOOST={source}/boost", "-DWITH_RAPID=OFF", "-DWITH_EMBEDDED_SERVER=OFF"), 1600
     ),
-    MySQLRange((8, 0), ("-DWITH_BOOST={source}/boost", "-DWITH_NDBCLUSTER=OFF", _WITHOUT_NDB_CLIENT), 2400),
+    VersionRange((8, 0), ("-DWITH_BOOST={source}/boost", "-DWITH_NDBCLUSTER=OFF", _WITHOUT_NDB_CLIENT), 2400),
     # Boost comes with the source from 8.3 on.
-    MySQLRange((8, 3), (_WITHOUT_NDB_CLIENT,), 2300),
-    MySQLRange((9, 0), (_WITHOUT_NDB_CLIENT,), 2400),
+    VersionRange((8, 3), (_WITHOUT_NDB_CLIENT,), 2300),
+    VersionRange((9, 0), (_WITHOUT_NDB_CLIENT,), 2400),
 )
 
 
@@ -82,7 +68,7 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
     Raises RecipeError when the release is older than the table.
     """
     del has_library  # every library beside OpenSSL comes with the source
-    row = _row(release)
+    row = range_of(Engine.MYSQL, release, TABLE)
     build = "{source}/tidemark-build"
     return Recipe(
         engine=Engine.MYSQL,
@@ -114,13 +100,3 @@ def release_of(text: str) -> str:
             raise RecipeError("the source does not say which MySQL it is", where=VERSION_FILE)
         numbers.append(found[1])
     return ".".join(numbers)
-
-
-def _row(release: str) -> MySQLRange:
-    rows = [row for row in TABLE if row.first <= release_numbers(release)[:2]]
-    if not rows:
-        oldest = ".".join(map(str, TABLE[0].first))
-        raise RecipeError(
-            f"there is no recipe for MySQL {release}", hint=f"the oldest version with one is {oldest}"
-        )
-    return rows[-1]

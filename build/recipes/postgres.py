@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from build.recipes.recipe import Recipe, RecipeError, Stage
-from build.version import Engine, release_numbers
+from build.recipes.recipe import Recipe, RecipeError, Stage, VersionRange, range_of
+from build.version import Engine
 
 VERSION_FILE = "configure"
 """The file of a source tree that says which release it is."""
@@ -13,7 +12,7 @@ VERSION_FILE = "configure"
 CONTRIB = ("pg_buffercache", "pg_prewarm", "pg_stat_statements", "pgstattuple")
 """The contrib modules that measuring and resetting need."""
 
-PROGRAMS = (
+PROGRAMS: tuple[str, ...] = (
     "createdb",
     "initdb",
     "pg_config",
@@ -38,31 +37,14 @@ CFLAGS = "-O2 -fno-omit-frame-pointer -g"
 _RPATH = "rpathdir=$$ORIGIN/../lib"
 
 
-@dataclass(frozen=True)
-class PostgresRange:
-    """Versions from `first` on, up to the next row, that are configured the same way."""
-
-    first: int
-    """The first major version."""
-
-    flags: tuple[str, ...]
-    """For ./configure."""
-
-    optional: tuple[tuple[str, str], ...]
-    """(library as pkg-config knows it, flag when it is there)."""
-
-    commands: int
-    """Compiler runs, as measured on the first release compiled of the range."""
-
-
 TABLE = (
     # TOAST learns lz4 in 14, wal_compression in 15.
-    PostgresRange(12, (), (), 996),
-    PostgresRange(14, ("--with-lz4",), (), 1079),
+    VersionRange((12,), (), 996),
+    VersionRange((14,), ("--with-lz4",), 1079),
     # ICU is on by default from 16; said here so that a machine without it fails instead of differing.
-    PostgresRange(16, ("--with-lz4", "--with-icu"), (), 1132),
+    VersionRange((16,), ("--with-lz4", "--with-icu"), 1132),
     # io_method=io_uring exists from 18, and only where the library does.
-    PostgresRange(18, ("--with-lz4", "--with-icu"), (("liburing", "--with-liburing"),), 1161),
+    VersionRange((18,), ("--with-lz4", "--with-icu"), 1161, (("liburing", "--with-liburing"),)),
 )
 
 
@@ -71,7 +53,7 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
 
     Raises RecipeError when the release is older than the table.
     """
-    row = _row(release)
+    row = range_of(Engine.POSTGRES, release, TABLE)
     optional = [flag for library, flag in row.optional if has_library(library)]
     return Recipe(
         engine=Engine.POSTGRES,
@@ -97,17 +79,6 @@ def release_of(text: str) -> str:
     if found is None:
         raise RecipeError("the source does not say which Postgres it is", where=VERSION_FILE)
     return found[1]
-
-
-def _row(release: str) -> PostgresRange:
-    major = release_numbers(release)[0]
-    rows = [row for row in TABLE if row.first <= major]
-    if not rows:
-        raise RecipeError(
-            f"there is no recipe for Postgres {release}",
-            hint=f"the oldest version with one is {TABLE[0].first}",
-        )
-    return rows[-1]
 
 
 def _stages(flags: tuple[str, ...]) -> tuple[Stage, ...]:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
+from build.engines import git_ref
 from build.errors import TidemarkError
 from build.sources.git import Commit, GitError, Mirror
 from build.version import Engine, Version
@@ -179,12 +180,12 @@ def _side_branches(mirror: Mirror, commits: Iterable[Described]) -> Iterator[Col
 
 def _found(mirror: Mirror, engine: Engine, ref: str) -> Commit:
     """A release, tag, branch or commit. Raises GitError when there is none."""
-    git_ref = Version(engine, ref).git_ref
-    found = mirror.find(git_ref)
+    wanted = git_ref(Version(engine, ref))
+    found = mirror.find(wanted)
     if found is not None:
         return found
     try:
-        return mirror.fetch(git_ref)
+        return mirror.fetch(wanted)
     except GitError as error:
         if re.search(r"shallow", error.where):
             raise _shallow(mirror) from error

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.files import make_folder, write_atomically
 from build.home import Home
@@ -21,68 +22,71 @@ class ReleaseError(TidemarkError):
 
 
 @dataclass(frozen=True)
-class Upstream:
-    """Where one engine's source comes from; templates as `versions.toml` explains them."""
+class Release:
+    """A release with all that is known of its tarball before any source is asked for it."""
 
-    engine: Engine
-    tarball: str
-    git: str
-    pools: tuple[str, ...]
-    sha256: Mapping[str, str]
-    """Release to hex SHA-256 of its tarball, oldest release first."""
+    version: Version
+    tarball_url: str
+    """Upstream's address of it."""
 
-    def tarball_url(self, release: str) -> str:
-        """Upstream's address of a release tarball."""
-        return _filled(self.tarball, release)
+    pool_paths: tuple[str, ...]
+    """Paths below an apt base address at which it may lie."""
 
-    def pool_paths(self, release: str) -> list[str]:
-        """Paths below an apt base address at which a release's tarball may lie."""
-        return [_filled(template, release) for template in self.pools]
+    sha256: str | None
+    """The hex digest that it must have; None before its first use, when it is not listed."""
 
-    def file_names(self, release: str) -> list[str]:
-        """The names a release's tarball may have in the source cache, upstream's own first."""
-        addresses = [self.tarball_url(release), *self.pool_paths(release)]
+    @property
+    def file_names(self) -> list[str]:
+        """The names it may have in the source cache, upstream's own first."""
+        addresses = (self.tarball_url, *self.pool_paths)
         return list(dict.fromkeys(address.rpartition("/")[2] for address in addresses))
 
 
-def _filled(template: str, release: str) -> str:
-    parts = release.split(".")
-    return template.format(release=release, series=".".join(parts[:2]), major=parts[0])
+def find_release(version: Version, home: Home) -> Release | None:
+    """What is known of a release; None when `version` is a branch, tag or commit.
+
+    Raises ReleaseError when the pins cannot be read.
+    """
+    if not version.is_release:
+        return None
+    upstream, release = ENGINES[version.engine].upstream, version.ref
+    return Release(
+        version,
+        upstream.tarball_url(release),
+        tuple(upstream.pool_paths(release)),
+        pinned_digest(version, home),
+    )
 
 
-def upstream(engine: Engine) -> Upstream:
-    """One engine's table of `versions.toml`.
+def listed_digests(engine: Engine) -> Mapping[str, str]:
+    """One engine's table of `versions.toml`: release to hex SHA-256 of its tarball, oldest release first.
 
     Raises ReleaseError when the file cannot be read, or says nothing about the engine.
     """
-    return _read(engine, VERSIONS)
+    table = _read(VERSIONS)
+    if engine not in table:
+        raise ReleaseError(f"no release of {engine} is known yet", where=str(VERSIONS))
+    return table[engine]
 
 
 @cache
-def _read(engine: Engine, path: Path) -> Upstream:
+def _read(path: Path) -> Mapping[str, Mapping[str, str]]:
     try:
-        table = tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise ReleaseError("the list of releases cannot be read", where=f"{path}: {error}") from error
-    if engine not in table:
-        raise ReleaseError(f"no release of {engine} is known yet", where=str(path))
-    entry = table[engine]
-    try:
-        return Upstream(engine, entry["tarball"], entry["git"], tuple(entry["pools"]), entry["sha256"])
-    except KeyError as error:
-        raise ReleaseError(f"[{engine}] lacks {error}", where=str(path)) from error
 
 
 def known_releases(engine: Engine, home: Home) -> list[str]:
     """Every release with a pin, listed or recorded at first use, oldest first."""
-    return sorted({*upstream(engine).sha256, *_recorded(home).get(engine, {})}, key=release_numbers)
+    return sorted({*listed_digests(engine), *_recorded(home).get(engine, {})}, key=release_numbers)
 
 
 def pinned_digest(version: Version, home: Home) -> str | None:
     """The hex SHA-256 the release's tarball must have; None when no pin exists or `version` is no release."""
     if not version.is_release:
         return None
-    listed = upstream(version.engine).sha256.get(version.ref)
+    listed = listed_digests(version.engine).get(version.ref)
     return listed or _recorded(home).get(version.engine, {}).get(version.ref)
 
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from build.engines import ENGINES, git_ref
 from build.errors import TidemarkError
 from build.home import Home
 from build.lock import held
 from build.progress import Progress
 from build.sources import download, git
-from build.sources.releases import known_releases, pinned_digest, record_pin, upstream
+from build.sources.releases import Release, find_release, known_releases, record_pin
 from build.version import Engine, Version
 
 
@@ -49,7 +50,7 @@ class Source:
 
 
 def git_address(engine: Engine, given: str | None) -> str | None:
-    """The git source to use: what was given, else `$TIDEMARK_GIT_POSTGRES` or `$TIDEMARK_GIT_MYSQL`."""
+    """The git source to use: what was given, else the engine's variable (`$TIDEMARK_GIT_POSTGRES`)."""
     return given or os.environ.get(f"TIDEMARK_GIT_{engine.upper()}") or None
 
 
@@ -60,12 +61,12 @@ def at_hand(version: Version, home: Home, git_source: str | None = None) -> list
     git source what lies in the mirror already. Empty for a branch.
     """
     known: list[Source] = []
-    digest = pinned_digest(version, home)
-    if digest is not None:
-        known.append(_tarball(version, "cache", _cached_tarball(version, home), digest))
-    address = _git_source(version, git_source)
-    if address is not None:
-        commit = _git_at_hand(version, git.mirror(address, version.engine, home))
+    release = find_release(version, home)
+    if release is not None and release.sha256 is not None:
+        known.append(_tarball(release, "cache", _cached_tarball(release, home), release.sha256))
+    repository = _repository(version, home, git_source)
+    if repository is not None:
+        commit = _git_at_hand(version, repository)
         known += [commit] if commit else []
     return known
 
@@ -95,45 +96,48 @@ Attempt = tuple[str, Callable[[], Source | None]]
 
 def _attempts(version: Version, home: Home, progress: Progress, git_source: str | None) -> Iterator[Attempt]:
     """The sources in order, each with the name that messages give it."""
-    if version.is_release:
-        yield "source cache", lambda: _from_cache(version, home, progress)
-    address = _git_source(version, git_source)
-    if address is not None:
-        repository = git.mirror(address, version.engine, home)
+    release = find_release(version, home)
+    if release is not None:
+        yield "source cache", lambda: _from_cache(release, home, progress)
+    repository = _repository(version, home, git_source)
+    if repository is not None:
         yield f"git {repository.shown}", lambda: _from_git(version, repository, progress)
-    if version.is_release:
-        yield "upstream", lambda: _from_upstream(version, home, progress)
-        yield "apt pool", lambda: _from_pool(version, home, progress)
+    if release is not None:
+        yield "upstream", lambda: _from_upstream(release, home, progress)
+        yield "apt pool", lambda: _from_pool(release, home, progress)
 
 
-def _git_source(version: Version, given: str | None) -> str | None:
-    chosen = git_address(version.engine, given)
-    # A release has a tarball, which is far less to download than upstream's whole repository.
-    return chosen or (None if version.is_release else upstream(version.engine).git)
+def _repository(version: Version, home: Home, given: str | None) -> git.Mirror | None:
+    """The mirror of the git source to ask; None for a release without a git source of its own.
+
+    A release has a tarball, which is far less to download than upstream's whole repository.
+    """
+    address = git_address(version.engine, given)
+    if address is None and version.is_release:
+        return None
+    return git.mirror(address or ENGINES[version.engine].upstream.git, version.engine, home)
 
 
-def _cached_tarball(version: Version, home: Home) -> Path:
-    names = upstream(version.engine).file_names(version.ref)
-    return next(
-        (home.sources / name for name in names if (home.sources / name).exists()), home.sources / names[0]
-    )
+def _cached_tarball(release: Release, home: Home) -> Path:
+    paths = [home.sources / name for name in release.file_names]
+    return next((path for path in paths if path.exists()), paths[0])
 
 
-def _from_cache(version: Version, home: Home, progress: Progress) -> Source | None:
-    path = _cached_tarball(version, home)
+def _from_cache(release: Release, home: Home, progress: Progress) -> Source | None:
+    path = _cached_tarball(release, home)
     if not path.exists():
         return None
-    expected, found = pinned_digest(version, home), download.sha256_of(path)
+    sha256 = download.sha256_of(path)
     try:
-        download.check_digest(path.name, found, expected)
+        download.check_digest(path.name, sha256, release.sha256)
     except download.DigestError:
         path.unlink()
         raise
-    return _accepted(version, "cache", path, found, home, progress)
+    return _accepted(release, "cache", path, sha256, home, progress)
 
 
 def _git_at_hand(version: Version, repository: git.Mirror) -> Source | None:
-    commit = repository.find(version.git_ref)
+    commit = repository.find(git_ref(version))
     return None if commit is None else _commit(version, repository, commit)
 
 
@@ -142,45 +146,44 @@ def _from_git(version: Version, repository: git.Mirror, progress: Progress) -> S
     if found is not None:
         return found
     with progress.task(f"fetch {repository.shown}"):
-        return _commit(version, repository, repository.fetch(version.git_ref))
+        return _commit(version, repository, repository.fetch(git_ref(version)))
 
 
-def _from_upstream(version: Version, home: Home, progress: Progress) -> Source:
-    url = upstream(version.engine).tarball_url(version.ref)
-    return _downloaded(version, "upstream", url, home, progress)
+def _from_upstream(release: Release, home: Home, progress: Progress) -> Source:
+    return _downloaded(release, "upstream", release.tarball_url, home, progress)
 
 
-def _from_pool(version: Version, home: Home, progress: Progress) -> Source:
+def _from_pool(release: Release, home: Home, progress: Progress) -> Source:
     addresses = download.apt_addresses()
     if not addresses:
         raise SourceError(
             "apt names no package archive (is there no apt, or did `apt-get update` never run?)"
         )
     reasons: list[str] = []
-    for path in upstream(version.engine).pool_paths(version.ref):
+    for path in release.pool_paths:
         for address in addresses:
             try:
-                return _downloaded(version, "apt-pool", address + path, home, progress)
+                return _downloaded(release, "apt-pool", address + path, home, progress)
             except download.DownloadError as error:
                 reasons.append(error.what)
     raise SourceError("; ".join(dict.fromkeys(reasons)))
 
 
-def _downloaded(version: Version, kind: str, url: str, home: Home, progress: Progress) -> Source:
+def _downloaded(release: Release, kind: str, url: str, home: Home, progress: Progress) -> Source:
     path = home.sources / url.rpartition("/")[2]
-    digest = download.download(url, path, pinned_digest(version, home), progress)
-    return _accepted(version, kind, path, digest, home, progress)
+    sha256 = download.download(url, path, release.sha256, progress)
+    return _accepted(release, kind, path, sha256, home, progress)
 
 
-def _accepted(version: Version, kind: str, path: Path, sha256: str, home: Home, progress: Progress) -> Source:
-    if pinned_digest(version, home) is None:
-        record_pin(version, sha256, home)
-        progress.note(f"{version}: no digest was pinned; recorded SHA-256 {sha256} at first use")
-    return _tarball(version, kind, path, sha256)
+def _accepted(release: Release, kind: str, path: Path, sha256: str, home: Home, progress: Progress) -> Source:
+    if release.sha256 is None:
+        record_pin(release.version, sha256, home)
+        progress.note(f"{release.version}: no digest was pinned; recorded SHA-256 {sha256} at first use")
+    return _tarball(release, kind, path, sha256)
 
 
-def _tarball(version: Version, kind: str, path: Path, sha256: str) -> Source:
-    return Source(version, kind, f"sha256:{sha256}", path.name, tarball=path)
+def _tarball(release: Release, kind: str, path: Path, sha256: str) -> Source:
+    return Source(release.version, kind, f"sha256:{sha256}", path.name, tarball=path)
 
 
 def _commit(version: Version, repository: git.Mirror, commit: git.Commit) -> Source:

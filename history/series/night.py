@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, or_, select
 
-from build.version import Engine, Version, parse_version, release_numbers
+from build.engines import ENGINES
+from build.version import Version, parse_version, release_numbers
 from history.stats.estimators import geometric_mean, mean
 from history.store.database import Asked
 from history.store.records import ALL_STEPS, Run, RunStatus, SessionStatus
@@ -36,7 +37,7 @@ class SessionVersion:
 def branch_line(version: Version) -> str:
     """What a version's branch is called when nothing else in its session has that name.
 
-    Releases belong to their line: Postgres has one number in it since 10, MySQL has two.
+    A release belongs to a line: `postgres@17.11` to `postgres@17`, `mysql@8.0.45` to `mysql@8.0`.
     """
     if version.variant:
         return str(version)
@@ -44,9 +45,7 @@ def branch_line(version: Version) -> str:
         return f"{version.engine}@git"
     if not version.is_release:
         return str(version)
-    numbers = release_numbers(version.ref)
-    one = version.engine is Engine.POSTGRES and numbers[0] >= 10
-    return f"{version.engine}@{'.'.join(map(str, numbers[: 1 if one else 2]))}"
+    return f"{version.engine}@{ENGINES[version.engine].line(version.ref)}"
 
 
 def branches(versions: Iterable[str], named: Mapping[str, str]) -> dict[str, str]:

@@ -3,7 +3,8 @@
 import shlex
 from collections.abc import Iterator
 
-from build.version import Engine, parse_version
+from build.engines import ENGINES
+from build.version import parse_version
 from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
@@ -22,12 +23,6 @@ MOST_ROWS = 30
 
 HASH = 12
 """Characters of a commit."""
-
-COMPARED_AT = {
-    Engine.POSTGRES: "https://github.com/postgres/postgres/compare/",
-    Engine.MYSQL: "https://github.com/mysql/mysql-server/compare/",
-}
-"""The page that compares two commits, by engine."""
 
 
 def title(report: ChangeReport) -> str:
@@ -133,7 +128,7 @@ def _commits(report: ChangeReport) -> Iterator[str]:
     nights = f"{change.last_before.started_at:%Y-%m-%d} and {change.first_after.started_at:%Y-%m-%d}"
     old, new = report.commits
     if old and new:
-        address = COMPARED_AT[parse_version(change.first_after.version).engine]
+        address = ENGINES[parse_version(change.first_after.version).engine].compare_page
         span = f"{old[:HASH]}...{new[:HASH]}"
         yield f"It lies between the nights of {nights}: [{span}]({address}{span})."
     else:

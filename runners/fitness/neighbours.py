@@ -2,14 +2,14 @@
 
 from collections import Counter
 
+from build.engines import ENGINES
 from runners.fitness.finding import Reading, note, ok, unfit
 from runners.fitness.place import Place
 from suites.accounting.disturbance import DisturbanceLimits
 from suites.accounting.proc import processes
 
 SERVICES = {
-    "postgres": "postgresql",
-    "mysqld": "mysql",
+    **{description.server_program: description.service for description in ENGINES.values()},
     "mariadbd": "mariadb",
     "mongod": "mongod",
     "redis-server": "redis-server",

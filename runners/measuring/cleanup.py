@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from build.home import Home
-from suites.postgres import shared_memory
+from suites.leftovers import leftovers
 
 OWNER = "owner"
 """File in a session's data folder that names the Tidemark process it belongs to."""
@@ -46,16 +46,15 @@ def sweep(home: Home) -> list[str]:
 
 
 def clean(folder: Path) -> None:
-    """Kill every process that works below `folder`, remove the shared memory of its servers, delete it."""
-    servers = [path.parent for path in folder.glob("*/data/postmaster.pid")]
-    segments = [shared_memory.of(data) for data in servers]
+    """Kill every process that works below `folder`, remove what its servers held outside of it, delete it."""
+    held = [leftover for data in folder.glob("*/data") for leftover in leftovers(data)]
     victims = list(_working_below(folder))
     for process in victims:
         with contextlib.suppress(psutil.Error):
             process.kill()
     psutil.wait_procs(victims, timeout=10)
-    for held in segments:
-        shared_memory.remove(held)
+    for leftover in held:
+        leftover.remove()
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -15,7 +15,7 @@ from build.home import ROOT, Home
 from build.inferno import provide_inferno
 from build.make import provide
 from build.progress import Progress
-from build.version import Engine, Version
+from build.version import Version
 from history.changes.confirmation import METRIC_CONFIDENCE
 from history.comparison.compare import CONFIDENCE, THRESHOLD
 from history.series.night import CONFIRMS
@@ -34,7 +34,7 @@ from suites.capabilities import require_engine
 from suites.definition import Mode
 from suites.engines import make_server, require_short_sockets
 from suites.generators.load import Generator
-from suites.generators.pgbench import Pgbench
+from suites.generators.pgbench import Pgbench, newest_postgres
 from suites.generators.sysbench import Sysbench
 from suites.metrics import PRIMARY
 from suites.processes import require_reachable, tool
@@ -202,8 +202,7 @@ def _builds(
 def _generator(request: Request, room: Sizes, builds: Sequence[Build]) -> Generator:
     """The load generator; of pgbench the newest, so that one client serves all servers."""
     if request.suite.generator == "pgbench":
-        postgres = [build for build in builds if build.version.engine is Engine.POSTGRES]
-        return Pgbench(request.suite, room, max(postgres, key=lambda build: build.numbers))
+        return Pgbench(request.suite, room, newest_postgres(builds))
     return Sysbench(request.suite, room)
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from build.errors import TidemarkError
 from build.home import Home
 from build.sources.git import without_credentials
-from build.version import Engine, Version, VersionError, parse_version
+from build.version import Engine, VersionError, is_ref, is_release, parse_version
 from runners.alerting.tracker_registry import TRACKERS
 from suites.definition import Suite, SuiteError, load_suite
 
@@ -78,7 +78,7 @@ class Tracked(_Strict):
     @classmethod
     def _releases(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for each in value:
-            if not Version(Engine.POSTGRES, each).is_release:
+            if not is_release(each):
                 raise ValueError(f"'{each}' is no release; branches have a list of their own")
         return value
 
@@ -86,10 +86,8 @@ class Tracked(_Strict):
     @classmethod
     def _branches(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for each in value:
-            try:
-                parse_version(f"postgres@{each}")
-            except VersionError as error:
-                raise ValueError(f"'{each}' is no branch that git could have") from error
+            if not is_ref(each):
+                raise ValueError(f"'{each}' is no branch that git could have")
         return value
 
     @model_validator(mode="after")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
+from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.home import Home
 from build.sources.git import mirror
-from build.sources.releases import upstream
 from build.sources.source import git_address
 from build.version import Engine, Version, parse_version
 from history.series.night import configuration_name
@@ -108,7 +108,7 @@ def place_of(request: Request, box: str) -> Environment:
 def _tips(engine: Engine, tracked: Tracked, home: Home, problems: list[str]) -> Iterator[Tip]:
     if not tracked.branches:
         return
-    source = mirror(git_address(engine, tracked.git) or upstream(engine).git, engine, home)
+    source = mirror(git_address(engine, tracked.git) or ENGINES[engine].upstream.git, engine, home)
     for branch in tracked.branches:
         try:
             commit = source.fetch(branch).commit

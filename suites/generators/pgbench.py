@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from build.build import Build
+from build.version import Engine
 from suites.definition import Step, Suite
 from suites.generators.load import (
     NUMBER,
@@ -163,6 +164,15 @@ class Pgbench:
         if "file" in step.options:
             return [f"--file={self.suite.folder / str(step.options['file'])}"]
         return [f"--builtin={step.options['builtin']}"]
+
+
+def newest_postgres(builds: Sequence[Build]) -> Build:
+    """The build whose pgbench serves all of a session: every Postgres has one, and it knows older servers.
+
+    Raises ValueError when there is no Postgres among `builds`.
+    """
+    postgres = (build for build in builds if build.version.engine is Engine.POSTGRES)
+    return max(postgres, key=lambda build: build.numbers)
 
 
 def sum_of(loads: Sequence[Load]) -> Load:

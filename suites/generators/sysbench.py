@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from build.version import Engine
 from suites.definition import Step, Suite
+from suites.generators.drivers import connection_options
 from suites.generators.load import (
     NUMBER,
     OVERTIME_SECONDS,
@@ -24,7 +24,7 @@ from suites.generators.load import (
     whole_seconds,
 )
 from suites.processes import run, tool
-from suites.server import Address, postgres_port
+from suites.server import Address
 from suites.sizing import Sizes
 
 LINGER_MS = 250
@@ -296,15 +296,4 @@ class Sysbench:
     def _command(self, address: Address, extra: Sequence[str]) -> list[str]:
         script = str(self.suite.folder / str(self.suite.script))
         data = [f"--tables={self.sizes.tables}", f"--table_size={self.sizes.rows_per_table}"]
-        return [self.program, script, *_connection(address), *data, *extra]
-
-
-def _connection(address: Address) -> list[str]:
-    if address.engine is Engine.MYSQL:
-        words = {"socket": address.socket, "password": address.password}
-        driver = "mysql"
-    else:
-        words = {"host": address.socket.parent, "port": postgres_port(address.socket)}
-        driver = "pgsql"
-    words |= {"user": address.user, "db": address.database}
-    return [f"--db-driver={driver}", *(f"--{driver}-{name}={value}" for name, value in words.items())]
+        return [self.program, script, *connection_options(address), *data, *extra]

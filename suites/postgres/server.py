@@ -33,6 +33,7 @@ NAME = "tidemark"
 """Role and database that the suites use."""
 
 PORT = 5432
+SOCKET = f".s.PGSQL.{PORT}"
 START_SECONDS = 300
 """How long a start may take, crash recovery included."""
 FAST_STOP_SECONDS = 120
@@ -53,7 +54,7 @@ class PostgresServer(LocalServer):
         folder: Path,
         overrides: Mapping[str, str] | None = None,
     ) -> None:
-        address = Address(Engine.POSTGRES, folder / f".s.PGSQL.{PORT}", NAME, NAME)
+        address = Address(Engine.POSTGRES, folder / SOCKET, NAME, NAME)
         super().__init__(build, sizes, folder, address)
         self._configuration = render(build, sizes, durability, folder, overrides or {})
 
@@ -169,7 +170,7 @@ class PostgresServer(LocalServer):
 
     def _end_cleanly(self, orders: Sequence[tuple[int, float]]) -> None:
         if self._process is not None:
-            segments = shared_memory.of(self.data)
+            segments = shared_memory.segments_of(self.data)
             self._end(orders)
             self._clean_up(segments)
 
@@ -177,6 +178,6 @@ class PostgresServer(LocalServer):
         """After a death that was not a shutdown, backends and shared memory may have been left behind."""
         if any(living_in(self.data)):
             kill_living_in(self.data)
-        shared_memory.remove(segments)
+        segments.remove()
         self.address.socket.unlink(missing_ok=True)
         self.address.socket.with_name(f"{self.address.socket.name}.lock").unlink(missing_ok=True)

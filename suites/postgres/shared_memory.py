@@ -23,10 +23,26 @@ class Segments:
     system_v: int | None
     posix: frozenset[Path]
 
+    def remove(self) -> None:
+        """Remove what is left of them and in use by nobody."""
+        if self.system_v is not None:
+            # A segment that is gone already is what we want; ipcrm says so and fails.
+            subprocess.run(["ipcrm", "-m", str(self.system_v)], capture_output=True, check=False)
+        for path in self.posix - _mapped():
+            with contextlib.suppress(OSError):
+                # A living server keeps some of its segments for later without mapping them.
+                if not _servers_of(path.stat().st_uid):
+                    path.unlink()
 
-def of(data: Path) -> Segments:
+
+def segments_of(data: Path) -> Segments:
     """The segments of the server on data directory `data`, while it runs or after it was killed."""
     return Segments(_system_v(data), frozenset(_posix_owned_like(data)))
+
+
+def of_postmaster(data: Path) -> list[Segments]:
+    """The same where a postmaster runs or was killed; nothing after an orderly shutdown."""
+    return [segments_of(data)] if (data / "postmaster.pid").exists() else []
 
 
 def _system_v(data: Path) -> int | None:
@@ -47,18 +63,6 @@ def _posix_owned_like(data: Path) -> list[Path]:
             if path.stat().st_uid == owner:
                 found.append(path)
     return found
-
-
-def remove(segments: Segments) -> None:
-    """Remove what is left of `segments` and in use by nobody."""
-    if segments.system_v is not None:
-        # A segment that is gone already is what we want; ipcrm says so and fails.
-        subprocess.run(["ipcrm", "-m", str(segments.system_v)], capture_output=True, check=False)
-    for path in segments.posix - _mapped():
-        with contextlib.suppress(OSError):
-            # A living server keeps some of its segments for later without mapping them.
-            if not _servers_of(path.stat().st_uid):
-                path.unlink()
 
 
 def _servers_of(user: int) -> bool:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from build import host
+from build.engines import ENGINES
 from build.home import Home
 from build.progress import Silent
 from build.sources import releases
-from tests.build.stand import Pins, Repository, Stand, Web
+from build.version import Engine
+from tests.build.stand import Pins, Repository, Stand, Web, served_at
 
 
 @pytest.fixture
@@ -58,20 +60,16 @@ def repository(stand: Stand) -> Repository:
 
 @pytest.fixture
 def versions(tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> Pins:
-    """Write a versions.toml whose upstream is the test's web server, with these pins, and use it."""
+    """Write a versions.toml with these pins and use it; upstream is then the test's web server."""
 
     def write(**pins: str) -> Path:
         lines = [
             f'"{release.lstrip("r").replace("_", ".")}" = "{digest}"' for release, digest in pins.items()
         ]
         path = tmp_path / f"versions-{len(list(tmp_path.glob('versions-*')))}.toml"
-        path.write_text(
-            f'[postgres]\ntarball = "{web.address}/up/postgresql-{{release}}.tar.bz2"\n'
-            f'git = "{tmp_path}/no-such-repository"\n'
-            'pools = ["pool/p{major}/postgresql-{major}_{release}.orig.tar.bz2"]\n'
-            "[postgres.sha256]\n" + "\n".join(lines) + "\n"
-        )
+        path.write_text("[postgres]\n" + "\n".join(lines) + "\n")
         monkeypatch.setattr(releases, "VERSIONS", path)
+        monkeypatch.setitem(ENGINES, Engine.POSTGRES, served_at(f"{web.address}/up", tmp_path))
         return path
 
     return write

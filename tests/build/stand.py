@@ -3,10 +3,12 @@
 import hashlib
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from build.engines import ENGINES, EngineDescription, Upstream
 from build.recipes import postgres
+from build.version import Engine
 
 Pins = Callable[..., Path]
 """Writes a versions.toml with the given pins (`r18_6=digest`) and has it used; returns its path."""
@@ -73,6 +75,16 @@ class Stand:
     def times_configured(self) -> int:
         """How often the configure script ran."""
         return len(self.runs.read_text().splitlines()) if self.runs.exists() else 0
+
+
+def served_at(address: str, folder: Path) -> EngineDescription:
+    """Postgres as upstream would serve it at `address`, and whose git repository is not there."""
+    upstream = Upstream(
+        tarball=f"{address}/postgresql-{{release}}.tar.bz2",
+        git=f"{folder}/no-such-repository",
+        pools=("pool/p{major}/postgresql-{major}_{release}.orig.tar.bz2",),
+    )
+    return replace(ENGINES[Engine.POSTGRES], upstream=upstream)
 
 
 @dataclass

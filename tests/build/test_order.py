@@ -7,12 +7,11 @@ import pytest
 
 from build.home import Home
 from build.host import Compiler
-from build.order import ENGINES, Order, Patch, PatchError, engine_module, order, read_patches, release_of
+from build.order import Order, Patch, PatchError, order, read_patches, release_of
 from build.progress import Silent
 from build.recipes.postgres import recipe
-from build.recipes.recipe import RecipeError
 from build.sources.source import Source, obtain
-from build.version import Engine, parse_version
+from build.version import parse_version
 from tests.build.stand import Repository
 
 GCC = Compiler("gcc", "gcc version 12.2.0 (Debian 12.2.0-14+deb12u1)", "x86_64-linux-gnu")
@@ -71,9 +70,3 @@ def test_a_commit_says_itself_which_release_it_is(home: Home, repository: Reposi
     source = obtain(parse_version("postgres@main"), home, Silent(), str(repository.path))
     assert release_of(source) == "19devel"
     assert order(source, ()).recipe.release == "19devel"
-
-
-def test_an_engine_without_recipes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(ENGINES, Engine.MYSQL)
-    with pytest.raises(RecipeError, match="mysql cannot be compiled yet"):
-        engine_module(Engine.MYSQL)

@@ -16,7 +16,7 @@ TABLES = tomllib.loads(releases.VERSIONS.read_text())
 
 @pytest.mark.parametrize("engine", TABLES)
 def test_every_pin_is_a_sha256_and_releases_are_in_order(engine: str) -> None:
-    pins = TABLES[engine]["sha256"]
+    pins = TABLES[engine]
     assert pins
     assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in pins.values())
     assert list(pins) == sorted(pins, key=release_numbers)
@@ -24,11 +24,13 @@ def test_every_pin_is_a_sha256_and_releases_are_in_order(engine: str) -> None:
     assert all(parse_version(f"{engine}@{release}").is_release for release in pins)
 
 
-def test_addresses_of_a_release() -> None:
-    postgres = releases.upstream(Engine.POSTGRES)
-    assert postgres.tarball_url("18.6").endswith("/v18.6/postgresql-18.6.tar.bz2")
-    assert postgres.pool_paths("18.6")[0] == "pool/main/p/postgresql-18/postgresql-18_18.6.orig.tar.bz2"
-    assert postgres.file_names("18.6") == ["postgresql-18.6.tar.bz2", "postgresql-18_18.6.orig.tar.bz2"]
+def test_all_that_is_known_of_a_release(home: Home) -> None:
+    release = releases.find_release(parse_version("postgres@18.6"), home)
+    assert release is not None
+    assert release.tarball_url.endswith("/v18.6/postgresql-18.6.tar.bz2")
+    assert release.pool_paths[0] == "pool/main/p/postgresql-18/postgresql-18_18.6.orig.tar.bz2"
+    assert release.file_names == ["postgresql-18.6.tar.bz2", "postgresql-18_18.6.orig.tar.bz2"]
+    assert release.sha256 == TABLES["postgres"]["18.6"]
 
 
 def test_a_recorded_pin_holds_and_is_never_replaced(home: Home) -> None:
@@ -43,11 +45,13 @@ def test_a_recorded_pin_holds_and_is_never_replaced(home: Home) -> None:
 def test_a_recorded_pin_does_not_override_the_list(home: Home) -> None:
     version = parse_version("postgres@18.6")
     releases.record_pin(version, "a" * 64, home)
-    assert releases.pinned_digest(version, home) == TABLES["postgres"]["sha256"]["18.6"]
+    assert releases.pinned_digest(version, home) == TABLES["postgres"]["18.6"]
 
 
 def test_a_branch_has_no_pin(home: Home) -> None:
-    assert releases.pinned_digest(parse_version("postgres@REL_18_STABLE"), home) is None
+    branch = parse_version("postgres@REL_18_STABLE")
+    assert releases.pinned_digest(branch, home) is None
+    assert releases.find_release(branch, home) is None
 
 
 def test_damaged_pins_are_reported_with_their_file(home: Home) -> None:
@@ -62,9 +66,9 @@ def test_a_damaged_list_is_reported_with_its_file(
 ) -> None:
     path = tmp_path / "broken.toml"
     monkeypatch.setattr(releases, "VERSIONS", path)
-    path.write_text("[postgres]\ngit = ''\n")
-    with pytest.raises(releases.ReleaseError, match="lacks 'tarball'"):
-        releases.upstream(Engine.POSTGRES)
+    path.write_text("[postgres\n")
+    with pytest.raises(releases.ReleaseError, match=r"broken\.toml"):
+        releases.listed_digests(Engine.POSTGRES)
     versions()
     with pytest.raises(releases.ReleaseError, match="no release of mysql"):
-        releases.upstream(Engine.MYSQL)
+        releases.listed_digests(Engine.MYSQL)

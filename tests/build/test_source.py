@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from build.engines import ENGINES
 from build.home import Home
 from build.progress import Silent
 from build.sources.releases import pinned_digest
 from build.sources.source import SourceError, at_hand, obtain
-from build.version import parse_version
-from tests.build.stand import Pins, Repository, Stand, Web
+from build.version import Engine, parse_version
+from tests.build.stand import Pins, Repository, Stand, Web, served_at
 
 Apt = Callable[[], None]
 
@@ -167,10 +168,12 @@ def test_upstream_that_nobody_answers_for_is_one_reason_among_others(
     web: Web,
     versions: Pins,
     apt: Apt,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     digest = stand.tarball(web.root / POOL)
-    path = versions(r18_99=digest)
-    path.write_text(path.read_text().replace(f"{web.address}/up", "http://tidemark.invalid/up"))
+    versions(r18_99=digest)
+    monkeypatch.setitem(ENGINES, Engine.POSTGRES, served_at("http://tidemark.invalid/up", tmp_path))
     apt()
     assert obtain(RELEASE, home, progress).kind == "apt-pool"
     assert progress.notes[0].startswith("postgres@18.99: upstream: ")

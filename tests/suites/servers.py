@@ -79,7 +79,7 @@ def lives(process: psutil.Process) -> bool:
 
 def segment(server: PostgresServer) -> int:
     """The System V segment of a living server: each has one, the interlock against a second postmaster."""
-    found = shared_memory.of(server.data).system_v
+    found = shared_memory.segments_of(server.data).system_v
     assert found is not None
     assert exists(found)
     return found

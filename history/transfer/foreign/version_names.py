@@ -1,18 +1,20 @@
-"""Versions and moments as other people write them."""
+"""Versions as other people write them."""
 
 import re
 
+from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
 
-_SHORT = re.compile(r"(?:x\.)?(pg|my)(\d{3,})(?:_(.+))?")
+_ENGINE_OF = {description.short_names.prefix: engine for engine, description in ENGINES.items()}
+_SHORT = re.compile(rf"(?:x\.)?({'|'.join(_ENGINE_OF)})([0-9]{{3,}})(?:_(.+))?")
 
 
 def version_of(text: str) -> Version:
     """`engine@ref`, or a name such as `pg1222`, `x.pg181_o2nofp.x10b_c32r128.pk1`, `my8045_rel`.
 
-    The rule: after `pg` two digits of the major version, from 10, then the minor one; after `my` one digit,
-    one digit, and the rest: 5651 is 5.6.51, 970 is 9.7.0. Raises ValueError for all else.
+    How the digits are read is said by `short_names` of each engine: `my5651` is MySQL 5.6.51, `pg1222` is
+    Postgres 12.22. Raises ValueError for all else.
     """
     if "@" in text:
         try:
@@ -22,12 +24,19 @@ def version_of(text: str) -> Version:
     match = _SHORT.fullmatch(text)
     if match is None:
         raise ValueError(f"'{text}' names no version: write engine@ref, such as postgres@18.1")
-    engine, digits, _ = match.groups()
-    if engine == "my":
-        return Version(Engine.MYSQL, f"{digits[0]}.{digits[1]}.{int(digits[2:])}")
-    if digits[0] in "09":  # 9.6.24 would be read as 96.24
-        raise ValueError(f"'{text}' is not a version from Postgres 10 on: write postgres@9.6.24 or the like")
-    return Version(Engine.POSTGRES, f"{digits[:2]}.{int(digits[2:])}")
+    return _release(text, _ENGINE_OF[match[1]], match[2])
+
+
+def _release(text: str, engine: Engine, digits: str) -> Version:
+    description = ENGINES[engine]
+    names = description.short_names
+    release = names.release(digits)
+    if release is None:
+        raise ValueError(
+            f"'{text}' names no version of {description.title}: after '{names.prefix}' come {names.rule}; "
+            f"write {engine}@ and the release instead"
+        )
+    return Version(engine, release)
 
 
 def rest_of(text: str) -> str:

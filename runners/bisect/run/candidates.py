@@ -1,11 +1,12 @@
 """The points between good and bad: commits of a git source, or known releases where there is none."""
 
+from build.engines import ENGINES
 from build.home import Home
 from build.sources.commits import CommitRange, Described, RangeError, commit_range
 from build.sources.git import mirror, without_credentials
-from build.sources.releases import known_releases, upstream
+from build.sources.releases import known_releases
 from build.sources.source import git_address
-from build.version import Engine, Version, release_numbers
+from build.version import Engine, Version, is_release, release_numbers
 from runners.bisect.domain.question import BisectPoint, CandidateRange
 
 LONGEST_MESSAGE = 4_000
@@ -23,8 +24,8 @@ def git_of(engine: Engine, good: str, bad: str, given: str | None) -> str | None
     chosen = git_address(engine, given)
     if chosen is not None:
         return chosen
-    releases = all(Version(engine, ref).is_release for ref in (good, bad))
-    return None if releases else upstream(engine).git
+    releases = all(is_release(ref) for ref in (good, bad))
+    return None if releases else ENGINES[engine].upstream.git
 
 
 def span_of(engine: Engine, good: str, bad: str, address: str | None, home: Home) -> CandidateRange:

@@ -127,7 +127,7 @@ def test_abandoned_servers_leave_nothing(
         fresh(server)
         root = psutil.Process(server.pid)
         processes = [root, *root.children(recursive=True)]
-        shared = shared_memory.of(server.data).system_v
+        shared = shared_memory.segments_of(server.data).system_v
         client = server.connect()
         server.abandon()
         assert not any(of_each(processes, lives))

@@ -1,0 +1,10 @@
+"""Which module holds the recipes of which engine."""
+
+from build.engines import EngineRegistry
+from build.recipes import mysql, postgres
+from build.recipes.recipe import RecipeModule
+from build.version import Engine
+
+RECIPES: EngineRegistry[RecipeModule] = EngineRegistry(
+    "recipes", __name__, {Engine.POSTGRES: postgres, Engine.MYSQL: mysql}
+)
