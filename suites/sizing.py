@@ -7,10 +7,8 @@ from pathlib import Path
 import psutil
 
 from build.errors import TidemarkError
+from suites.data_sets import DataSet, data_set
 from suites.definition import Profile, Suite
-
-TABLE_THREADS = 5
-"""Client threads to a table: 40 threads work on 8 tables in the study this suite follows."""
 
 WAL_LIMIT_SHARE = 0.25
 """max_wal_size as a share of memory: large enough that no step ends in a checkpoint storm of its own."""
@@ -41,18 +39,22 @@ class Sizes:
     """What one server of a session gets."""
 
     threads: int
-    tables: int
-    rows_per_table: int
+    """Client threads, each with a connection."""
+    data: DataSet
+    """What is loaded."""
     buffer_bytes: int
     wal_limit_bytes: int
-    data_bytes: int
-    """Estimated size of the loaded data on disk."""
     disk_bytes: int
     """Estimated room on disk that one server needs at its largest."""
     workers: int
     """Processes that may work in parallel for maintenance, such as vacuum and index builds."""
     bound_to: tuple[int, ...] | None = None
     """The cores that servers and load generators are bound to; None leaves that to the scheduler."""
+
+    @property
+    def data_bytes(self) -> int:
+        """Estimated size of the loaded data on disk."""
+        return self.data.bytes
 
 
 def this_machine() -> Hardware:
@@ -62,28 +64,22 @@ def this_machine() -> Hardware:
 
 
 def sizes(suite: Suite, profile: Profile, machine: Hardware) -> Sizes:
-    """Sizes of `suite` in `profile` on `machine`: rows from its memory, threads from its cores.
+    """Sizes of `suite` in `profile` on `machine`: the data follow from its memory, threads from its cores.
 
     Up to 4 cores one client thread is enough to keep a core of the server busy and leave one for its
     background work; above that 5 threads to 6 cores (40 threads on 48 cores).
     """
     threads = 1 if machine.cores <= 4 else machine.cores * 5 // 6
-    tables = max(1, threads // TABLE_THREADS)
-    least, most = profile.rows
-    wanted = int(machine.memory_bytes * profile.data_to_memory / suite.bytes_per_row)
-    rows_per_table = max(1, min(max(wanted, least), most) // tables)
-    data = int(rows_per_table * tables * suite.bytes_per_row)
+    data = data_set(suite, profile, machine.memory_bytes * profile.data_to_memory, threads)
     wal_limit = int(min(max(machine.memory_bytes * WAL_LIMIT_SHARE, WAL_LIMIT_LEAST), WAL_LIMIT_MOST))
     # Little data needs little log, as a checkpoint follows every step; InnoDB takes the room beforehand.
-    wal_limit = min(wal_limit, max(WAL_TO_DATA * data, WAL_LIMIT_LEAST // 2))
+    wal_limit = min(wal_limit, max(WAL_TO_DATA * data.bytes, WAL_LIMIT_LEAST // 2))
     return Sizes(
         threads=threads,
-        tables=tables,
-        rows_per_table=rows_per_table,
+        data=data,
         buffer_bytes=max(int(machine.memory_bytes * profile.buffer_to_memory), 128 * 1024**2),
         wal_limit_bytes=wal_limit,
-        data_bytes=data,
-        disk_bytes=int(data * suite.growth) + wal_limit,
+        disk_bytes=int(data.bytes * suite.growth) + wal_limit,
         workers=max(1, machine.cores // 2),
         bound_to=_bound_to(machine, threads),
     )

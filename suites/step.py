@@ -22,7 +22,7 @@ from suites.sizing import Sizes
 def most_transactions(step: Step, sizes: Sizes) -> int | None:
     """The most transactions a step may do on one data set; None for steps that use no rows up."""
     share = step.most_work_to_rows
-    return None if share is None else max(1, int(sizes.rows_per_table * sizes.tables * share))
+    return None if share is None else max(1, int(sizes.data.walked(step.rows_of).rows * share))
 
 
 Answer = TypeVar("Answer")

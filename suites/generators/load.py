@@ -1,4 +1,4 @@
-"""What every load generator is asked for, and what it answers."""
+"""What every load generator is asked for and answers, and how its program is run."""
 
 import contextlib
 import os
@@ -176,7 +176,12 @@ def _require_all(
             raise LoadError(f"{Path(argv[0]).name} {how}", hint=tail("\n".join(lines)), place=place)
 
 
-def run_all(commands: Sequence[Sequence[str]], at_most: int, deadline_seconds: float) -> None:
+def run_all(
+    commands: Sequence[Sequence[str]],
+    at_most: int,
+    deadline_seconds: float,
+    env: Mapping[str, str] | None = None,
+) -> None:
     """Run `commands`, `at_most` of them side by side, each for `deadline_seconds` at the most.
 
     Raises LoadError when one fails. No threads: an interrupt must end them all at once.
@@ -188,7 +193,8 @@ def run_all(commands: Sequence[Sequence[str]], at_most: int, deadline_seconds: f
             while waiting or running:
                 while waiting and len(running) < at_most:
                     argv = waiting.pop(0)
-                    running[" ".join(argv)] = start(argv, output, stderr=subprocess.STDOUT)
+                    merged = {**os.environ, **(env or {})}
+                    running[" ".join(argv)] = start(argv, output, stderr=subprocess.STDOUT, env=merged)
                 time.sleep(0.01)
                 for command, process in list(running.items()):
                     if process.poll() is not None:

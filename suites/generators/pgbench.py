@@ -1,4 +1,4 @@
-"""pgbench, from one build for all servers of a session, so that the client is constant."""
+"""Running pgbench, of one build for all servers of a session, and reading what it prints."""
 
 import re
 import tempfile
@@ -30,7 +30,7 @@ from suites.server import Address, postgres_port
 from suites.sizing import Sizes
 
 ROWS_PER_SCALE = 100_000
-"""Rows of pgbench_accounts per unit of --scale."""
+"""Rows of pgbench_accounts per unit of --scale: what suites get that have no scale of their own."""
 
 LOGGED_TRANSACTIONS = 2_000_000
 """About the most transactions whose latency is kept; above that a random sample of them is."""
@@ -108,7 +108,8 @@ class Pgbench:
 
     def load(self, address: Address) -> None:
         """pgbench's own initialisation; it draws nothing at random but an empty filler."""
-        scale = max(1, self.sizes.rows_per_table * self.sizes.tables // ROWS_PER_SCALE)
+        data = self.sizes.data
+        scale = data.scale or max(1, data.rows // ROWS_PER_SCALE)
         argv = [*self._client(address), "--initialize", f"--scale={scale}", "--quiet"]
         run_all([argv], 1, 60 + 60 * scale)
 

@@ -1,12 +1,13 @@
-"""sysbench 1.0 with a Lua script of a suite."""
+"""Running sysbench 1.0 with the Lua script of a suite, and reading what it prints."""
 
 import math
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from build.version import Engine
+from suites.data_sets import Part, WalkedRows
 from suites.definition import Step, Suite
 from suites.generators.load import (
     NUMBER,
@@ -23,6 +24,7 @@ from suites.generators.load import (
     run_all,
     whole_seconds,
 )
+from suites.generators.rules import LUA_MODULES
 from suites.processes import run, tool
 from suites.server import Address, postgres_port
 from suites.sizing import Sizes
@@ -34,7 +36,7 @@ CONNECT_SECONDS = 0.6
 """From the start of sysbench to the first slice: time to connect and to prepare the statements."""
 
 WALK_DEVIATIONS = 4
-"""By how many standard deviations a walk of the delete test may have come further than its share."""
+"""By how many standard deviations a walk through rows may have come further than its share."""
 
 UNEVEN_SHARE = 0.25
 """How much more than the mean of all threads one of them may have done."""
@@ -190,14 +192,27 @@ class Sysbench:
         """The first line of `sysbench --version`."""
         return run([self.program, "--version"], what="sysbench --version").strip()
 
-    def load(self, address: Address) -> None:
-        """One process per table with a seed of its own, so that the rows depend on nothing else."""
-        limit = 60 + self.sizes.rows_per_table * LOAD_SECONDS_PER_MILLION_ROWS / 1e6
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What sysbench needs in its environment: where scripts find the shared module, and their own.
 
+        Two semicolons stand for sysbench's own places; ours are searched before them.
+        """
+        return {"LUA_PATH": f"{LUA_MODULES}/?.lua;{self.suite.folder}/?.lua;;"}
+
+    def load(self, address: Address) -> None:
+        """One process per part of the data, so that its rows depend on nothing but the seed and its number.
+
+        Raises LoadError.
+        """
+        for parts in self.sizes.data.stages:
+            limit = 60 + max(part.rows for part in parts) * LOAD_SECONDS_PER_MILLION_ROWS / 1e6
+            commands = [self._prepare(address, part) for part in parts]
+            run_all(commands, self.sizes.workers, limit, self.environment)
+
+    def _prepare(self, address: Address, part: Part) -> list[str]:
         seed = f"--table_seed={self.suite.seed}"
-        tables = range(1, self.sizes.tables + 1)
-        commands = [self._command(address, [f"--table={table}", seed, "prepare"]) for table in tables]
-        run_all(commands, self.sizes.workers, limit)
+        return self._command(address, [*_options(part.options), seed, "prepare"])
 
     def arguments(self, address: Address, step: Step, work: WorkLimit) -> list[str]:
         """The command line of one step; `--linger_ms` is left to the caller, who watches the processes."""
@@ -219,7 +234,7 @@ class Sysbench:
             f"--slice_origin={origin:.6f}",
             f"--slice_ms={schedule.slice_seconds * 1000:.0f}",
             f"--slice_gap_ms={schedule.gap_seconds * 1000:.0f}",
-            f"--walk_from={self._walk_from(share)}",
+            f"--walk_from={walk_from(share, self.sizes.threads, self.sizes.data.walked(step.rows_of))}",
             f"--linger_ms={LINGER_MS}",
         ]
         limits = [f"--time={limit}", f"--events={share.transactions or 0}"]
@@ -230,15 +245,15 @@ class Sysbench:
         place = [each.name for each in self.suite.steps].index(step.name)
         seed = self.suite.seed + place + round_ * len(self.suite.steps)
         load = [f"--threads={self.sizes.threads}", f"--rand-seed={seed}", "--rand-type=uniform"]
-        options = [f"--{name}={value}" for name, value in step.options.items()]
-        return [*load, "--histogram=on", "--percentile=99", *options]
+        return [*load, "--histogram=on", "--percentile=99", *_options(step.options)]
 
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         """Run one step; the observer sees the time between the first transaction and the last."""
         argv = [*self.arguments(address, step, work), f"--linger_ms={LINGER_MS}", "run"]
         transcript = SysbenchTranscript()
         ended = False
-        for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS, bound_to=self.sizes.bound_to):
+        limit = work.seconds + OVERTIME_SECONDS
+        for pid, line in lines_of(argv, limit, self.environment, bound_to=self.sizes.bound_to):
             transcript.read(line)
             if line.startswith(_STARTED):
                 observer.begin(pid)
@@ -258,9 +273,8 @@ class Sysbench:
             for place, address in enumerate(addresses)
         ]
         transcripts = [SysbenchTranscript() for _ in commands]
-        for place, pid, line in lines_of_all(
-            commands, limit + OVERTIME_SECONDS, bound_to=self.sizes.bound_to
-        ):
+        limit += OVERTIME_SECONDS
+        for place, pid, line in lines_of_all(commands, limit, self.environment, bound_to=self.sizes.bound_to):
             transcript, observer = transcripts[place], observers[place]
             known = len(transcript.threads)
             transcript.read(line)
@@ -274,28 +288,31 @@ class Sysbench:
                 loads.append(transcript.load())
         return loads
 
-    def _walk_from(self, share: Share) -> int:
-        """How far every walk of the delete test goes before it begins: past the rows deleted before.
-
-        Each thread has a walk in each table, and draws the table. So a walk has come as far as its share,
-        give or take some standard deviations of a binomial; threads are not served alike either. A walk that
-        went on beyond its end would meet its first rows again.
-        """
-        threads, tables = self.sizes.threads, self.sizes.tables
-        uneven = 0.0 if threads == 1 else UNEVEN_SHARE
-
-        def steps(transactions: int) -> int:
-            expected = transactions / (threads * tables)
-            deviation = math.sqrt(expected * (1 - 1 / (threads * tables)))
-            return math.ceil(expected * (1 + uneven) + WALK_DEVIATIONS * deviation)
-
-        room = self.sizes.rows_per_table // threads - steps(share.transactions or 0)
-        return max(0, min(steps(share.done_before), share.done_before, room))
-
     def _command(self, address: Address, extra: Sequence[str]) -> list[str]:
         script = str(self.suite.folder / str(self.suite.script))
-        data = [f"--tables={self.sizes.tables}", f"--table_size={self.sizes.rows_per_table}"]
-        return [self.program, script, *_connection(address), *data, *extra]
+        return [self.program, script, *_connection(address), *_options(self.sizes.data.options), *extra]
+
+
+def walk_from(share: Share, threads: int, walked: WalkedRows) -> int:
+    """How many rows of its own each thread passes over in each table: those that are used up already.
+
+    Each thread has a walk in each table, and draws the table. So a walk has come as far as its share, give or
+    take some standard deviations of a binomial; threads are not served alike either. A walk that went on
+    beyond its end would meet its first rows again.
+    """
+    uneven = 0.0 if threads == 1 else UNEVEN_SHARE
+
+    def steps(transactions: int) -> int:
+        expected = transactions / (threads * walked.tables)
+        deviation = math.sqrt(expected * (1 - 1 / (threads * walked.tables)))
+        return math.ceil(expected * (1 + uneven) + WALK_DEVIATIONS * deviation)
+
+    room = walked.rows_per_table // threads - steps(share.transactions or 0)
+    return max(0, min(steps(share.done_before), share.done_before, room))
+
+
+def _options(values: Mapping[str, object]) -> list[str]:
+    return [f"--{name}={value}" for name, value in values.items()]
 
 
 def _connection(address: Address) -> list[str]:

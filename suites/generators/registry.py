@@ -1,0 +1,51 @@
+"""Which program puts a suite's load on its servers, and what that program needs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from build.build import Build
+from build.version import Engine
+from suites.definition import Suite
+from suites.generators.load import Generator, LoadError
+from suites.generators.pgbench import Pgbench
+from suites.generators.rules import GeneratorName
+from suites.generators.sysbench import Sysbench
+from suites.sizing import Sizes
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How one load generator is made."""
+
+    make: Callable[[Suite, Sizes, Sequence[Build]], Generator]
+    """The generator for a suite, sizes and the builds of a session. Raises TidemarkError."""
+    system_programs: tuple[str, ...] = ()
+    """Programs that have to be installed before a session begins."""
+
+
+def _sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
+    return Sysbench(suite, sizes)
+
+
+def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
+    """The newest pgbench of the session serves all servers, so that the client is constant."""
+    postgres = [build for build in builds if build.version.engine is Engine.POSTGRES]
+    if not postgres:
+        raise LoadError(
+            "pgbench comes with Postgres, and no version of this session is one",
+            where=str(suite.folder / "suite.toml"),
+            hint="measure a version of Postgres too, or take a suite for sysbench",
+        )
+    return Pgbench(suite, sizes, max(postgres, key=lambda build: build.numbers))
+
+
+GENERATORS: Mapping[GeneratorName, Entry] = {
+    GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",)),
+    GeneratorName.PGBENCH: Entry(_pgbench),
+}
+"""One entry for every load generator; what each asks of a suite.toml stands in suites/generators/rules.py."""
+
+
+def make_generator(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
+    """The load generator of `suite` for a session with `builds`. Raises TidemarkError when there is none."""
+    return GENERATORS[suite.generator].make(suite, sizes, builds)
