@@ -62,7 +62,7 @@ class DataSet(Protocol):
         """What the history keeps of it with each session."""
 
     def walked(self, table: str | None) -> WalkedRows:
-        """The rows that a step uses up which names `table` as `rows_of`."""
+        """Return the rows that a step uses up whose `rows_of` is `table`."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class EqualTables:
         return {"tables": self.tables, "rows_per_table": self.rows_per_table}
 
     def walked(self, table: str | None) -> WalkedRows:
-        """All tables, whatever the step names."""
+        """Return all tables, whatever the step names."""
         return WalkedRows(self.tables, self.rows_per_table)
 
 
@@ -134,12 +134,12 @@ class ScaledTables:
         return {"scale": self.scale, "unit": self.unit}
 
     def walked(self, table: str | None) -> WalkedRows:
-        """One table; all rows for a step that names none, because it uses none up."""
+        """Return one table; for a step that names none, because it uses no rows up, all rows."""
         return WalkedRows(1, self.rows if table is None else self.rows_by_table[table])
 
 
 def equal_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: int) -> EqualTables:
-    """As many rows as come to `wanted_bytes`, within the profile's bounds, in a table for each 5 threads."""
+    """Return as many rows as come to `wanted_bytes` within the profile's bounds, in equal tables."""
     assert suite.bytes_per_row is not None  # as the suite has been checked
     assert profile.rows is not None
     tables = max(1, threads // TABLE_THREADS)
@@ -150,7 +150,7 @@ def equal_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: i
 
 
 def scaled_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: int) -> ScaledTables:
-    """As many units as come to `wanted_bytes` beside the fixed tables, within the profile's bounds."""
+    """Return as many units as come to `wanted_bytes` beside the fixed tables, within the profile's bounds."""
     assert suite.scale is not None  # as the suite has been checked
     assert profile.scale is not None
     growing = [table for table in suite.scale.tables.values() if not table.fixed]
@@ -177,5 +177,5 @@ DATA_SETS: Mapping[SizedBy, Callable[[Suite, Profile, float, int], DataSet]] = {
 
 
 def data_set(suite: Suite, profile: Profile, wanted_bytes: float, threads: int) -> DataSet:
-    """The data of `suite` that come nearest to `wanted_bytes` within the bounds of `profile`."""
+    """Return the data of `suite` that come to `wanted_bytes` within the bounds of `profile`."""
     return DATA_SETS[suite.sized_by](suite, profile, wanted_bytes, threads)

@@ -25,7 +25,7 @@ Bounds = tuple[Annotated[Count, Field(gt=0)], Annotated[Count, Field(gt=0)]]
 
 
 class SuiteError(TidemarkError):
-    """A suite, profile or step that does not exist, or a suite file with a mistake."""
+    """A suite, profile or step does not exist, or a suite file has a mistake."""
 
 
 class _Strict(BaseModel):
@@ -64,19 +64,19 @@ class Profile(_Strict):
     title: str
     mode: Mode = Mode.ROUNDS
     seconds: Number = Field(gt=0)
-    """How long each version works on a step in a round; in mode long, altogether."""
+    """How long each version works on a step in a round; in mode long, in total."""
     slice_seconds: Number = Field(gt=0)
-    """How long a version works before the next one takes its turn."""
+    """How long a version works before it is the next one's turn."""
     warm_seconds: Number = Field(default=0, ge=0)
     """How long each version warms up at the beginning of a round; rounded up to whole slices."""
     perf_seconds: Number = Field(default=2, gt=0)
-    """How long each version is profiled at the end of a round, with --perf."""
+    """With --perf, how long each version is profiled at the end of a round."""
     repetitions: Count = Field(ge=1)
-    """Rounds of each step. In mode long the length of a step decides that."""
+    """Rounds of each step; in mode long the length of a step decides that."""
     most_rounds: Count = Field(default=20, ge=3)
-    """The most rounds of a step whose verdict is open, with --until-decided."""
+    """With --until-decided, the most rounds of a step that has no verdict yet."""
     budget_minutes: Number = Field(default=30, gt=0)
-    """How long after its first round a session with --until-decided begins further rounds."""
+    """With --until-decided, how long after its first round a session begins further rounds."""
     data_to_memory: Number = Field(gt=0)
     """Size of the loaded data as a share of the machine's memory."""
     rows: Bounds | None = None
@@ -147,7 +147,7 @@ class Step(_Strict):
 
 
 class Suite(_Strict):
-    """A named list of steps that run in order on one data set."""
+    """A named list of steps that run in order on the same data."""
 
     name: Name
     title: str
@@ -180,7 +180,7 @@ class Suite(_Strict):
 
     @property
     def sized_by(self) -> SizedBy:
-        """What the size of its data follows from."""
+        """What the size of the suite's data follows from."""
         return SizedBy.ROWS if self.scale is None else SizedBy.SCALE
 
     def _check_sizes(self) -> None:
@@ -211,7 +211,7 @@ class Suite(_Strict):
             )
 
     def profile(self, name: str) -> Profile:
-        """The profile called `name`. Raises SuiteError with the names that there are."""
+        """Return the profile called `name`. Raises SuiteError with the names that there are."""
         if name not in self.profiles:
             raise SuiteError(
                 f"suite {self.name} has no profile '{name}'",
@@ -221,7 +221,10 @@ class Suite(_Strict):
         return self.profiles[name]
 
     def select(self, names: tuple[str, ...]) -> tuple[Step, ...]:
-        """The steps called `names`, in the suite's order; all of them when `names` is empty."""
+        """Return the steps called `names` in the suite's order; all of them when `names` is empty.
+
+        Raises SuiteError with the names that there are.
+        """
         known = [step.name for step in self.steps]
         for name in names:
             if name not in known:
@@ -234,7 +237,7 @@ class Suite(_Strict):
 
 
 def suite_names() -> dict[str, Path]:
-    """The suites that come with Tidemark: name and folder."""
+    """Return the suites that come with Tidemark: their folders by name."""
     folders = sorted(path.parent for path in SUITES.glob("*/suite.toml"))
     return {folder.name.replace("_", "-"): folder for folder in folders}
 
@@ -242,7 +245,7 @@ def suite_names() -> dict[str, Path]:
 def load_suite(name: str) -> Suite:
     """Read the suite called `name`, or the one in the folder `name` when that is a path with a slash.
 
-    Raises SuiteError with file, key and reason.
+    Raises SuiteError with the file, the key and the reason.
     """
     known = suite_names()
     folder = Path(name).resolve() if "/" in name else known.get(name)
@@ -267,7 +270,7 @@ def load_suite(name: str) -> Suite:
 
 
 def _explain(error: ValidationError) -> str:
-    """Key and reason of each mistake, one line each."""
+    """Return key and reason of every mistake."""
     lines = []
     for detail in error.errors():
         key = ".".join(str(part) for part in detail["loc"])
@@ -277,7 +280,7 @@ def _explain(error: ValidationError) -> str:
 
 
 def _shared_files(generator: object) -> tuple[Path, ...]:
-    """Files of Tidemark that a suite runs besides its own; none when its generator is a mistake."""
+    """Return the files of Tidemark that a suite runs besides its own; none for an unknown generator."""
     names = [name for name in GeneratorName if name == generator]
     return RULES[names[0]].shared_files if names else ()
 

@@ -1,4 +1,4 @@
-"""How large a data set, a server and a load are on this machine: arithmetic on facts from psutil."""
+"""Sizes of data, server and load on a machine, computed from its cores and its memory."""
 
 import shutil
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ WAL_TO_DATA = 16
 
 
 class DiskSpaceError(TidemarkError):
-    """Too little room for the data sets of a session."""
+    """There is too little disk space for the data of a session."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,16 @@ class Hardware:
     """The facts of a machine that sizes follow from."""
 
     cores: int
+    """How many cores can be used."""
     memory_bytes: int
+    """Physical memory."""
     usable: tuple[int, ...] = ()
-    """The numbers of these cores."""
+    """The numbers of these cores; empty when they are not known."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What one server of a session gets."""
+    """The sizes of one server of a session, of its data and of its load."""
 
     threads: int
     """Client threads, each with a connection."""
@@ -58,13 +60,13 @@ class Sizes:
 
 
 def this_machine() -> Hardware:
-    """Cores that this process may use, and physical memory."""
+    """Return the cores that this process may use, and the physical memory."""
     usable = tuple(sorted(psutil.Process().cpu_affinity() or [0]))
     return Hardware(len(usable), psutil.virtual_memory().total, usable)
 
 
 def sizes(suite: Suite, profile: Profile, machine: Hardware) -> Sizes:
-    """Sizes of `suite` in `profile` on `machine`: the data follow from its memory, threads from its cores.
+    """Return the sizes of `suite` in `profile`: data follow from memory, threads from cores.
 
     Up to 4 cores one client thread is enough to keep a core of the server busy and leave one for its
     background work; above that 5 threads to 6 cores (40 threads on 48 cores).
@@ -86,7 +88,7 @@ def sizes(suite: Suite, profile: Profile, machine: Hardware) -> Sizes:
 
 
 def _bound_to(machine: Hardware, threads: int) -> tuple[int, ...] | None:
-    """The last core, where one client works: on virtual machines the scheduler's choice is the largest noise.
+    """Return the last core when there is one client: on virtual machines scheduling is the largest noise.
 
     Whether client and server share a core or wake each other up across two changes throughput by a factor of
     two to five there, and hides what the server's own work costs (docs/decisions/0016-interleaved-rounds.md).
@@ -110,9 +112,9 @@ MEMORY_BESIDE_BUFFERS = 256 * 1024**2
 """What a server needs beside its buffer cache."""
 
 MEMORY_SHARE = 0.8
-"""Of the machine's memory may be taken by servers that are up together; the rest caches their files."""
+"""Share of the memory that servers which are up together may take; the rest caches their files."""
 
 
 def fit_together(servers: int, sizes: Sizes, machine: Hardware) -> bool:
-    """Whether so many servers can be up at once."""
+    """Return whether the memory suffices for so many servers at once."""
     return servers * (sizes.buffer_bytes + MEMORY_BESIDE_BUFFERS) <= machine.memory_bytes * MEMORY_SHARE

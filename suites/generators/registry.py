@@ -18,7 +18,7 @@ class Entry:
     """How one load generator is made."""
 
     make: Callable[[Suite, Sizes, Sequence[Build]], Generator]
-    """The generator for a suite, sizes and the builds of a session. Raises TidemarkError."""
+    """Makes the generator for a suite, sizes and the builds of a session. Raises TidemarkError."""
     system_programs: tuple[str, ...] = ()
     """Programs that have to be installed before a session begins."""
 
@@ -28,7 +28,7 @@ def _sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
 
 
 def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
-    """The newest pgbench of the session serves all servers, so that the client is constant."""
+    """Take the newest pgbench of the session for all servers, so that the client is constant."""
     postgres = [build for build in builds if build.version.engine is Engine.POSTGRES]
     if not postgres:
         raise LoadError(
@@ -43,9 +43,9 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",)),
     GeneratorName.PGBENCH: Entry(_pgbench),
 }
-"""One entry for every load generator; what each asks of a suite.toml stands in suites/generators/rules.py."""
+"""One entry for every load generator; suites/generators/rules.py has its rules for a suite.toml."""
 
 
 def make_generator(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
-    """The load generator of `suite` for a session with `builds`. Raises TidemarkError when there is none."""
+    """Return the load generator of `suite` for a session with `builds`. Raises TidemarkError."""
     return GENERATORS[suite.generator].make(suite, sizes, builds)

@@ -1,4 +1,4 @@
-"""What a suite.toml has to hold for its load generator, known before anything of the generator is loaded."""
+"""What a suite.toml has to hold for its load generator; suites.definition applies these rules."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ def _check_sysbench(suite: SuiteKeys) -> None:
 
 
 def _check_pgbench(suite: SuiteKeys) -> None:
-    """pgbench takes one script for each step: one of its own, or a file of the suite."""
+    """Require one script for each step: one that pgbench has, or a file of the suite."""
     for step in suite.steps:
         if step.options.keys() not in ({"builtin"}, {"file"}):
             raise ValueError(f"steps.{step.name}.options: pgbench takes either builtin or file")
@@ -83,4 +83,4 @@ RULES: Mapping[GeneratorName, Rules] = {
     GeneratorName.SYSBENCH: Rules(_check_sysbench, shared_files=(LUA_MODULES / "tidemark.lua",)),
     GeneratorName.PGBENCH: Rules(_check_pgbench),
 }
-"""One entry for every load generator; how each is started stands in suites/generators/registry.py."""
+"""One entry for every load generator; suites/generators/registry.py says how it is made."""

@@ -33,7 +33,7 @@ LINGER_MS = 250
 """How long connections stay open after the work, so that the server's processes can still be counted."""
 
 CONNECT_SECONDS = 0.6
-"""From the start of sysbench to the first slice: time to connect and to prepare the statements."""
+"""Seconds from the start of sysbench to the first slice, in which it connects and prepares statements."""
 
 WALK_DEVIATIONS = 4
 """By how many standard deviations a walk through rows may have come further than its share."""
@@ -42,7 +42,7 @@ UNEVEN_SHARE = 0.25
 """How much more than the mean of all threads one of them may have done."""
 
 LOAD_SECONDS_PER_MILLION_ROWS = 600
-"""Far more than a load takes; a load that takes longer hangs."""
+"""Time limit of loading a million rows. It is far more than loading takes; what takes longer hangs."""
 
 _TICK = re.compile(rf"\[ (\d+)s \] .*?qps: ({NUMBER})")
 _THREAD = re.compile(rf"tidemark: thread (\d+) from ({NUMBER}) to ({NUMBER})")
@@ -59,31 +59,32 @@ class Slice:
     """What one thread did in one of its server's slices."""
 
     place: int
-    """From 1, counted over the slices of this server."""
+    """Number of the slice among those of its server, from 1."""
     began: float
+    """When the slice began, in seconds of the monotonic clock."""
     ended: float
-    """Seconds of the monotonic clock."""
+    """When its last transaction ended, in seconds of the monotonic clock."""
     per_second: tuple[int, ...]
     """Transactions in each second since it began; the last second is seldom whole."""
 
 
 @dataclass
 class SysbenchTranscript:
-    """What the lines of one sysbench run have said so far."""
+    """What has been read from the output of one run of sysbench so far."""
 
     per_second: list[float] = field(default_factory=list)
     threads: list[tuple[float, float]] = field(default_factory=list)
-    """Start and end of each thread, seconds of the monotonic clock; only scripts that say so have it."""
+    """Start and end of each thread in seconds of the monotonic clock; empty when the script reports none."""
     slices: list[Slice] = field(default_factory=list)
-    """Of all threads, when servers take turns."""
+    """Measured slices of all threads; empty unless servers take turns."""
     warming: int = 0
-    """Transactions that only warmed up; they are among the queries of the summary, not its transactions."""
+    """Transactions that only warmed up: the summary counts their queries, but not them."""
     latencies_ms: list[float] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     summary: dict[str, float] = field(default_factory=dict)
 
     def read(self, line: str) -> None:
-        """Take in one line; lines that mean nothing here are passed over."""
+        """Read one line of output; lines of no interest are ignored."""
         if match := _TICK.match(line):
             self.per_second.append(float(match[2]))
         elif match := _THREAD.match(line):
@@ -101,7 +102,7 @@ class SysbenchTranscript:
             self.summary[match[1]] = float(match[2])
 
     def load(self) -> Load:
-        """The result. Raises LoadError when the report is not whole or no transaction finished."""
+        """Return the result. Raises LoadError when the report is incomplete or no transaction finished."""
         missing = {"transactions", "queries", "total time", "avg", "max"} - self.summary.keys()
         if missing:
             raise LoadError("sysbench's report is not whole", where=f"without {', '.join(sorted(missing))}")
@@ -125,13 +126,13 @@ class SysbenchTranscript:
         )
 
     def _sliced(self) -> Load:
-        """The result of a server that took turns with others: of its own slices only."""
-        transactions = sum(sum(each.per_second) for each in self.slices)
-        # The driver counts the queries of the warming up too.
+        """Return the result of a server that took turns with others: that of its own slices."""
+        transactions = sum(sum(part.per_second) for part in self.slices)
+        # The driver counts the queries of the warm-up too.
         queries = self.summary["queries"] / (self.summary["transactions"] + self.warming)
         by_place = [
-            [each for each in self.slices if each.place == place]
-            for place in sorted({each.place for each in self.slices})
+            [part for part in self.slices if part.place == place]
+            for place in sorted({part.place for part in self.slices})
         ]
         return Load(
             transactions=transactions,
@@ -141,7 +142,7 @@ class SysbenchTranscript:
             per_second=tuple(rate * queries for rate in _rates(by_place)),
             latency_ms=self._latency_ms(),
             watched_queries=self.summary["queries"],
-            watched_seconds=max(each.ended for each in self.slices) - min(each.began for each in self.slices),
+            watched_seconds=max(part.ended for part in self.slices) - min(part.began for part in self.slices),
         )
 
     def _latency_ms(self) -> dict[str, float]:
@@ -153,13 +154,14 @@ class SysbenchTranscript:
 
 
 def _length(threads: Sequence[Slice]) -> float:
-    return max(each.ended for each in threads) - min(each.began for each in threads)
+    return max(thread.ended for thread in threads) - min(thread.began for thread in threads)
 
 
 def _rates(slices: Sequence[Sequence[Slice]]) -> list[float]:
-    """Transactions/s in each whole second of a server's work; `slices` holds the threads of each slice.
+    """Return transactions/s in each whole second of work; `slices` holds what the threads did in each slice.
 
-    Slices below a second are joined to about one; what is left at the end counts when it is at least half.
+    Slices shorter than a second are joined until they make about one. What is left at the end counts when it
+    is at least half a second.
     """
     rates: list[float] = []
     done, worked, length = 0, 0.0, 0.0
@@ -167,11 +169,11 @@ def _rates(slices: Sequence[Sequence[Slice]]) -> list[float]:
         length = _length(threads)
         if length >= 1:
             rates += [
-                float(sum(each.per_second[second] for each in threads if second < len(each.per_second)))
+                float(sum(one.per_second[second] for one in threads if second < len(one.per_second)))
                 for second in range(int(length))
             ]
             continue
-        done, worked = done + sum(sum(each.per_second) for each in threads), worked + length
+        done, worked = done + sum(sum(thread.per_second) for thread in threads), worked + length
         if worked > 1 - length / 2:
             rates.append(done / worked)
             done, worked = 0, 0.0
@@ -181,7 +183,7 @@ def _rates(slices: Sequence[Sequence[Slice]]) -> list[float]:
 
 
 class Sysbench:
-    """Implements suites.generators.load.Generator."""
+    """sysbench with the script of a suite; implements suites.generators.load.Generator."""
 
     def __init__(self, suite: Suite, sizes: Sizes) -> None:
         self.suite = suite
@@ -189,19 +191,19 @@ class Sysbench:
         self.program = tool("sysbench")
 
     def version(self) -> str:
-        """The first line of `sysbench --version`."""
+        """Return what `sysbench --version` prints."""
         return run([self.program, "--version"], what="sysbench --version").strip()
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What sysbench needs in its environment: where scripts find the shared module, and their own.
+        """Variables for sysbench: where a script finds the shared Lua module, and modules of its suite.
 
-        Two semicolons stand for sysbench's own places; ours are searched before them.
+        The two semicolons at the end stand for sysbench's own search path, which comes after these.
         """
         return {"LUA_PATH": f"{LUA_MODULES}/?.lua;{self.suite.folder}/?.lua;;"}
 
     def load(self, address: Address) -> None:
-        """One process per part of the data, so that its rows depend on nothing but the seed and its number.
+        """Load the data, one process per part, so that rows depend only on the seed and the part's number.
 
         Raises LoadError.
         """
@@ -215,19 +217,19 @@ class Sysbench:
         return self._command(address, [*_options(part.options), seed, "prepare"])
 
     def arguments(self, address: Address, step: Step, work: WorkLimit) -> list[str]:
-        """The command line of one step; `--linger_ms` is left to the caller, who watches the processes."""
+        """Return the command line of one step, without `--linger_ms` and `run`."""
         limits = [f"--time={whole_seconds(work)}", f"--events={work.transactions or 0}"]
         return self._command(address, [*self._load(step, 0), *limits, "--report-interval=1"])
 
     def arguments_of_turns(
         self, address: Address, step: Step, share: Share, place: int, origin: float
     ) -> list[str]:
-        """The command line for the server at `place` of those that take turns from `origin` on.
+        """Return the command line for the server at `place` of those that take turns from `origin` on.
 
         `origin` is in seconds of the monotonic clock.
         """
         schedule = share.schedule
-        # The slices end it; sysbench's own limit is for the case that the script does not.
+        # The script ends with its last slice; sysbench's own limit is for a script that does not.
         limit = math.ceil((CONNECT_SECONDS + schedule.seconds) * 2 + 10)
         slices = [
             f"--slices={schedule.kinds(place)}",
@@ -241,8 +243,8 @@ class Sysbench:
         return self._command(address, [*self._load(step, share.round), *limits, *slices, "run"])
 
     def _load(self, step: Step, round_: int) -> list[str]:
-        # A seed of its own for each step: two that draw the same ids and values would find their work done.
-        place = [each.name for each in self.suite.steps].index(step.name)
+        # Each step has its own seed: a step that drew the ids and values of another would change nothing.
+        place = [known.name for known in self.suite.steps].index(step.name)
         seed = self.suite.seed + place + round_ * len(self.suite.steps)
         load = [f"--threads={self.sizes.threads}", f"--rand-seed={seed}", "--rand-type=uniform"]
         return [*load, "--histogram=on", "--percentile=99", *_options(step.options)]
@@ -265,7 +267,7 @@ class Sysbench:
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
-        """One sysbench per server; their script lets each work in its own slices only."""
+        """Run one sysbench per server; the script lets each of them work in its own slices only."""
         limit = CONNECT_SECONDS + share.schedule.seconds
         origin = time.monotonic() + CONNECT_SECONDS
         commands = [
@@ -294,11 +296,11 @@ class Sysbench:
 
 
 def walk_from(share: Share, threads: int, walked: WalkedRows) -> int:
-    """How many rows of its own each thread passes over in each table: those that are used up already.
+    """Return how many rows of its walk a thread skips in each table, because they are used up already.
 
-    Each thread has a walk in each table, and draws the table. So a walk has come as far as its share, give or
-    take some standard deviations of a binomial; threads are not served alike either. A walk that went on
-    beyond its end would meet its first rows again.
+    Each thread has a walk through each table and draws the table at random. So a walk has advanced by its
+    share of the transactions, give or take some standard deviations of a binomial, and threads do not get the
+    same amount of work either. A walk must not pass its end, where it would meet its first rows again.
     """
     uneven = 0.0 if threads == 1 else UNEVEN_SHARE
 
