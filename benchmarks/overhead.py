@@ -114,7 +114,8 @@ def _by_hand(server: PostgresServer, generator: Sysbench, step: Step) -> float:
     """QPS of the same command as a person would start it, output to a file."""
     command = [*generator.arguments(server.address, step, WorkLimit(SLICE_SECONDS, None)), "run"]
     with tempfile.TemporaryFile() as output:
-        subprocess.run(command, stdout=output, check=True)
+        environment = {**os.environ, **generator.environment}
+        subprocess.run(command, stdout=output, env=environment, check=True)
         output.seek(0)
         transcript = SysbenchTranscript()
         for line in output.read().decode().splitlines():

@@ -1,27 +1,31 @@
-"""Suites as data: `suites/*/suite.toml`, read and checked."""
+"""Suites as data: `suites/*/suite.toml` is read and checked here."""
 
 import hashlib
 import tomllib
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from build.errors import TidemarkError
 from build.version import Engine
+from suites.generators.rules import RULES, GeneratorName
 
 SUITES = Path(__file__).resolve().parent
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+TableName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Option = str | int | float | bool
 # Strict, so that "5" and true are not taken for numbers; TOML has inf and nan, which are no sizes.
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True)]
+Bounds = tuple[Annotated[Count, Field(gt=0)], Annotated[Count, Field(gt=0)]]
+"""The least and the most of something."""
 
 
 class SuiteError(TidemarkError):
-    """A suite, profile or step that does not exist, or a suite file with a mistake."""
+    """A suite, profile or step does not exist, or a suite file has a mistake."""
 
 
 class _Strict(BaseModel):
@@ -37,29 +41,48 @@ class Mode(StrEnum):
     """The servers stay up for the whole suite, and each step inherits what the one before left."""
 
 
+class SizedBy(StrEnum):
+    """What the size of a suite's data follows from; the value is the key of a profile that bounds it."""
+
+    ROWS = "rows"
+    """Equal tables, with `bytes_per_row` in the suite."""
+    SCALE = "scale"
+    """Tables that grow together, with `[scale]` in the suite."""
+
+    @property
+    def suite_key(self) -> str:
+        """The key of the suite that goes with it."""
+        return _SUITE_KEYS[self]
+
+
+_SUITE_KEYS = {SizedBy.ROWS: "bytes_per_row", SizedBy.SCALE: "scale"}
+
+
 class Profile(_Strict):
     """How long and how large a suite is run."""
 
     title: str
     mode: Mode = Mode.ROUNDS
     seconds: Number = Field(gt=0)
-    """How long each version works on a step in a round; in mode long, altogether."""
+    """How long each version works on a step in a round; in mode long, in total."""
     slice_seconds: Number = Field(gt=0)
-    """How long a version works before the next one takes its turn."""
+    """How long a version works before it is the next one's turn."""
     warm_seconds: Number = Field(default=0, ge=0)
     """How long each version warms up at the beginning of a round; rounded up to whole slices."""
     perf_seconds: Number = Field(default=2, gt=0)
-    """How long each version is profiled at the end of a round, with --perf."""
+    """With --perf, how long each version is profiled at the end of a round."""
     repetitions: Count = Field(ge=1)
-    """Rounds of each step. In mode long the length of a step decides that."""
+    """Rounds of each step; in mode long the length of a step decides that."""
     most_rounds: Count = Field(default=20, ge=3)
-    """The most rounds of a step whose verdict is open, with --until-decided."""
+    """With --until-decided, the most rounds of a step that has no verdict yet."""
     budget_minutes: Number = Field(default=30, gt=0)
-    """How long after its first round a session with --until-decided begins further rounds."""
+    """With --until-decided, how long after its first round a session begins further rounds."""
     data_to_memory: Number = Field(gt=0)
     """Size of the loaded data as a share of the machine's memory."""
-    rows: tuple[Annotated[Count, Field(gt=0)], Annotated[Count, Field(gt=0)]]
-    """Least and most rows over all tables, whatever the memory."""
+    rows: Bounds | None = None
+    """Least and most rows over all tables, whatever the memory; of suites with `bytes_per_row`."""
+    scale: Bounds | None = None
+    """Least and most units of the scale, whatever the memory; of suites with a `[scale]`."""
     buffer_to_memory: Number = Field(gt=0, le=0.8)
     """Size of the server's buffer cache as a share of the machine's memory."""
     settle_seconds: Number = Field(ge=0)
@@ -67,10 +90,42 @@ class Profile(_Strict):
 
     @model_validator(mode="after")
     def _ordered(self) -> "Profile":
-        if self.rows[0] > self.rows[1]:
-            raise ValueError("rows = [least, most]: least is larger than most")
+        for key, bounds in (("rows", self.rows), ("scale", self.scale)):
+            if bounds is not None and bounds[0] > bounds[1]:
+                raise ValueError(f"{key} = [least, most]: least is larger than most")
         if self.slice_seconds > self.seconds:
             raise ValueError("slice_seconds: a slice is longer than the step")
+        return self
+
+
+class ScaledTable(_Strict):
+    """One table, or several that are as large together, of a suite with a scale."""
+
+    rows: Count = Field(gt=0)
+    """Rows for each unit of the scale; of a fixed table, rows altogether."""
+    bytes_per_row: Number = Field(gt=0)
+    """A loaded row with its indexes."""
+    fixed: bool = Field(default=False, strict=True)
+    """Whether it is as large whatever the scale."""
+
+    @property
+    def bytes(self) -> float:
+        """Size of all its rows in one unit; of a fixed table, altogether."""
+        return self.rows * self.bytes_per_row
+
+
+class Scale(_Strict):
+    """What the sizes of a suite's tables follow from when they are not equal, such as warehouses."""
+
+    unit: Name
+    """What one unit of the scale is."""
+    tables: dict[TableName, ScaledTable] = Field(min_length=1)
+    """Every table that is loaded."""
+
+    @model_validator(mode="after")
+    def _grows(self) -> "Scale":
+        if all(table.fixed for table in self.tables.values()):
+            raise ValueError("tables: all of them are fixed, so that nothing grows with the scale")
         return self
 
 
@@ -87,24 +142,29 @@ class Step(_Strict):
     """Queries in a transaction, for generators that count transactions only."""
     most_work_to_rows: Number | None = Field(default=None, gt=0)
     """The most transactions in the step, as a share of the loaded rows; for steps that use rows up."""
+    rows_of: TableName | None = None
+    """The table whose rows `most_work_to_rows` counts; only of suites with a `[scale]`."""
 
 
 class Suite(_Strict):
-    """A named list of steps that run in order on one data set."""
+    """A named list of steps that run in order on the same data."""
 
     name: Name
     title: str
-    generator: Literal["sysbench", "pgbench"]
+    generator: GeneratorName
     script: str | None = None
     engines: tuple[Engine, ...] = Field(min_length=1)
     seed: Count = Field(gt=0)
-    bytes_per_row: Number = Field(gt=0)
+    bytes_per_row: Number | None = Field(default=None, gt=0)
+    """A loaded row with its indexes, of suites whose tables are all equal."""
+    scale: Scale | None = None
+    """What the sizes of the tables follow from, of suites whose tables differ."""
     growth: Number = Field(default=2.0, ge=1)
     profiles: dict[Name, Profile] = Field(min_length=1)
     steps: tuple[Step, ...] = Field(min_length=1)
     folder: Path
     digest: str
-    """SHA-256 over all files of the suite's folder: what was run."""
+    """SHA-256 over all files of the suite's folder and the module that its script shares: what was run."""
 
     @model_validator(mode="after")
     def _consistent(self) -> "Suite":
@@ -112,29 +172,46 @@ class Suite(_Strict):
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise ValueError(f"steps: two steps are called {', '.join(sorted(twice))}")
-        if self.generator == "sysbench" and self.script is None:
-            raise ValueError("script: sysbench needs the Lua script that holds the steps")
         if self.script is not None and not (self.folder / self.script).is_file():
             raise ValueError(f"script: there is no file {self.script} beside suite.toml")
-        if self.generator == "pgbench":
-            self._check_pgbench_options()
+        self._check_sizes()
+        RULES[self.generator].check(self)
         return self
 
-    def _check_pgbench_options(self) -> None:
-        """pgbench takes one script per step: one of its own, or a file of the suite."""
+    @property
+    def sized_by(self) -> SizedBy:
+        """What the size of the suite's data follows from."""
+        return SizedBy.ROWS if self.scale is None else SizedBy.SCALE
+
+    def _check_sizes(self) -> None:
+        """Raise ValueError unless suite, profiles and steps agree on what the data are sized by."""
+        if (self.bytes_per_row is None) == (self.scale is None):
+            raise ValueError("bytes_per_row, scale: a suite needs one of the two, and not both")
+        key = self.sized_by.suite_key
+        for name, profile in self.profiles.items():
+            for other in SizedBy:
+                given = getattr(profile, other) is not None
+                if other is self.sized_by and not given:
+                    raise ValueError(f"profiles.{name}.{other}: required in a suite with {key}")
+                if other is not self.sized_by and given:
+                    raise ValueError(f"profiles.{name}.{other}: not a key of a suite with {key}")
         for step in self.steps:
-            if step.options.keys() not in ({"builtin"}, {"file"}):
-                raise ValueError(f"steps.{step.name}.options: pgbench takes either builtin or file")
-            if step.most_work_to_rows is not None:
+            self._check_rows_of(step)
+
+    def _check_rows_of(self, step: Step) -> None:
+        if self.scale is None or step.most_work_to_rows is None:
+            if step.rows_of is not None:
                 raise ValueError(
-                    f"steps.{step.name}.most_work_to_rows: pgbench works for a time, whatever it does"
+                    f"steps.{step.name}.rows_of: only for most_work_to_rows in a suite with a scale"
                 )
-            file = step.options.get("file")
-            if file is not None and not (self.folder / str(file)).is_file():
-                raise ValueError(f"steps.{step.name}.options.file: there is no file {file} beside suite.toml")
+        elif step.rows_of not in self.scale.tables:
+            raise ValueError(
+                f"steps.{step.name}.rows_of: most_work_to_rows needs the table whose rows it counts, one of "
+                + ", ".join(self.scale.tables)
+            )
 
     def profile(self, name: str) -> Profile:
-        """The profile called `name`. Raises SuiteError with the names that there are."""
+        """Return the profile called `name`. Raises SuiteError with the names that there are."""
         if name not in self.profiles:
             raise SuiteError(
                 f"suite {self.name} has no profile '{name}'",
@@ -144,7 +221,10 @@ class Suite(_Strict):
         return self.profiles[name]
 
     def select(self, names: tuple[str, ...]) -> tuple[Step, ...]:
-        """The steps called `names`, in the suite's order; all of them when `names` is empty."""
+        """Return the steps called `names` in the suite's order; all of them when `names` is empty.
+
+        Raises SuiteError with the names that there are.
+        """
         known = [step.name for step in self.steps]
         for name in names:
             if name not in known:
@@ -157,7 +237,7 @@ class Suite(_Strict):
 
 
 def suite_names() -> dict[str, Path]:
-    """The suites that come with Tidemark: name and folder."""
+    """Return the suites that come with Tidemark: their folders by name."""
     folders = sorted(path.parent for path in SUITES.glob("*/suite.toml"))
     return {folder.name.replace("_", "-"): folder for folder in folders}
 
@@ -165,7 +245,7 @@ def suite_names() -> dict[str, Path]:
 def load_suite(name: str) -> Suite:
     """Read the suite called `name`, or the one in the folder `name` when that is a path with a slash.
 
-    Raises SuiteError with file, key and reason.
+    Raises SuiteError with the file, the key and the reason.
     """
     known = suite_names()
     folder = Path(name).resolve() if "/" in name else known.get(name)
@@ -177,7 +257,7 @@ def load_suite(name: str) -> Suite:
     file = folder / "suite.toml"
     try:
         text: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-        ours = {"folder": folder, "digest": _digest(folder)}
+        ours = {"folder": folder, "digest": _digest(folder, _shared_files(text.get("generator")))}
         for name in ours.keys() & text.keys():
             raise SuiteError(
                 "this suite has a mistake", where=str(file), hint=f"{name}: not a key of a suite"
@@ -190,7 +270,7 @@ def load_suite(name: str) -> Suite:
 
 
 def _explain(error: ValidationError) -> str:
-    """Key and reason of each mistake, one line each."""
+    """Return key and reason of every mistake."""
     lines = []
     for detail in error.errors():
         key = ".".join(str(part) for part in detail["loc"])
@@ -199,9 +279,17 @@ def _explain(error: ValidationError) -> str:
     return "; ".join(lines)
 
 
-def _digest(folder: Path) -> str:
+def _shared_files(generator: object) -> tuple[Path, ...]:
+    """Return the files of Tidemark that a suite runs besides its own; none for an unknown generator."""
+    names = [name for name in GeneratorName if name == generator]
+    return RULES[names[0]].shared_files if names else ()
+
+
+def _digest(folder: Path, shared: tuple[Path, ...]) -> str:
     digest = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(str(file.relative_to(folder)).encode() + b"\0")
+    own = sorted(path for path in folder.rglob("*") if path.is_file())
+    names = [*(str(path.relative_to(folder)) for path in own), *(path.name for path in shared)]
+    for name, file in zip(names, (*own, *shared), strict=True):
+        digest.update(name.encode() + b"\0")
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""How large a data set, a server and a load are on this machine: arithmetic on facts from psutil."""
+"""Sizes of data, server and load on a machine, computed from its cores and its memory."""
 
 import shutil
 from dataclasses import dataclass
@@ -7,10 +7,8 @@ from pathlib import Path
 import psutil
 
 from build.errors import TidemarkError
+from suites.data_sets import DataSet, data_set
 from suites.definition import Profile, Suite
-
-TABLE_THREADS = 5
-"""Client threads to a table: 40 threads work on 8 tables in the study this suite follows."""
 
 WAL_LIMIT_SHARE = 0.25
 """max_wal_size as a share of memory: large enough that no step ends in a checkpoint storm of its own."""
@@ -23,7 +21,7 @@ WAL_TO_DATA = 16
 
 
 class DiskSpaceError(TidemarkError):
-    """Too little room for the data sets of a session."""
+    """There is too little disk space for the data of a session."""
 
 
 @dataclass(frozen=True)
@@ -31,22 +29,23 @@ class Hardware:
     """The facts of a machine that sizes follow from."""
 
     cores: int
+    """How many cores can be used."""
     memory_bytes: int
+    """Physical memory."""
     usable: tuple[int, ...] = ()
-    """The numbers of these cores."""
+    """The numbers of these cores; empty when they are not known."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What one server of a session gets."""
+    """The sizes of one server of a session, of its data and of its load."""
 
     threads: int
-    tables: int
-    rows_per_table: int
+    """Client threads, each with a connection."""
+    data: DataSet
+    """What is loaded."""
     buffer_bytes: int
     wal_limit_bytes: int
-    data_bytes: int
-    """Estimated size of the loaded data on disk."""
     disk_bytes: int
     """Estimated room on disk that one server needs at its largest."""
     workers: int
@@ -54,43 +53,42 @@ class Sizes:
     bound_to: tuple[int, ...] | None = None
     """The cores that servers and load generators are bound to; None leaves that to the scheduler."""
 
+    @property
+    def data_bytes(self) -> int:
+        """Estimated size of the loaded data on disk."""
+        return self.data.bytes
+
 
 def this_machine() -> Hardware:
-    """Cores that this process may use, and physical memory."""
+    """Return the cores that this process may use, and the physical memory."""
     usable = tuple(sorted(psutil.Process().cpu_affinity() or [0]))
     return Hardware(len(usable), psutil.virtual_memory().total, usable)
 
 
 def sizes(suite: Suite, profile: Profile, machine: Hardware) -> Sizes:
-    """Sizes of `suite` in `profile` on `machine`: rows from its memory, threads from its cores.
+    """Return the sizes of `suite` in `profile`: data follow from memory, threads from cores.
 
     Up to 4 cores one client thread is enough to keep a core of the server busy and leave one for its
     background work; above that 5 threads to 6 cores (40 threads on 48 cores).
     """
     threads = 1 if machine.cores <= 4 else machine.cores * 5 // 6
-    tables = max(1, threads // TABLE_THREADS)
-    least, most = profile.rows
-    wanted = int(machine.memory_bytes * profile.data_to_memory / suite.bytes_per_row)
-    rows_per_table = max(1, min(max(wanted, least), most) // tables)
-    data = int(rows_per_table * tables * suite.bytes_per_row)
+    data = data_set(suite, profile, machine.memory_bytes * profile.data_to_memory, threads)
     wal_limit = int(min(max(machine.memory_bytes * WAL_LIMIT_SHARE, WAL_LIMIT_LEAST), WAL_LIMIT_MOST))
     # Little data needs little log, as a checkpoint follows every step; InnoDB takes the room beforehand.
-    wal_limit = min(wal_limit, max(WAL_TO_DATA * data, WAL_LIMIT_LEAST // 2))
+    wal_limit = min(wal_limit, max(WAL_TO_DATA * data.bytes, WAL_LIMIT_LEAST // 2))
     return Sizes(
         threads=threads,
-        tables=tables,
-        rows_per_table=rows_per_table,
+        data=data,
         buffer_bytes=max(int(machine.memory_bytes * profile.buffer_to_memory), 128 * 1024**2),
         wal_limit_bytes=wal_limit,
-        data_bytes=data,
-        disk_bytes=int(data * suite.growth) + wal_limit,
+        disk_bytes=int(data.bytes * suite.growth) + wal_limit,
         workers=max(1, machine.cores // 2),
         bound_to=_bound_to(machine, threads),
     )
 
 
 def _bound_to(machine: Hardware, threads: int) -> tuple[int, ...] | None:
-    """The last core, where one client works: on virtual machines the scheduler's choice is the largest noise.
+    """Return the last core when there is one client: on virtual machines scheduling is the largest noise.
 
     Whether client and server share a core or wake each other up across two changes throughput by a factor of
     two to five there, and hides what the server's own work costs (docs/decisions/0016-interleaved-rounds.md).
@@ -114,9 +112,9 @@ MEMORY_BESIDE_BUFFERS = 256 * 1024**2
 """What a server needs beside its buffer cache."""
 
 MEMORY_SHARE = 0.8
-"""Of the machine's memory may be taken by servers that are up together; the rest caches their files."""
+"""Share of the memory that servers which are up together may take; the rest caches their files."""
 
 
 def fit_together(servers: int, sizes: Sizes, machine: Hardware) -> bool:
-    """Whether so many servers can be up at once."""
+    """Return whether the memory suffices for so many servers at once."""
     return servers * (sizes.buffer_bytes + MEMORY_BESIDE_BUFFERS) <= machine.memory_bytes * MEMORY_SHARE

@@ -1,28 +1,30 @@
-"""Several servers that take turns in short slices, so that they share whatever the machine does meanwhile."""
+"""Schedules of servers that take turns in short slices, so that a disturbance hits all of them alike."""
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+# What a server does in a slice; suites/generators/tidemark.lua reads the same letters.
 WARM = "w"
 WORK = "1"
 WAIT = "0"
 
 MOST_GAP_SECONDS = 0.02
-"""However long a slice is, it needs no more idle time at its end."""
+"""The most idle time at the end of a slice, however long the slice is."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Who works when: one server at a time, in slices of equal length."""
+    """Which server works when: one at a time, in slices of equal length."""
 
     slice_seconds: float
+    """Length of a slice."""
     order: tuple[int, ...]
     """The place of the server that works in each slice."""
     warming: int = 0
-    """How many slices at the beginning are not counted."""
+    """How many slices at the beginning warm up and are not counted."""
     gap_share: float = 0.1
-    """Each slice's end is idle, up to MOST_GAP_SECONDS: a transaction that began before may end there."""
+    """Share of a slice that is idle at its end, up to MOST_GAP_SECONDS; the last transaction ends there."""
 
     @property
     def gap_seconds(self) -> float:
@@ -31,37 +33,37 @@ class Schedule:
 
     @property
     def seconds(self) -> float:
-        """From the beginning of the first slice to the end of the last."""
+        """Time from the beginning of the first slice to the end of the last."""
         return self.slice_seconds * len(self.order)
 
     @property
     def servers(self) -> int:
-        """How many take turns."""
+        """Number of servers that take turns."""
         return 1 + max(self.order)
 
     def kinds(self, server: int) -> str:
-        """What one server does in each slice: a letter of WAIT, WARM, WORK."""
+        """Return what one server does in each slice, one of WAIT, WARM and WORK for each."""
         return "".join(
-            WAIT if each != server else WARM if place < self.warming else WORK
-            for place, each in enumerate(self.order)
+            WAIT if worker != server else WARM if place < self.warming else WORK
+            for place, worker in enumerate(self.order)
         )
 
     def counted(self, server: int) -> tuple[int, ...]:
-        """The places of the slices in which the work of one server counts."""
+        """Return the places of the slices in which the work of one server counts."""
         return tuple(place for place, kind in enumerate(self.kinds(server)) if kind == WORK)
 
 
 def mirrored(
     servers: Sequence[int], seconds: float, slice_seconds: float, seed: object, warm_seconds: float = 0.0
 ) -> Schedule:
-    """Slices in blocks such as A B B A: an order drawn by `seed`, then the same backwards.
+    """Return a schedule of blocks such as A B B A: an order drawn by `seed`, then the same backwards.
 
-    Each server works for about `seconds`, in an even number of slices, so that a steady drift of the machine
-    hits all alike (Finney 1960, experimental designs balanced for trend). Before that each warms up for about
-    `warm_seconds`, in whole slices.
+    Every server works for about `seconds`, in an even number of slices, so that a steady drift of the machine
+    hits all alike (Finney 1960, experimental designs balanced for trend). Before that every server warms up
+    for about `warm_seconds`, in whole slices.
     """
     draw = random.Random(repr(seed))
-    warm = [each for each in servers for _ in range(round(warm_seconds / slice_seconds + 0.49))]
+    warm = [server for server in servers for _ in range(round(warm_seconds / slice_seconds + 0.49))]
     order: list[int] = []
     for _ in range(max(1, round(seconds / slice_seconds / 2))):
         block = draw.sample(list(servers), len(servers))

@@ -21,16 +21,16 @@ from suites.sizing import Sizes
 
 
 def most_transactions(step: Step, sizes: Sizes) -> int | None:
-    """The most transactions a step may do on one data set; None for steps that use no rows up."""
+    """Return the most transactions of a step on one data set; None for steps that use no rows up."""
     share = step.most_work_to_rows
-    return None if share is None else max(1, int(sizes.rows_per_table * sizes.tables * share))
+    return None if share is None else max(1, int(sizes.data.walked(step.rows_of).rows * share))
 
 
 Answer = TypeVar("Answer")
 
 
 class ServerDiedError(ServerError):
-    """One of several servers died during a step, or its load generator failed; `place` says which."""
+    """A server died during a step, or its load generator failed; `place` is its place among the servers."""
 
     def __init__(self, what: str, place: int | None) -> None:
         super().__init__(what)
@@ -47,26 +47,26 @@ def run_slices(
     resets: bool = True,
     profiling: Profiling | None = None,
 ) -> list[Measurement]:
-    """Put the load of `step` on servers that take turns, profile, then reset one after the other.
+    """Run the load of `step` on servers that take turns, profile it, then reset one server after the other.
 
-    Profiles are taken when `profiling` says how, and resets can be left out. Raises ServerDiedError when a
-    server, or its load generator, failed.
+    `profiling` says how profiles are taken; None takes none. Without `resets` no server is reset. Returns one
+    measurement per server. Raises ServerDiedError when a server, or its load generator, failed.
     """
-    before = [_asked(place, server.counters) for place, server in enumerate(servers)]
+    before = [_blaming(place, server.counters) for place, server in enumerate(servers)]
     pids = [server.pid for server in servers]
     with instructions_of(pids) as counters:
         meters = [Meter(pid, len(servers) > 1, counter) for pid, counter in zip(pids, counters, strict=True)]
         loads, profiled = _under_load(servers, generator, step, share, meters, profiling)
-    # All counters before any reset: what one server does while another is reset is nobody's query.
-    after = [_asked(place, server.counters) for place, server in enumerate(servers)]
+    # All counters are read before any reset: what a server does while another is reset belongs to no query.
+    after = [_blaming(place, server.counters) for place, server in enumerate(servers)]
     values = [_values(meters[place], load, before[place], after[place]) for place, load in enumerate(loads)]
     if profiling is not None and not profiling.during:
         profiled = _profiled_after(servers, generator, step, share, profiling)
     cleaned = _reset_in_turn(servers, share.round) if resets else [({}, [])] * len(servers)
     time.sleep(settle_seconds)
     return [
-        Measurement({**mine, **metrics}, load.per_second, [*each.troubles, *warnings], each.profile)
-        for mine, load, each, (metrics, warnings) in zip(values, loads, profiled, cleaned, strict=True)
+        Measurement({**costs, **metrics}, load.per_second, [*profile.troubles, *warnings], profile.profile)
+        for costs, load, profile, (metrics, warnings) in zip(values, loads, profiled, cleaned, strict=True)
     ]
 
 
@@ -78,15 +78,15 @@ def _under_load(
     meters: Sequence[Meter],
     profiling: Profiling | None,
 ) -> tuple[list[Load], list[Profiled]]:
-    """The measured slices, and the profiles of them if that was asked for."""
+    """Run the measured slices; return their loads, and profiles of them if that was asked for."""
     addresses = [server.address for server in servers]
     try:
         if profiling is None or not profiling.during:
             return generator.alternate(addresses, step, share, meters), [Profiled()] * len(servers)
         with profilers(servers, profiling, share.schedule.seconds) as watching:
-            observers = [Both(meter, each) for meter, each in zip(meters, watching, strict=True)]
+            observers = [Both(meter, profiler) for meter, profiler in zip(meters, watching, strict=True)]
             loads = generator.alternate(addresses, step, share, observers)
-            return loads, [each.result(load) for each, load in zip(watching, loads, strict=True)]
+            return loads, [profiler.result(load) for profiler, load in zip(watching, loads, strict=True)]
     except LoadError as error:
         raise _blame(servers, step, error) from error
 
@@ -94,7 +94,7 @@ def _under_load(
 def _profiled_after(
     servers: Sequence[Server], generator: Generator, step: Step, share: Share, profiling: Profiling
 ) -> list[Profiled]:
-    """Profiles of further slices. A load that fails costs the profile, not what was measured before it."""
+    """Profile further slices. When their load fails the profiles are lost, not what was measured before."""
     try:
         return profile_after(servers, generator, step, share, profiling)
     except LoadError as error:
@@ -105,17 +105,18 @@ def _profiled_after(
 
 
 def _reset_in_turn(servers: Sequence[Server], round_: int) -> list[tuple[Mapping[str, float], list[str]]]:
-    """Metrics and warnings of each server's reset, from the first to the last or, every other round, back.
+    """Reset one server after the other; return metrics and warnings of each server's reset.
 
-    Whoever waits goes on cleaning up in the background, and would always have less left to do.
+    The order is reversed in every other round: a server that waits for its turn cleans up in the background
+    meanwhile, and the last one would always have less left to do.
     """
     places = range(len(servers)) if round_ % 2 else reversed(range(len(servers)))
-    found = {place: _asked(place, partial(_reset, servers[place])) for place in places}
-    return [found[place] for place in range(len(servers))]
+    by_place = {place: _blaming(place, partial(_reset, servers[place])) for place in places}
+    return [by_place[place] for place in range(len(servers))]
 
 
-def _asked(place: int, question: Callable[[], Answer]) -> Answer:
-    """The answer of the server at `place`; whatever goes wrong is its fault."""
+def _blaming(place: int, question: Callable[[], Answer]) -> Answer:
+    """Return the answer to `question`; an error becomes a ServerDiedError of the server at `place`."""
     try:
         return question()
     except TidemarkError as error:
@@ -125,7 +126,7 @@ def _asked(place: int, question: Callable[[], Answer]) -> Answer:
 def _values(
     meter: Meter, load: Load, before: Mapping[str, float], after: Mapping[str, float]
 ) -> dict[str, float]:
-    """The metrics of one load; `before` and `after` are the server's counters, by the metric per query."""
+    """Return the metrics of one load; `before` and `after` are the server's counters."""
     values = dict(load_values(load)) | dict(meter.per_query(load.watched_queries))
     # What warmed up is among the watched queries, as it is in the server's counters.
     queries = max(load.watched_queries, load.queries)
@@ -133,7 +134,7 @@ def _values(
 
 
 def _reset(server: Server) -> tuple[Mapping[str, float], list[str]]:
-    """Metrics of the reset; one that could not be finished is a warning, as the load was measured before."""
+    """Reset a server; return metrics and warnings. A failed reset is a warning, as the load is measured."""
     try:
         return server.reset(), []
     except ResetError as error:
@@ -141,7 +142,7 @@ def _reset(server: Server) -> tuple[Mapping[str, float], list[str]]:
 
 
 def _blame(servers: Sequence[Server], step: Step, error: LoadError) -> ServerDiedError:
-    """Who is at fault: the server that is dead, else the one whose load generator failed first."""
+    """Return the error of the server that is dead, else of the one whose load generator failed first."""
     dead = {place: ended for place, server in enumerate(servers) if (ended := server.death()) is not None}
     if not dead and error.place is not None:
         ended = _death(servers[error.place])
@@ -152,7 +153,7 @@ def _blame(servers: Sequence[Server], step: Step, error: LoadError) -> ServerDie
 
 
 def _death(server: Server) -> str | None:
-    """How the server ended, if it did: clients notice a moment before it is gone."""
+    """Return how the server ended, None if it did not. Clients notice a moment before it is gone: so wait."""
     deadline = time.monotonic() + 2
     while time.monotonic() < deadline:
         ended = server.death()
@@ -174,7 +175,7 @@ LATENCY = {
 
 
 def load_values(load: Load) -> Mapping[str, float]:
-    """Throughput, latency and the spread of throughput, as metrics."""
+    """Return throughput, latency and the spread of throughput as metrics."""
     values = {
         QPS: load.queries / load.seconds,
         "tps": load.transactions / load.seconds,
@@ -187,7 +188,7 @@ def load_values(load: Load) -> Mapping[str, float]:
 
 
 def spread(per_second: Sequence[float]) -> dict[str, float]:
-    """How much throughput varied from second to second; empty for fewer than two seconds.
+    """Return how much throughput varied from second to second; empty for fewer than two seconds.
 
     The coefficient of variation is the sample's standard deviation over its mean.
     """

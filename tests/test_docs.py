@@ -49,7 +49,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 DECIDING = """suites.sizing suites.slices suites.step suites.generators.load suites.generators.pgbench
 suites.generators.sysbench suites.postgres.configuration suites.postgres.reset suites.postgres.server
-history.comparison.compare
+suites.data_sets history.comparison.compare
 history.stats.noise_model history.stats.repeated_intervals history.stats.estimators"""
 """Modules whose numeric constants decide what a number comes to: each constant is tied somewhere."""
 
@@ -119,7 +119,7 @@ COMPUTED: dict[str, Callable[..., float]] = {
     "visible": lambda rounds: 100 * smallest_visible(Design(), Noise(0.02, 20), rounds, THRESHOLD / 100),
     "single_thread_cores": lambda: max(cores for cores in range(1, 200) if _room(cores).threads == 1),
     "threads_on_48": lambda: _room(48).threads,
-    "tables_on_48": lambda: _room(48).tables,
+    "tables_on_48": lambda: _room(48).data.tables,
     "least_buffer_mib": lambda: _room(1, 1).buffer_bytes / 1024**2,
     "oldest_postgres": lambda: min(filter(_is_served, range(9, 99))),
     "io_method_since": lambda: min(n for n in range(9, 99) if knows_setting(_build(f"{n}.0"), "io_method")),
@@ -242,7 +242,7 @@ def _plain(cell: str) -> str:
 def test_steps_and_profiles() -> None:
     assert list(table(METHOD, "| step | one transaction |")) == [step.name for step in WRITE_HEAVY.steps]
     rows = table(METHOD, "| key | smoke | short | long |")
-    assert set(rows) == ProfileKeys.model_fields.keys() - {"title"}
+    assert set(rows) == ProfileKeys.model_fields.keys() - {"title", "scale"}
     for place, name in enumerate(("smoke", "short", "long")):
         profile = WRITE_HEAVY.profile(name)
         for key, cells in rows.items():

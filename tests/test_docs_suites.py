@@ -1,39 +1,48 @@
 """docs/suites.md says what a suite.toml may hold, and its example is a suite."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
-from build.version import Engine
-from suites.definition import Mode, SuiteError, load_suite
 from suites.definition import Profile as ProfileKeys
+from suites.definition import Scale, ScaledTable, SuiteError, load_suite
 from suites.definition import Step as StepKeys
 from suites.definition import Suite as SuiteKeys
+from suites.generators.rules import LUA_MODULES
 from tests.test_docs import SUITES, example, table
 
 
-def _type_and_bounds(schema: dict[str, Any]) -> tuple[str, str]:
+def _type_and_bounds(schema: dict[str, Any], definitions: dict[str, Any]) -> tuple[str, str]:
     """What a property's JSON schema says, in the words of docs/suites.md."""
-    chosen = next((each for each in schema.get("anyOf", []) if each["type"] != "null"), schema)
-    kind = "name" if "pattern" in chosen else chosen.get("type", "")
+    chosen = next((each for each in schema.get("anyOf", []) if each.get("type") != "null"), schema)
+    meant = definitions.get(chosen.get("$ref", "").rpartition("/")[2], chosen)
+    kind = _kind_of_name(chosen["pattern"]) if "pattern" in chosen else meant.get("type", "")
     bounds = [f"{sign} {chosen[key]:g}" for key, sign in _SIGNS.items() if key in chosen]
     if "minProperties" in chosen or ("minItems" in chosen and "prefixItems" not in chosen):
         bounds.append("not empty")
-    listed = ", ".join(f"`{each}`" for each in chosen.get("enum", ()))
-    if chosen.get("$ref", "").endswith("/Mode"):
-        kind, listed = "string", ", ".join(f"`{each}`" for each in Mode)
+    listed = _listed(meant)
     if kind == "object":
         kind = "table"
     elif "prefixItems" in chosen:
-        inner, limits = _type_and_bounds(chosen["prefixItems"][0])
+        inner, limits = _type_and_bounds(chosen["prefixItems"][0], definitions)
         return f"array of {len(chosen['prefixItems'])} {inner}s", limits
-    elif kind == "array" and chosen["items"]["$ref"].endswith("/Engine"):
-        kind, listed = "array of strings", ", ".join(f"`{each}`" for each in Engine)
-        return kind, "; ".join([*bounds, listed])
     elif kind == "array":
+        items = definitions[chosen["items"]["$ref"].rpartition("/")[2]]
+        if "enum" in items:
+            return "array of strings", "; ".join([*bounds, _listed(items)])
         kind = "array of tables"
     return kind, ", ".join([*bounds, listed] if listed else bounds)
+
+
+def _kind_of_name(pattern: str) -> str:
+    return "table name" if "_" in pattern else "name"
+
+
+def _listed(schema: dict[str, Any]) -> str:
+    return ", ".join(f"`{each}`" for each in schema.get("enum", ()))
 
 
 _SIGNS = {"exclusiveMinimum": ">", "minimum": "≥", "maximum": "≤"}
@@ -41,12 +50,16 @@ _SIGNS = {"exclusiveMinimum": ">", "minimum": "≥", "maximum": "≤"}
 
 @pytest.mark.parametrize(
     ("heading", "model"),
-    [("of the file", SuiteKeys), ("of a profile", ProfileKeys), ("of a step", StepKeys)],
-    ids=["suite", "profile", "step"],
+    [
+        ("of the file", SuiteKeys),
+        ("of a profile", ProfileKeys),
+        ("of a scale", Scale),
+        ("of a table of a scale", ScaledTable),
+        ("of a step", StepKeys),
+    ],
+    ids=["suite", "profile", "scale", "table", "step"],
 )
-def test_keys_of_a_suite(
-    heading: str, model: type[SuiteKeys | ProfileKeys | StepKeys], tmp_path: Path
-) -> None:
+def test_keys_of_a_suite(heading: str, model: type[BaseModel], tmp_path: Path) -> None:
     section = SUITES.read_text(encoding="utf-8").partition(f"\n## Keys {heading}\n")[2].partition("\n## ")[0]
     (tmp_path / "section.md").write_text(section, encoding="utf-8")
     rows = table(tmp_path / "section.md", "| key | type | unit | bounds | default | meaning |")
@@ -55,7 +68,7 @@ def test_keys_of_a_suite(
         key: str(each["default"]).lower() for key, each in schema["properties"].items() if "default" in each
     }
     wanted = {
-        key: [*_type_and_bounds(each), defaults.get(key, "required")]
+        key: [*_type_and_bounds(each, schema.get("$defs", {})), defaults.get(key, "required")]
         for key, each in schema["properties"].items()
         if key not in ("folder", "digest")  # ours, not the file's
     }
@@ -70,3 +83,28 @@ def test_the_example_is_a_suite(tmp_path: Path) -> None:
     (tmp_path / "transfer/transfer.sql").unlink()
     with pytest.raises(SuiteError, match=r"transfer\.sql"):
         load_suite(f"{tmp_path}/transfer")
+
+
+def test_the_example_with_a_scale_is_a_suite(tmp_path: Path) -> None:
+    example(tmp_path)
+    suite = load_suite(f"{tmp_path}/stockroom")
+    assert [step.name for step in suite.steps] == ["sell", "scrap"]
+    assert suite.scale is not None
+    assert suite.scale.unit == "warehouse"
+
+
+def _lua_module() -> str:
+    return (LUA_MODULES / "tidemark.lua").read_text(encoding="utf-8")
+
+
+def test_options_that_every_script_is_given() -> None:
+    block = re.search(r"^local OPTIONS = \{\n(.*?)^\}", _lua_module(), re.MULTILINE | re.DOTALL)
+    assert block is not None
+    declared = set(re.findall(r"^   (\w+) = \{", block[1], re.MULTILINE))
+    rows = table(SUITES, "| option | of | meaning |")
+    assert {name for cell in rows for name in re.findall(r"\w+", cell)} == declared
+
+
+def test_functions_of_the_lua_module() -> None:
+    defined = set(re.findall(r"^function (tidemark\.\w+\([\w, ]*\))", _lua_module(), re.MULTILINE))
+    assert set(table(SUITES, "| function | what it gives |")) == defined - {"tidemark.script(suite)"}

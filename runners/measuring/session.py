@@ -34,8 +34,7 @@ from suites.capabilities import require_engine
 from suites.definition import Mode
 from suites.engines import make_server, require_short_sockets
 from suites.generators.load import Generator
-from suites.generators.pgbench import Pgbench, newest_postgres
-from suites.generators.sysbench import Sysbench
+from suites.generators.registry import GENERATORS, make_generator
 from suites.metrics import PRIMARY
 from suites.processes import require_reachable, tool
 from suites.profiling.perf import find_perf
@@ -105,7 +104,7 @@ def run_session(
         outcome = SessionOutcome()
         serve = _serving(request, room)
         builds = _builds(request, home, progress, outcome, serve, given or {})
-        generator = _generator(request, room, builds)
+        generator = make_generator(request.suite, room, builds)
         profiling = _profiling(request, home, progress)
         machine = describe(home.path)
         changed = changes(store.latest_machine(machine.hostname), machine)
@@ -149,9 +148,8 @@ def run_session(
 
 def _check(request: Request, home: Home) -> Sizes:
     """Everything that can be known to fail before a compile begins. Returns the sizes."""
-    if request.suite.generator == "sysbench":
-        tool("sysbench")
-    tool("setpriv")
+    for program in (*GENERATORS[request.suite.generator].system_programs, "setpriv"):
+        tool(program)
     require_short_sockets(home.data / LONGEST_DATA_NAME)
     home.path.mkdir(parents=True, exist_ok=True)
     require_reachable(home.path)
@@ -197,13 +195,6 @@ def _builds(
     if not builds:
         raise ServerError("none of the versions can be measured", hint="see the messages above")
     return builds
-
-
-def _generator(request: Request, room: Sizes, builds: Sequence[Build]) -> Generator:
-    """The load generator; of pgbench the newest, so that one client serves all servers."""
-    if request.suite.generator == "pgbench":
-        return Pgbench(request.suite, room, newest_postgres(builds))
-    return Sysbench(request.suite, room)
 
 
 def _profiling(request: Request, home: Home, progress: Progress) -> Profiling | None:
@@ -282,8 +273,7 @@ def _start(
             },
             "bound_to": room.bound_to,
             "threads": room.threads,
-            "tables": room.tables,
-            "rows_per_table": room.rows_per_table,
+            **room.data.facts,
             "settings": dict(request.settings),
             "groups": {step.name: step.group for step in request.steps if step.group},
             "not_built": {str(version): reason for version, reason in outcome.not_built.items()},

@@ -1,1 +1,1 @@
-"""Load generators: how each is called, and what its output says."""
+"""Load generators: how they are called, and how their output is read."""

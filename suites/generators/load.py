@@ -1,4 +1,4 @@
-"""What every load generator is asked for, and what it answers."""
+"""What every load generator is asked for and answers, and how its program is run."""
 
 import contextlib
 import os
@@ -20,16 +20,16 @@ from suites.server import Address
 from suites.slices import Schedule
 
 OVERTIME_SECONDS = 30
-"""How long beyond its limit a load generator may take to start and to report before it is ended."""
+"""How many seconds beyond its limit a load generator may take to start and to report before it is ended."""
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 """A decimal number in a report, as a pattern: what it matches is what float() takes."""
 
 
 class LoadError(TidemarkError):
-    """A load generator that failed, was killed, or printed something that cannot be read.
+    """A load generator failed, was killed, or printed something that cannot be read.
 
-    `place` is which of several, when that is known.
+    `place` is the place of its server among those that take turns, when that is known.
     """
 
     def __init__(self, what: str, *, where: str = "", hint: str = "", place: int | None = None) -> None:
@@ -39,29 +39,30 @@ class LoadError(TidemarkError):
 
 @dataclass(frozen=True)
 class WorkLimit:
-    """How much a step has to do: it ends at whichever limit comes first."""
+    """How much a step has to do: it ends at the limit that is reached first."""
 
     seconds: float
-    """Time limit."""
+    """Time limit in seconds."""
     transactions: int | None
     """Work limit, over all threads; None when only time limits the step."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What servers do that take turns."""
+    """What servers that take turns do in one round of a step."""
 
     schedule: Schedule
+    """Which server works when."""
     round: int
-    """From 1: another round draws other ids."""
+    """Number of the round, from 1: each round draws other ids."""
     transactions: int | None = None
-    """The most that one server may do; None when only time limits the step."""
+    """The most transactions of one server; None when only time limits the step."""
     done_before: int = 0
-    """Transactions of this step on the same data before: a step that uses rows up goes on after them."""
+    """Earlier transactions of the step on the same data: a step that uses rows up goes on after them."""
 
 
 def whole_seconds(work: WorkLimit) -> int:
-    """The time limit as load generators take it: 0 would mean that there is none."""
+    """Return the time limit in whole seconds, at least 1: load generators take 0 for no limit."""
     return max(1, round(work.seconds))
 
 
@@ -70,10 +71,13 @@ class Load:
     """What a load generator did."""
 
     transactions: int
+    """Finished transactions."""
     queries: float
+    """Queries of these transactions."""
     seconds: float
-    """From the first transaction's start to the last one's end."""
+    """Time from the first transaction's start to the last one's end, without waiting for other servers."""
     errors: int
+    """Errors that did not end the run, such as deadlocks, after which a transaction began again."""
     per_second: tuple[float, ...]
     """Queries/s in each whole second."""
     latency_ms: Mapping[str, float]
@@ -81,11 +85,12 @@ class Load:
     watched_queries: float
     """Queries finished between the observer's begin and end."""
     watched_seconds: float
+    """Time between the observer's begin and end."""
 
 
 @contextlib.contextmanager
 def blamed_on(place: int) -> Iterator[None]:
-    """A LoadError that leaves the block says that it was the load of the server at `place`."""
+    """Set `place`, that of a server, on a LoadError that leaves the block."""
     try:
         yield
     except LoadError as error:
@@ -94,20 +99,23 @@ def blamed_on(place: int) -> Iterator[None]:
 
 
 class Observer(Protocol):
-    """Told when the steady part of a load begins and ends, so that costs can be counted in between."""
+    """Measures what a load costs while it is steady."""
 
     def begin(self, pid: int) -> None:
-        """All connections are open and work begins; `pid` is the load generator."""
+        """Begin to measure: all connections are open. `pid` is the load generator's."""
 
     def end(self, pid: int) -> None:
-        """Work has ended; connections are still open. The last call counts."""
+        """End measuring: the work is done, connections are still open. The last of several calls counts."""
 
 
 class Generator(Protocol):
-    """A program that loads data and puts a server under load."""
+    """A program that loads data and puts a server under load.
+
+    Its rules stand in suites/generators/rules.py, how it is made in suites/generators/registry.py.
+    """
 
     def version(self) -> str:
-        """What the program says of itself."""
+        """Return the program's own name and version."""
 
     def load(self, address: Address) -> None:
         """Create the tables and fill them. Raises LoadError."""
@@ -116,9 +124,9 @@ class Generator(Protocol):
         """Run one step. Raises LoadError."""
 
     def alternate(
-        self, addresses: Sequence[Address], step: Step, share: "Share", observers: Sequence[Observer]
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
-        """Run one step on several servers that take turns; one Load each. Raises LoadError."""
+        """Run one step on several servers that take turns; return the Load of each. Raises LoadError."""
 
 
 def lines_of(
@@ -127,7 +135,7 @@ def lines_of(
     env: Mapping[str, str] | None = None,
     bound_to: Collection[int] | None = None,
 ) -> Iterator[tuple[int, str]]:
-    """Start `argv` and yield (its pid, a line it printed) until it ends; see lines_of_all."""
+    """Start `argv` and yield (its pid, a line of its output) until it ends; see lines_of_all."""
     for _, pid, line in lines_of_all([argv], deadline_seconds, env, bound_to):
         yield pid, line
 
@@ -140,8 +148,9 @@ def lines_of_all(
 ) -> Iterator[tuple[int, int, str]]:
     """Start all `commands` at once and yield (place of the command, its pid, a line) until all have ended.
 
-    Raises LoadError when one fails, with its last lines, or when one is not done after `deadline_seconds`.
-    However the caller leaves the loop, the programs are gone afterwards.
+    `env` is added to the environment. `bound_to` names the cores that the programs may use; None leaves that
+    to the scheduler. Raises LoadError when one fails, with its last lines, or when one is not done after
+    `deadline_seconds`. However the caller leaves the loop, the programs are gone afterwards.
     """
     processes: list[subprocess.Popen[bytes]] = []
     seen: list[list[str]] = [[] for _ in commands]
@@ -168,7 +177,7 @@ def _require_all(
     commands: Sequence[Sequence[str | Path]],
     seen: Sequence[Sequence[str]],
 ) -> None:
-    """Raise LoadError when one of the programs failed; those that still run then are of no more use."""
+    """Raise LoadError when one of the programs failed; the caller ends those that still run."""
     for place, (process, argv, lines) in enumerate(zip(processes, commands, seen, strict=True)):
         status = process.poll()
         if status:
@@ -176,10 +185,16 @@ def _require_all(
             raise LoadError(f"{Path(argv[0]).name} {how}", hint=tail("\n".join(lines)), place=place)
 
 
-def run_all(commands: Sequence[Sequence[str]], at_most: int, deadline_seconds: float) -> None:
-    """Run `commands`, `at_most` of them side by side, each for `deadline_seconds` at the most.
+def run_all(
+    commands: Sequence[Sequence[str]],
+    at_most: int,
+    deadline_seconds: float,
+    env: Mapping[str, str] | None = None,
+) -> None:
+    """Run `commands`, up to `at_most` of them in parallel, each for up to `deadline_seconds`.
 
-    Raises LoadError when one fails. No threads: an interrupt must end them all at once.
+    `env` is added to the environment. Raises LoadError when one fails. There are no threads, because an
+    interrupt must end all programs at once.
     """
     waiting, running = list(commands), dict[str, subprocess.Popen[bytes]]()
     deadline = time.monotonic() + deadline_seconds * len(commands)
@@ -188,7 +203,8 @@ def run_all(commands: Sequence[Sequence[str]], at_most: int, deadline_seconds: f
             while waiting or running:
                 while waiting and len(running) < at_most:
                     argv = waiting.pop(0)
-                    running[" ".join(argv)] = start(argv, output, stderr=subprocess.STDOUT)
+                    merged = {**os.environ, **(env or {})}
+                    running[" ".join(argv)] = start(argv, output, stderr=subprocess.STDOUT, env=merged)
                 time.sleep(0.01)
                 for command, process in list(running.items()):
                     if process.poll() is not None:
@@ -214,7 +230,7 @@ def _require_success(status: int, command: str, output: IO[bytes]) -> None:
 def _read_lines(
     processes: "Sequence[subprocess.Popen[bytes]]", program: str, deadline: float
 ) -> Iterator[tuple[int, str]]:
-    """(place of the process, line) as they come. Ends early when a process failed: the others may wait."""
+    """Yield (place of the process, line) as they come; end early when one failed: others may wait for it."""
     rests = [b""] * len(processes)
     with selectors.DefaultSelector() as selector:
         for place, process in enumerate(processes):
@@ -223,7 +239,7 @@ def _read_lines(
         while selector.get_map():
             left = deadline - time.monotonic()
             ready = selector.select(left) if left > 0 else []
-            # A program that never stops printing is late too.
+            # A program that never stops printing is overdue too.
             if not ready:
                 raise _late(program, [key.data for key in selector.get_map().values()])
             for key, _ in ready:
@@ -240,7 +256,7 @@ def _read_lines(
 
 
 def _status(process: "subprocess.Popen[bytes]", program: str, place: int, deadline: float) -> int:
-    """How a program ended that prints no more. Raises LoadError when it does not end before the deadline."""
+    """Return the exit status of a program that has closed its output. Raises LoadError at the deadline."""
     try:
         return process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
@@ -256,10 +272,14 @@ def _late(program: str, places: Sequence[int]) -> LoadError:
 
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
+"""Percentiles of latency that are kept, by name, in percent."""
 
 
 def histogram_percentiles(values: Sequence[float], counts: Sequence[int]) -> dict[str, float]:
-    """Percentiles of a histogram: the least bucket value that at least that share of events stays within."""
+    """Return PERCENTILES of a histogram: the least bucket value that at least that share of events is within.
+
+    `values` are the buckets' values in ascending order, `counts` their events. Empty when there is no event.
+    """
     if not any(counts):
         return {}
     reached = np.cumsum(counts) / np.sum(counts) * 100

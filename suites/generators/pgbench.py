@@ -1,4 +1,4 @@
-"""pgbench, from one build for all servers of a session, so that the client is constant."""
+"""Running pgbench, of one build for all servers of a session, and reading what it prints."""
 
 import re
 import tempfile
@@ -31,13 +31,13 @@ from suites.server import Address, postgres_port
 from suites.sizing import Sizes
 
 ROWS_PER_SCALE = 100_000
-"""Rows of pgbench_accounts per unit of --scale."""
+"""Rows of pgbench_accounts per unit of --scale: what suites get that have no scale of their own."""
 
 LOGGED_TRANSACTIONS = 2_000_000
 """About the most transactions whose latency is kept; above that a random sample of them is."""
 
 EXPECTED_TPS = 100_000
-"""For choosing the sample: no client here is faster."""
+"""An upper bound of any client's transactions/s, from which the sampling rate is chosen."""
 
 _TICK = re.compile(rf"progress: ({NUMBER}) s, ({NUMBER}) tps")
 _SUMMARY = {
@@ -53,14 +53,14 @@ _SUMMARY = {
 
 @dataclass
 class PgbenchTranscript:
-    """What the lines of one pgbench run have said so far."""
+    """What has been read from the output of one run of pgbench so far."""
 
     ticks: list[tuple[float, float]] = field(default_factory=list)
-    """Seconds since the start, and transactions/s since the tick before."""
+    """Seconds since the start, and transactions/s since the previous progress report."""
     summary: dict[str, float] = field(default_factory=dict)
 
     def read(self, line: str) -> bool:
-        """Take in one line; True when it was a tick."""
+        """Read one line of output; return whether it was a progress report."""
         if match := _TICK.match(line):
             self.ticks.append((float(match[1]), float(match[2])))
             return True
@@ -70,7 +70,11 @@ class PgbenchTranscript:
         return False
 
     def load(self, queries: float, latencies_us: NDArray[np.float64]) -> Load:
-        """The result, with `queries` per transaction. Raises LoadError when the report is not whole."""
+        """Return the result. Raises LoadError when the report is incomplete or no transaction finished.
+
+        `queries` is the number of queries in a transaction; `latencies_us` has the latency of transactions in
+        microseconds, of all or of a random sample.
+        """
         missing = {"transactions", "latency", "tps"} - self.summary.keys()
         if missing:
             raise LoadError("pgbench's report is not whole", where=f"without {', '.join(sorted(missing))}")
@@ -96,7 +100,7 @@ class PgbenchTranscript:
 
 
 class Pgbench:
-    """Implements suites.generators.load.Generator."""
+    """pgbench of one build; implements suites.generators.load.Generator."""
 
     def __init__(self, suite: Suite, sizes: Sizes, build: Build) -> None:
         self.suite = suite
@@ -104,17 +108,18 @@ class Pgbench:
         self.program = build.program("pgbench")
 
     def version(self) -> str:
-        """The first line of `pgbench --version`."""
+        """Return what `pgbench --version` prints."""
         return run([self.program, "--version"], what="pgbench --version").strip()
 
     def load(self, address: Address) -> None:
-        """pgbench's own initialisation; it draws nothing at random but an empty filler."""
-        scale = max(1, self.sizes.rows_per_table * self.sizes.tables // ROWS_PER_SCALE)
+        """Load with pgbench's own initialization, which draws nothing at random. Raises LoadError."""
+        data = self.sizes.data
+        scale = data.scale or max(1, data.rows // ROWS_PER_SCALE)
         argv = [*self._client(address), "--initialize", f"--scale={scale}", "--quiet"]
         run_all([argv], 1, 60 + 60 * scale)
 
     def arguments(self, address: Address, step: Step, work: WorkLimit, turn: int = 0) -> list[str]:
-        """The command line of one step, without its log; each `turn` draws numbers of its own."""
+        """Return the command line of one step, without that of its log; each `turn` has its own seed."""
         threads = self.sizes.threads
         limit = f"--time={whole_seconds(work)}"
         if work.transactions is not None:
@@ -124,7 +129,7 @@ class Pgbench:
         return [*self._client(address), *clients, limit, *report, *self._script(step)]
 
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer, turn: int = 0) -> Load:
-        """Run one step; the observer sees the time between the first and the last second's report."""
+        """Run one step; the observer measures from the first progress report to the last."""
         sampled = min(1.0, LOGGED_TRANSACTIONS / (EXPECTED_TPS * work.seconds))
         transcript = PgbenchTranscript()
         with tempfile.TemporaryDirectory(prefix="tidemark-pgbench-") as folder:
@@ -141,9 +146,10 @@ class Pgbench:
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
-        """A run of pgbench for each slice, since it cannot pause; whole seconds, so a slice may be longer.
+        """Run pgbench once per slice, because it cannot pause.
 
-        Slices that warm up are passed over. All servers draw the same numbers, new ones in each slice.
+        It runs for whole seconds, so that a slice may be longer than scheduled. Warm-up slices are skipped.
+        All servers draw the same numbers, and other ones in each slice.
         """
         schedule = share.schedule
         done: list[list[Load]] = [[] for _ in addresses]
@@ -166,17 +172,17 @@ class Pgbench:
         return [f"--builtin={step.options['builtin']}"]
 
 
-def newest_postgres(builds: Sequence[Build]) -> Build:
-    """The build whose pgbench serves all of a session: every Postgres has one, and it knows older servers.
+def newest_postgres(builds: Sequence[Build]) -> Build | None:
+    """Return the build whose pgbench serves all of a session; None when no build is of Postgres.
 
-    Raises ValueError when there is no Postgres among `builds`.
+    Every Postgres comes with a pgbench, and the newest works with older servers.
     """
     postgres = (build for build in builds if build.version.engine is Engine.POSTGRES)
-    return max(postgres, key=lambda build: build.numbers)
+    return max(postgres, key=lambda build: build.numbers, default=None)
 
 
 def sum_of(loads: Sequence[Load]) -> Load:
-    """Several runs as one. Percentiles are means over the runs, the maximum is the largest."""
+    """Return several runs as one. Percentiles are means over the runs; the maximum is the largest."""
     names = set.intersection(*(set(load.latency_ms) for load in loads))
     mean = {name: sum(load.latency_ms[name] for load in loads) / len(loads) for name in names}
     if "max" in names:
@@ -186,7 +192,7 @@ def sum_of(loads: Sequence[Load]) -> Load:
         queries=sum(load.queries for load in loads),
         seconds=sum(load.seconds for load in loads),
         errors=sum(load.errors for load in loads),
-        per_second=tuple(each for load in loads for each in load.per_second),
+        per_second=tuple(rate for load in loads for rate in load.per_second),
         latency_ms=mean,
         watched_queries=sum(load.watched_queries for load in loads),
         watched_seconds=sum(load.watched_seconds for load in loads),
@@ -194,14 +200,14 @@ def sum_of(loads: Sequence[Load]) -> Load:
 
 
 def logged_latencies(folder: Path) -> NDArray[np.float64]:
-    """Microseconds of every logged transaction: the third column of pgbench's log files.
+    """Return the microseconds of every logged transaction: the third column of pgbench's log files.
 
-    A transaction that failed has a word there instead of a number; it has no latency.
+    A failed transaction has a word there instead of a number, and no latency.
     """
-    found = []
+    latencies = []
     for file in sorted(folder.glob("log.*")):
         for line in file.read_text().splitlines():
             words = line.split(maxsplit=3)
             if len(words) > 2 and words[2].isdigit():
-                found.append(float(words[2]))
-    return np.array(found, dtype=np.float64)
+                latencies.append(float(words[2]))
+    return np.array(latencies, dtype=np.float64)

@@ -1,11 +1,12 @@
-"""sysbench 1.0 with a Lua script of a suite."""
+"""Running sysbench 1.0 with the Lua script of a suite, and reading what it prints."""
 
 import math
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from suites.data_sets import Part, WalkedRows
 from suites.definition import Step, Suite
 from suites.generators.drivers import connection_options
 from suites.generators.load import (
@@ -23,6 +24,7 @@ from suites.generators.load import (
     run_all,
     whole_seconds,
 )
+from suites.generators.rules import LUA_MODULES
 from suites.processes import run, tool
 from suites.server import Address
 from suites.sizing import Sizes
@@ -31,16 +33,16 @@ LINGER_MS = 250
 """How long connections stay open after the work, so that the server's processes can still be counted."""
 
 CONNECT_SECONDS = 0.6
-"""From the start of sysbench to the first slice: time to connect and to prepare the statements."""
+"""Seconds from the start of sysbench to the first slice, in which it connects and prepares statements."""
 
 WALK_DEVIATIONS = 4
-"""By how many standard deviations a walk of the delete test may have come further than its share."""
+"""By how many standard deviations a walk through rows may have come further than its share."""
 
 UNEVEN_SHARE = 0.25
 """How much more than the mean of all threads one of them may have done."""
 
 LOAD_SECONDS_PER_MILLION_ROWS = 600
-"""Far more than a load takes; a load that takes longer hangs."""
+"""Time limit of loading a million rows. It is far more than loading takes; what takes longer hangs."""
 
 _TICK = re.compile(rf"\[ (\d+)s \] .*?qps: ({NUMBER})")
 _THREAD = re.compile(rf"tidemark: thread (\d+) from ({NUMBER}) to ({NUMBER})")
@@ -57,31 +59,32 @@ class Slice:
     """What one thread did in one of its server's slices."""
 
     place: int
-    """From 1, counted over the slices of this server."""
+    """Number of the slice among those of its server, from 1."""
     began: float
+    """When the slice began, in seconds of the monotonic clock."""
     ended: float
-    """Seconds of the monotonic clock."""
+    """When its last transaction ended, in seconds of the monotonic clock."""
     per_second: tuple[int, ...]
     """Transactions in each second since it began; the last second is seldom whole."""
 
 
 @dataclass
 class SysbenchTranscript:
-    """What the lines of one sysbench run have said so far."""
+    """What has been read from the output of one run of sysbench so far."""
 
     per_second: list[float] = field(default_factory=list)
     threads: list[tuple[float, float]] = field(default_factory=list)
-    """Start and end of each thread, seconds of the monotonic clock; only scripts that say so have it."""
+    """Start and end of each thread in seconds of the monotonic clock; empty when the script reports none."""
     slices: list[Slice] = field(default_factory=list)
-    """Of all threads, when servers take turns."""
+    """Measured slices of all threads; empty unless servers take turns."""
     warming: int = 0
-    """Transactions that only warmed up; they are among the queries of the summary, not its transactions."""
+    """Transactions that only warmed up: the summary counts their queries, but not them."""
     latencies_ms: list[float] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     summary: dict[str, float] = field(default_factory=dict)
 
     def read(self, line: str) -> None:
-        """Take in one line; lines that mean nothing here are passed over."""
+        """Read one line of output; lines of no interest are ignored."""
         if match := _TICK.match(line):
             self.per_second.append(float(match[2]))
         elif match := _THREAD.match(line):
@@ -99,7 +102,7 @@ class SysbenchTranscript:
             self.summary[match[1]] = float(match[2])
 
     def load(self) -> Load:
-        """The result. Raises LoadError when the report is not whole or no transaction finished."""
+        """Return the result. Raises LoadError when the report is incomplete or no transaction finished."""
         missing = {"transactions", "queries", "total time", "avg", "max"} - self.summary.keys()
         if missing:
             raise LoadError("sysbench's report is not whole", where=f"without {', '.join(sorted(missing))}")
@@ -123,13 +126,13 @@ class SysbenchTranscript:
         )
 
     def _sliced(self) -> Load:
-        """The result of a server that took turns with others: of its own slices only."""
-        transactions = sum(sum(each.per_second) for each in self.slices)
-        # The driver counts the queries of the warming up too.
+        """Return the result of a server that took turns with others: that of its own slices."""
+        transactions = sum(sum(part.per_second) for part in self.slices)
+        # The driver counts the queries of the warm-up too.
         queries = self.summary["queries"] / (self.summary["transactions"] + self.warming)
         by_place = [
-            [each for each in self.slices if each.place == place]
-            for place in sorted({each.place for each in self.slices})
+            [part for part in self.slices if part.place == place]
+            for place in sorted({part.place for part in self.slices})
         ]
         return Load(
             transactions=transactions,
@@ -139,7 +142,7 @@ class SysbenchTranscript:
             per_second=tuple(rate * queries for rate in rates_of(by_place)),
             latency_ms=self._latency_ms(),
             watched_queries=self.summary["queries"],
-            watched_seconds=max(each.ended for each in self.slices) - min(each.began for each in self.slices),
+            watched_seconds=max(part.ended for part in self.slices) - min(part.began for part in self.slices),
         )
 
     def _latency_ms(self) -> dict[str, float]:
@@ -151,14 +154,15 @@ class SysbenchTranscript:
 
 
 def seconds_of(threads: Sequence[Slice]) -> float:
-    """Seconds of one slice, from the first of its threads that began to the last that ended."""
-    return max(each.ended for each in threads) - min(each.began for each in threads)
+    """Return the seconds of one slice, from the first of its threads that began to the last that ended."""
+    return max(thread.ended for thread in threads) - min(thread.began for thread in threads)
 
 
 def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
-    """Transactions/s in each whole second of a server's work; `slices` holds the threads of each slice.
+    """Return transactions/s in each whole second of work; `slices` holds what the threads did in each slice.
 
-    Slices below a second are joined to about one; what is left at the end counts when it is at least half.
+    Slices shorter than a second are joined until they make about one. What is left at the end counts when it
+    is at least half a second.
     """
     rates: list[float] = []
     done, worked, length = 0, 0.0, 0.0
@@ -166,11 +170,11 @@ def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
         length = seconds_of(threads)
         if length >= 1:
             rates += [
-                float(sum(each.per_second[second] for each in threads if second < len(each.per_second)))
+                float(sum(one.per_second[second] for one in threads if second < len(one.per_second)))
                 for second in range(int(length))
             ]
             continue
-        done, worked = done + sum(sum(each.per_second) for each in threads), worked + length
+        done, worked = done + sum(sum(thread.per_second) for thread in threads), worked + length
         if worked > 1 - length / 2:
             rates.append(done / worked)
             done, worked = 0, 0.0
@@ -180,7 +184,7 @@ def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
 
 
 class Sysbench:
-    """Implements suites.generators.load.Generator."""
+    """sysbench with the script of a suite; implements suites.generators.load.Generator."""
 
     def __init__(self, suite: Suite, sizes: Sizes) -> None:
         self.suite = suite
@@ -188,58 +192,71 @@ class Sysbench:
         self.program = tool("sysbench")
 
     def version(self) -> str:
-        """The first line of `sysbench --version`."""
+        """Return what `sysbench --version` prints."""
         return run([self.program, "--version"], what="sysbench --version").strip()
 
-    def load(self, address: Address) -> None:
-        """One process per table with a seed of its own, so that the rows depend on nothing else."""
-        limit = 60 + self.sizes.rows_per_table * LOAD_SECONDS_PER_MILLION_ROWS / 1e6
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables for sysbench: where a script finds the shared Lua module, and modules of its suite.
 
+        The two semicolons at the end stand for sysbench's own search path, which comes after these.
+        """
+        return {"LUA_PATH": f"{LUA_MODULES}/?.lua;{self.suite.folder}/?.lua;;"}
+
+    def load(self, address: Address) -> None:
+        """Load the data, one process per part, so that rows depend only on the seed and the part's number.
+
+        Raises LoadError.
+        """
+        for parts in self.sizes.data.stages:
+            limit = 60 + max(part.rows for part in parts) * LOAD_SECONDS_PER_MILLION_ROWS / 1e6
+            commands = [self._prepare(address, part) for part in parts]
+            run_all(commands, self.sizes.workers, limit, self.environment)
+
+    def _prepare(self, address: Address, part: Part) -> list[str]:
         seed = f"--table_seed={self.suite.seed}"
-        tables = range(1, self.sizes.tables + 1)
-        commands = [self._command(address, [f"--table={table}", seed, "prepare"]) for table in tables]
-        run_all(commands, self.sizes.workers, limit)
+        return self._command(address, [*_options(part.options), seed, "prepare"])
 
     def arguments(self, address: Address, step: Step, work: WorkLimit) -> list[str]:
-        """The command line of one step; `--linger_ms` is left to the caller, who watches the processes."""
+        """Return the command line of one step, without `--linger_ms` and `run`."""
         limits = [f"--time={whole_seconds(work)}", f"--events={work.transactions or 0}"]
         return self._command(address, [*self._load(step, 0), *limits, "--report-interval=1"])
 
     def arguments_of_turns(
         self, address: Address, step: Step, share: Share, place: int, origin: float
     ) -> list[str]:
-        """The command line for the server at `place` of those that take turns from `origin` on.
+        """Return the command line for the server at `place` of those that take turns from `origin` on.
 
         `origin` is in seconds of the monotonic clock.
         """
         schedule = share.schedule
-        # The slices end it; sysbench's own limit is for the case that the script does not.
+        # The script ends with its last slice; sysbench's own limit is for a script that does not.
         limit = math.ceil((CONNECT_SECONDS + schedule.seconds) * 2 + 10)
         slices = [
             f"--slices={schedule.kinds(place)}",
             f"--slice_origin={origin:.6f}",
             f"--slice_ms={schedule.slice_seconds * 1000:.0f}",
             f"--slice_gap_ms={schedule.gap_seconds * 1000:.0f}",
-            f"--walk_from={self._walk_from(share)}",
+            f"--walk_from={walk_from(share, self.sizes.threads, self.sizes.data.walked(step.rows_of))}",
             f"--linger_ms={LINGER_MS}",
         ]
         limits = [f"--time={limit}", f"--events={share.transactions or 0}"]
         return self._command(address, [*self._load(step, share.round), *limits, *slices, "run"])
 
     def _load(self, step: Step, round_: int) -> list[str]:
-        # A seed of its own for each step: two that draw the same ids and values would find their work done.
-        place = [each.name for each in self.suite.steps].index(step.name)
+        # Each step has its own seed: a step that drew the ids and values of another would change nothing.
+        place = [known.name for known in self.suite.steps].index(step.name)
         seed = self.suite.seed + place + round_ * len(self.suite.steps)
         load = [f"--threads={self.sizes.threads}", f"--rand-seed={seed}", "--rand-type=uniform"]
-        options = [f"--{name}={value}" for name, value in step.options.items()]
-        return [*load, "--histogram=on", "--percentile=99", *options]
+        return [*load, "--histogram=on", "--percentile=99", *_options(step.options)]
 
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         """Run one step; the observer sees the time between the first transaction and the last."""
         argv = [*self.arguments(address, step, work), f"--linger_ms={LINGER_MS}", "run"]
         transcript = SysbenchTranscript()
         ended = False
-        for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS, bound_to=self.sizes.bound_to):
+        limit = work.seconds + OVERTIME_SECONDS
+        for pid, line in lines_of(argv, limit, self.environment, bound_to=self.sizes.bound_to):
             transcript.read(line)
             if line.startswith(_STARTED):
                 observer.begin(pid)
@@ -251,7 +268,7 @@ class Sysbench:
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
-        """One sysbench per server; their script lets each work in its own slices only."""
+        """Run one sysbench per server; the script lets each of them work in its own slices only."""
         limit = CONNECT_SECONDS + share.schedule.seconds
         origin = time.monotonic() + CONNECT_SECONDS
         commands = [
@@ -259,9 +276,8 @@ class Sysbench:
             for place, address in enumerate(addresses)
         ]
         transcripts = [SysbenchTranscript() for _ in commands]
-        for place, pid, line in lines_of_all(
-            commands, limit + OVERTIME_SECONDS, bound_to=self.sizes.bound_to
-        ):
+        limit += OVERTIME_SECONDS
+        for place, pid, line in lines_of_all(commands, limit, self.environment, bound_to=self.sizes.bound_to):
             transcript, observer = transcripts[place], observers[place]
             known = len(transcript.threads)
             transcript.read(line)
@@ -275,25 +291,34 @@ class Sysbench:
                 loads.append(transcript.load())
         return loads
 
-    def _walk_from(self, share: Share) -> int:
-        """How far every walk of the delete test goes before it begins: past the rows deleted before.
-
-        Each thread has a walk in each table, and draws the table. So a walk has come as far as its share,
-        give or take some standard deviations of a binomial; threads are not served alike either. A walk that
-        went on beyond its end would meet its first rows again.
-        """
-        threads, tables = self.sizes.threads, self.sizes.tables
-        uneven = 0.0 if threads == 1 else UNEVEN_SHARE
-
-        def steps(transactions: int) -> int:
-            expected = transactions / (threads * tables)
-            deviation = math.sqrt(expected * (1 - 1 / (threads * tables)))
-            return math.ceil(expected * (1 + uneven) + WALK_DEVIATIONS * deviation)
-
-        room = self.sizes.rows_per_table // threads - steps(share.transactions or 0)
-        return max(0, min(steps(share.done_before), share.done_before, room))
-
     def _command(self, address: Address, extra: Sequence[str]) -> list[str]:
         script = str(self.suite.folder / str(self.suite.script))
-        data = [f"--tables={self.sizes.tables}", f"--table_size={self.sizes.rows_per_table}"]
-        return [self.program, script, *connection_options(address), *data, *extra]
+        return [
+            self.program,
+            script,
+            *connection_options(address),
+            *_options(self.sizes.data.options),
+            *extra,
+        ]
+
+
+def walk_from(share: Share, threads: int, walked: WalkedRows) -> int:
+    """Return how many rows of its walk a thread skips in each table, because they are used up already.
+
+    Each thread has a walk through each table and draws the table at random. So a walk has advanced by its
+    share of the transactions, give or take some standard deviations of a binomial, and threads do not get the
+    same amount of work either. A walk must not pass its end, where it would meet its first rows again.
+    """
+    uneven = 0.0 if threads == 1 else UNEVEN_SHARE
+
+    def steps(transactions: int) -> int:
+        expected = transactions / (threads * walked.tables)
+        deviation = math.sqrt(expected * (1 - 1 / (threads * walked.tables)))
+        return math.ceil(expected * (1 + uneven) + WALK_DEVIATIONS * deviation)
+
+    room = walked.rows_per_table // threads - steps(share.transactions or 0)
+    return max(0, min(steps(share.done_before), share.done_before, room))
+
+
+def _options(values: Mapping[str, object]) -> list[str]:
+    return [f"--{name}={value}" for name, value in values.items()]

@@ -10,6 +10,7 @@ from sqlalchemy import create_engine
 
 from build.build import Build
 from history.store.writer import Store, open_store
+from suites.data_sets import EqualTables
 from suites.durability import Durability
 from suites.postgres.server import NAME, PORT, PostgresServer
 from suites.sizing import Sizes
@@ -24,7 +25,7 @@ def server_url(
     server_folders: Callable[[], AbstractContextManager[Path]], postgres_18: Build
 ) -> Iterator[str]:
     """The URL of a running server's database."""
-    small = Sizes(1, 1, 1, 128 * 1024**2, 1024**3, 1, 1, 1)
+    small = Sizes(1, EqualTables(1, 1, 1), 128 * 1024**2, 1024**3, 1, 1)
     with server_folders() as folder:
         server = PostgresServer(postgres_18, small, Durability.FULL, folder / "1")
         try:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -53,10 +53,16 @@ def server(version: str) -> Iterator[tuple[PostgresServer, Build]]:
             yield started, build
 
 
-def capture(name: str, argv: list[str], meanwhile: Callable[[], None] = lambda: None) -> None:
+def capture(
+    name: str,
+    argv: list[str],
+    meanwhile: Callable[[], None] = lambda: None,
+    environment: Mapping[str, str] | None = None,
+) -> None:
     """Keep what `argv` prints, while `meanwhile` happens."""
+    whole = {**os.environ, **(environment or {})}
     with (GOLDEN / name).open("wb") as file:
-        process = subprocess.Popen(argv, stdout=file, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(argv, stdout=file, stderr=subprocess.STDOUT, env=whole)
         meanwhile()
         print(f"{name}: exit status {process.wait()}", file=sys.stderr)
 
@@ -72,9 +78,11 @@ def record_sysbench() -> None:
             os.kill(started.pid, signal.SIGKILL)
 
         argv = [*generator.arguments(started.address, step, WorkLimit(3, None)), "--linger_ms=250", "run"]
-        capture("sysbench-update-index.txt", argv)
-        capture("sysbench-no-table.txt", [*argv[:-1], "--tables=2", "run"])
-        capture("sysbench-server-killed.txt", argv, kill)
+        environment = generator.environment
+        capture("sysbench-update-index.txt", argv, environment=environment)
+        no_table = [*argv[:-1], "--tables=2", "run"]
+        capture("sysbench-no-table.txt", no_table, environment=environment)
+        capture("sysbench-server-killed.txt", argv, kill, environment)
 
 
 def record_slices() -> None:
@@ -85,7 +93,7 @@ def record_slices() -> None:
         (step,) = generator.suite.select(("write-only",))
         share = Share(Schedule(1.2, (0, 1, 0, 1, 1, 0), warming=2), round=1)
         argv = generator.arguments_of_turns(started.address, step, share, 0, time.monotonic() + 0.6)
-        capture("sysbench-slices.txt", argv)
+        capture("sysbench-slices.txt", argv, environment=generator.environment)
 
 
 def record_pgbench(version: str, major: int) -> None:
@@ -118,7 +126,8 @@ def record_perf() -> None:
         (step,) = generator.suite.select(("update-index",))
         perf = find_perf()
         argv = [*generator.arguments(started.address, step, WorkLimit(3, None)), "run"]
-        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+        environment = {**os.environ, **generator.environment}
+        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, env=environment)
         time.sleep(1)
         recording = record(perf, [started.pid], Path(name, "perf.data"), FREQUENCY, None)
         roles = started.roles()

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import psutil
 
 from build.build import Build
+from suites.data_sets import EqualTables
 from suites.durability import Durability
 from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer
@@ -20,7 +21,7 @@ T = TypeVar("T")
 def small(rows: int = 2000, tables: int = 1, threads: int = 1) -> Sizes:
     """Sizes of a server that starts at once."""
     data = rows * tables * 300
-    return Sizes(threads, tables, rows, 64 * MIB, 256 * MIB, data, 3 * data, workers=2)
+    return Sizes(threads, EqualTables(tables, rows, data), 64 * MIB, 256 * MIB, 3 * data, workers=2)
 
 
 @contextlib.contextmanager

@@ -1,10 +1,13 @@
 """Suites as data: the shipped ones, those of a folder of one's own, and files with a mistake."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from suites import definition
 from suites.definition import SuiteError, load_suite, suite_names
+from suites.generators.rules import RULES, GeneratorName
 
 ORDER = [
     "update-inlist",
@@ -235,3 +238,18 @@ def test_the_digest_follows_every_file(tmp_path: Path) -> None:
     seen.append(load_suite(str(folder)).digest)
     assert len(set(seen)) == 5
     assert all(len(digest) == 64 for digest in seen)
+
+
+def test_the_digest_follows_the_module_that_scripts_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, module = tmp_path / "mine", tmp_path / "shared.lua"
+    folder.mkdir()
+    write(folder)
+    rules = replace(RULES[GeneratorName.SYSBENCH], shared_files=(module,))
+    monkeypatch.setattr(definition, "RULES", {**RULES, GeneratorName.SYSBENCH: rules})
+    seen = set()
+    for text in ("-- one", "-- two"):
+        module.write_text(text)
+        seen.add(load_suite(str(folder)).digest)
+    assert len(seen) == 2

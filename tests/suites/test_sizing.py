@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suites.data_sets import EqualTables
 from suites.definition import Profile, Suite, load_suite
 from suites.sizing import (
     WAL_TO_DATA,
@@ -30,13 +31,8 @@ cases = st.sampled_from([(suite, profile) for suite in SUITES for profile in sui
 def test_sizes_of_any_machine(case: tuple[Suite, Profile], machine: Hardware) -> None:
     suite, profile = case
     room = sizes(suite, profile, machine)
-    rows = room.tables * room.rows_per_table
     assert 1 <= room.threads <= machine.cores
-    assert 1 <= room.tables <= room.threads
     assert 1 <= room.workers <= machine.cores
-    assert rows <= profile.rows[1]
-    assert rows > profile.rows[0] - room.tables, "only the division by tables may fall below the least"
-    assert room.data_bytes == int(rows * suite.bytes_per_row)
     assert room.disk_bytes >= room.data_bytes * suite.growth - 1
     assert room.buffer_bytes <= max(machine.memory_bytes * profile.buffer_to_memory, 128 * 1024**2)
     assert GIB <= room.wal_limit_bytes <= 64 * GIB
@@ -44,48 +40,36 @@ def test_sizes_of_any_machine(case: tuple[Suite, Profile], machine: Hardware) ->
     assert room.disk_bytes >= room.data_bytes * suite.growth + room.wal_limit_bytes - 1
 
 
-@given(cases, machines)
-def test_data_is_the_wanted_share_of_memory(case: tuple[Suite, Profile], machine: Hardware) -> None:
-    suite, profile = case
-    room = sizes(suite, profile, machine)
-    wanted = machine.memory_bytes * profile.data_to_memory / suite.bytes_per_row
-    rows = room.tables * room.rows_per_table
-    if profile.rows[0] <= wanted <= profile.rows[1]:
-        assert wanted - room.tables - 1 <= rows <= wanted
-
-
 @given(cases, machines, st.integers(0, 1024 * GIB))
 def test_more_memory_never_means_less(case: tuple[Suite, Profile], machine: Hardware, more: int) -> None:
     suite, profile = case
     small = sizes(suite, profile, machine)
     large = sizes(suite, profile, Hardware(machine.cores, machine.memory_bytes + more))
-    for name in ("rows_per_table", "buffer_bytes", "wal_limit_bytes", "data_bytes", "disk_bytes"):
+    for name in ("buffer_bytes", "wal_limit_bytes", "data_bytes", "disk_bytes"):
         assert getattr(large, name) >= getattr(small, name), name
-    assert (large.threads, large.tables, large.workers) == (small.threads, small.tables, small.workers)
+    assert large.data.rows >= small.data.rows
+    assert (large.threads, large.workers) == (small.threads, small.workers)
 
 
 @given(cases, st.integers(1, 1024), st.integers(0, 64))
 def test_more_cores_never_mean_fewer_threads(case: tuple[Suite, Profile], cores: int, more: int) -> None:
     few, many = (sizes(*case, Hardware(count, 64 * GIB)) for count in (cores, cores + more))
     assert few.threads <= many.threads
-    assert few.tables <= many.tables
 
 
 @pytest.mark.parametrize(
-    ("cores", "threads", "tables"),
-    [(1, 1, 1), (2, 1, 1), (4, 1, 1), (5, 4, 1), (8, 6, 1), (12, 10, 2), (48, 40, 8), (96, 80, 16)],
+    ("cores", "threads"), [(1, 1), (2, 1), (4, 1), (5, 4), (8, 6), (12, 10), (48, 40), (96, 80)]
 )
-def test_threads_and_tables_of_known_machines(cores: int, threads: int, tables: int) -> None:
+def test_threads_of_known_machines(cores: int, threads: int) -> None:
     suite = load_suite("write-heavy")
-    room = sizes(suite, suite.profile("short"), Hardware(cores, 128 * GIB))
-    assert (room.threads, room.tables) == (threads, tables)
+    assert sizes(suite, suite.profile("short"), Hardware(cores, 128 * GIB)).threads == threads
 
 
 def test_smoke_on_a_laptop() -> None:
     suite = load_suite("write-heavy")
     room = sizes(suite, suite.profile("smoke"), Hardware(2, 24 * GIB))
-    assert (room.threads, room.tables, room.workers) == (1, 1, 1)
-    assert room.rows_per_table == int(24 * GIB * 0.001 / 260) == 99_114
+    assert (room.threads, room.workers) == (1, 1)
+    assert room.data == EqualTables(1, 99_114, 99_114 * 260)
     assert room.buffer_bytes == int(24 * GIB * 0.02)
     assert room.wal_limit_bytes == GIB
 

@@ -134,7 +134,7 @@ class Lab:
         monkeypatch.setattr(session_module, "data_folder", data_folder)
         monkeypatch.setattr(session_module, "require_engine", lambda *_: None)
         monkeypatch.setattr(session_module, "describe", lambda _: MACHINE)
-        monkeypatch.setattr(session_module, "_generator", lambda *_: Generator())
+        monkeypatch.setattr(session_module, "make_generator", lambda *_: Generator())
         monkeypatch.setattr(
             session_module, "_serving", lambda *_: lambda build, folder: FakeServer(build, Journal())
         )

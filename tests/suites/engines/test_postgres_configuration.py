@@ -8,6 +8,7 @@ import pytest
 from build.build import Build
 from build.version import Engine, parse_version
 from suites.capabilities import CapabilityError, require_engine
+from suites.data_sets import EqualTables
 from suites.durability import Durability
 from suites.postgres.configuration import render
 from suites.sizing import Sizes
@@ -16,11 +17,9 @@ from tests.suites.golden import require_golden
 GIB = 1024**3
 ROOM = Sizes(
     threads=40,
-    tables=8,
-    rows_per_table=10_000_000,
+    data=EqualTables(8, 10_000_000, 0),
     buffer_bytes=32 * GIB,
     wal_limit_bytes=32 * GIB,
-    data_bytes=0,
     disk_bytes=0,
     workers=24,
 )

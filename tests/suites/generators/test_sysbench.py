@@ -1,6 +1,7 @@
 """Reading what sysbench prints: real captures, cut and mangled ones; and its command line."""
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from build.version import Engine
 from suites.definition import load_suite
 from suites.generators.load import LoadError, WorkLimit
 from suites.generators.sysbench import Sysbench, SysbenchTranscript
-from suites.processes import ProcessError
+from suites.processes import ProcessError, run
 from suites.server import Address
 from tests.suites.golden import lines, require_golden
 from tests.suites.servers import small
@@ -171,3 +172,22 @@ def test_sysbench_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_pat
         Sysbench(load_suite("write-heavy"), small())
     assert caught.value.what == "sysbench is not installed"
     assert caught.value.hint == "run ./tidemark setup, which installs it"
+
+
+def test_a_script_anywhere_finds_the_shared_module_and_modules_of_its_own(tmp_path: Path) -> None:
+    """Whatever the working folder has under the same name."""
+    text = (load_suite("write-heavy").folder / "suite.toml").read_text()
+    (tmp_path / "suite.toml").write_text(text.replace("write_heavy.lua", "mine.lua"))
+    (tmp_path / "rows.lua").write_text('return {pad = {"Length of the pad", 60}}\n')
+    (tmp_path / "mine.lua").write_text(
+        'require("tidemark").script {options = require("rows"), event = function() end}\n'
+    )
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "tidemark.lua").write_text("return nil\n")
+    generator = Sysbench(load_suite(f"{tmp_path}/"), small())
+    environment = {**os.environ, **generator.environment}
+    command = [generator.program, str(tmp_path / "mine.lua"), "help"]
+    said = run(command, what="sysbench help", cwd=elsewhere, env=environment)
+    assert "--pad=N" in said
+    assert "--walk_from=N" in said

@@ -11,10 +11,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from build.version import Engine
+from suites.data_sets import WalkedRows
 from suites.definition import load_suite
 from suites.generators import sysbench
 from suites.generators.load import LoadError, Share
-from suites.generators.sysbench import Slice, Sysbench, rates_of, seconds_of
+from suites.generators.sysbench import Slice, Sysbench, rates_of, seconds_of, walk_from
 from suites.server import Address
 from suites.slices import Schedule
 from tests.suites.generators.test_sysbench import CAPTURE, transcript
@@ -251,22 +252,20 @@ def test_all_servers_of_a_round_draw_the_same_and_each_round_anew() -> None:
 # --- where a walk of the delete step goes on
 
 
-def walk_from(rows: int, tables: int, threads: int, done: int, more: int) -> int:
-    said = words(0, Share(SCHEDULE, 2, more, done), rows, tables, threads)
-    (begin,) = [word.removeprefix("--walk_from=") for word in said if word.startswith("--walk_from=")]
-    return int(begin)
+def begin(rows: int, tables: int, threads: int, done: int, more: int) -> int:
+    return walk_from(Share(SCHEDULE, 2, more, done), threads, WalkedRows(tables, rows))
 
 
 def test_one_walk_goes_on_exactly_where_it_ended() -> None:
-    assert walk_from(5000, 1, 1, 0, 100) == 0
-    assert walk_from(5000, 1, 1, 1234, 100) == 1234
+    assert begin(5000, 1, 1, 0, 100) == 0
+    assert begin(5000, 1, 1, 1234, 100) == 1234
 
 
 def test_walks_of_many_tables_go_on_past_what_chance_may_have_done() -> None:
     """1000 deletes in 4 tables: 250 each, with a standard deviation of sqrt(1000 / 4 * 3 / 4) = 13.7."""
-    assert walk_from(50_000, 4, 1, 1000, 100) == math.ceil(250 + 4 * math.sqrt(187.5))
-    assert walk_from(50_000, 1, 4, 1000, 100) >= 1.25 * 250
-    assert walk_from(50_000, 2, 1, 3, 100) == 3, "no walk has come further than all deletes together"
+    assert begin(50_000, 4, 1, 1000, 100) == math.ceil(250 + 4 * math.sqrt(187.5))
+    assert begin(50_000, 1, 4, 1000, 100) >= 1.25 * 250
+    assert begin(50_000, 2, 1, 3, 100) == 3, "no walk has come further than all deletes together"
 
 
 @given(
@@ -275,11 +274,11 @@ def test_walks_of_many_tables_go_on_past_what_chance_may_have_done() -> None:
 def test_a_walk_never_begins_so_late_that_it_would_meet_its_first_rows_again(
     rows: int, tables: int, threads: int, done: int, more: int
 ) -> None:
-    begin = walk_from(rows, tables, threads, done, more)
+    first = begin(rows, tables, threads, done, more)
     expected = more / (tables * threads)
-    assert begin >= 0
-    assert begin <= done
-    assert begin == 0 or begin + expected <= rows // threads
+    assert first >= 0
+    assert first <= done
+    assert first == 0 or first + expected <= rows // threads
 
 
 @given(st.integers(1, 8), st.integers(1, 40), st.integers(1, 10**5))
@@ -287,7 +286,7 @@ def test_half_of_the_rows_leaves_room_for_the_slack(tables: int, threads: int, s
     """The delete step's own limit: every block begins past the expected end of the one before."""
     rows = threads * 2000
     done = min(share, rows * tables * 2 // 5)
-    assert walk_from(rows, tables, threads, done, rows * tables // 20) >= done // (tables * threads)
+    assert begin(rows, tables, threads, done, rows * tables // 20) >= done // (tables * threads)
 
 
 def test_the_capture_of_one_server_alone_has_no_slices() -> None:

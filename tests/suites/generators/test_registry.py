@@ -1,0 +1,49 @@
+"""Load generators: every one that a suite.toml may name has its entries, and what each needs is checked."""
+
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from build.version import Engine, parse_version
+from suites.definition import Suite, load_suite
+from suites.generators.load import LoadError
+from suites.generators.pgbench import Pgbench
+from suites.generators.registry import GENERATORS, make_generator
+from suites.generators.rules import RULES, GeneratorName
+from suites.generators.sysbench import Sysbench
+from tests.suites.servers import small
+
+
+def build_of(version: str) -> Build:
+    parsed = parse_version(version)
+    return Build(parsed, parsed.ref, "key", Path(f"/{parsed.ref}"), {})
+
+
+def test_every_generator_that_a_suite_can_name_has_its_entries_and_no_other_has() -> None:
+    admitted = Suite.model_fields["generator"].annotation
+    assert admitted is GeneratorName
+    assert GENERATORS.keys() == set(GeneratorName)
+    assert RULES.keys() == set(GeneratorName)
+
+
+def test_each_shipped_suite_gets_its_generator() -> None:
+    builds = [build_of("postgres@17.11"), build_of("postgres@18.6"), build_of("mysql@9.7.2")]
+    assert isinstance(make_generator(load_suite("write-heavy"), small(), builds), Sysbench)
+    pgbench = make_generator(load_suite("pgbench"), small(), builds)
+    assert isinstance(pgbench, Pgbench)
+    assert pgbench.program == Path("/18.6/bin/pgbench"), "the newest serves all"
+
+
+def test_pgbench_needs_a_build_of_postgres() -> None:
+    build = build_of("mysql@9.7.2")
+    assert build.version.engine is not Engine.POSTGRES
+    with pytest.raises(LoadError) as caught:
+        make_generator(load_suite("pgbench"), small(), [build])
+    assert caught.value.what == "pgbench comes with Postgres, and no version of this session is one"
+
+
+def test_files_that_scripts_share_are_there() -> None:
+    shared = [file for rules in RULES.values() for file in rules.shared_files]
+    assert [file.name for file in shared] == ["tidemark.lua"]
+    assert all(file.is_file() for file in shared)
