@@ -15,8 +15,8 @@ from history.store.writer import Store, open_store
 from runners.commands.run import RequestError, history_of
 from runners.console import progress
 from runners.measuring.request import Request
+from runners.measuring.sequential_verdicts import METRIC
 from runners.measuring.session import SessionOutcome, run_session
-from runners.measuring.undecided import METRIC
 from suites.definition import load_suite
 
 TWIN = "twin"
