@@ -113,7 +113,7 @@ def test_positions_that_there_are_not() -> None:
         search.level(2)
     with pytest.raises(ValueError, match="finite"):
         Observation(1, math.nan)
-    with pytest.raises(ValueError, match="candidates"):
+    with pytest.raises(ValueError, match="length must be at least 1"):
         Search(0)
 
 
