@@ -11,8 +11,8 @@ from history.store.writer import open_store
 from runners import jobs
 from runners.commands.run import history_of
 from runners.commands.status import told
+from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.kernel import Kernel
-from runners.fitness.place import Place
 from runners.installing import agent, record, steps
 from runners.installing.escaping import InstallError
 from runners.installing.machine import TargetMachine
@@ -116,7 +116,7 @@ def hook(arguments: argparse.Namespace) -> int:
     home = locate()
     if arguments.when == "completed":
         return jobs.completed(home, print, jobs.by_sudo)
-    return jobs.started(home, lambda: Place(home.path, Kernel()), print, jobs.by_sudo)
+    return jobs.started(home, lambda: CheckedMachine(home.path, Kernel()), print, jobs.by_sudo)
 
 
 # --- what people read
