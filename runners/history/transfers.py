@@ -92,7 +92,7 @@ def summary(merged: Merged) -> str:
         if count.added or (count.there and table != "metrics")  # every history has its own
     ]
     if merged.derived:
-        lines.append(f"nights derived: {_sessions(merged.derived)}")
+        lines.append(f"nights derived from {_sessions(merged.derived)}")
     lines += [f"left out: {reason}" for reason in merged.left_out]
     return "\n".join(lines)
 

@@ -58,7 +58,7 @@ def test_without_systemd_or_root_nothing_is_done(
     assert "systemd is not the init" in said.err
     assert said.out == ""
     monkeypatch.setattr(TargetMachine, "has_systemd", True)
-    monkeypatch.setattr(TargetMachine, "is_ours", False)
+    monkeypatch.setattr(TargetMachine, "is_writable", False)
     assert main(words) == 2
     assert "only root may set up this machine" in capsys.readouterr().err
     assert not Path("/nowhere").exists()
