@@ -202,18 +202,18 @@ def _one_after_the_other(bench: Bench, twin: Build) -> Mapping[str, Interval | N
     base = provide(BASE, bench.home, bench.progress)
     found: dict[str, tuple[list[float], list[float]]] = {s.name: ([], []) for s in bench.suite.steps}
     with measuring_alone(bench.home), data_folder(bench.home, f"b{os.getpid()}") as folder:
-        entrants = [
+        versions = [
             MeasuredVersion(build, PostgresServer(build, room, Durability.RELAXED, folder / str(place)))
             for place, build in enumerate((base, twin))
         ]
         try:
-            for entrant in entrants:
-                entrant.load(generator)
-                entrant.server.keep()
+            for version in versions:
+                version.load(generator)
+                version.server.keep()
             for number in range(ROUNDS):
                 bench.progress.note(f"one version after the other, pass {number + 1} of {ROUNDS}")
                 for place in (0, 1) if number % 2 else (1, 0):
-                    server = entrants[place].server
+                    server = versions[place].server
                     for step in bench.suite.steps:
                         schedule = mirrored((0,), profile.seconds, profile.seconds / 2, number)
                         share = Share(schedule, number + 1, most_transactions(step, room))
@@ -223,8 +223,8 @@ def _one_after_the_other(bench: Bench, twin: Build) -> Mapping[str, Interval | N
                         server.abandon()
                         found[step.name][place].append(measured.values[QPS])
         finally:
-            for entrant in entrants:
-                entrant.server.destroy()
+            for version in versions:
+                version.server.destroy()
     confidence = simultaneous_confidence(CONFIDENCE / 100, len(found))
     return {step: ratio_interval(old, new, confidence) for step, (old, new) in found.items()}
 

@@ -1,1 +1,1 @@
-"""The service and the command line: plans a session, carries it out, shows what came of it."""
+"""The command line and the nightly service: sessions, bisects, nights, checks of the machine."""

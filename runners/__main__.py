@@ -1,4 +1,4 @@
-"""`python -m runners`: what the launcher calls."""
+"""`python -m runners`: the program that the launcher starts."""
 
 import gc
 import os
@@ -7,9 +7,9 @@ import traceback
 
 from runners.interrupts import interrupt_once
 
-in_a_moment = sys.argv[1:2] == ["compare"]
-if in_a_moment:
-    gc.disable()  # it ends in a moment, and most of that is imports, which leave no garbage
+is_short = sys.argv[1:2] == ["compare"]
+if is_short:
+    gc.disable()  # most of its short run is imports, which leave no garbage
 interrupt_once()  # before the imports that take time
 
 from runners.cli import TROUBLE, main  # noqa: E402
@@ -17,9 +17,9 @@ from runners.cli import TROUBLE, main  # noqa: E402
 try:
     status = main()
 except Exception:
-    # A bug ends with its traceback, and as trouble: Python's own status would say that something regressed.
+    # A bug ends with its traceback and exit code 2: Python's own code 1 would mean a regression.
     traceback.print_exc()
-    status, in_a_moment = TROUBLE, False
-if in_a_moment:
-    os._exit(status)  # main has flushed; to take every module apart is a tenth of a comparison
+    status, is_short = TROUBLE, False
+if is_short:
+    os._exit(status)  # main has flushed; tearing down all modules takes a tenth of a comparison
 sys.exit(status)

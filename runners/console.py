@@ -1,4 +1,4 @@
-"""Progress on a terminal; plain lines for pipes and logs."""
+"""Progress as bars on a terminal, and as plain lines in pipes and logs."""
 
 import os
 import sys
@@ -10,36 +10,36 @@ from pathlib import Path
 from build.progress import Progress, ProgressTask, SilentTask
 
 REFRESH_PER_SECOND = 1
-"""Redrawing costs CPU on the machine that is being measured."""
+"""Redraws are rare, because they use CPU on the machine that is being measured."""
 
 
 class Lines:
-    """Notes and the beginning of each task as lines on stderr, with the time; nothing that moves."""
+    """Writes notes and the start of each task as lines with the time to stderr."""
 
     def note(self, message: str) -> None:
-        """Write the line."""
+        """Write a note."""
         print(f"{time.strftime('%H:%M:%S')} {message}", file=sys.stderr, flush=True)
 
     def task(self, label: str, total: float | None = None) -> AbstractContextManager[ProgressTask]:
-        """Say that it begins."""
+        """Write the label of a task that starts."""
         del total
         self.note(label)
         return nullcontext(LineTask(self))
 
 
 class LineTask(SilentTask):
-    """A task of Lines: only a change of what is being done is worth a line."""
+    """A task of Lines, which only writes its new labels."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
 
     def rename(self, label: str) -> None:
-        """Write a line."""
+        """Write the new label."""
         self._lines.note(label)
 
 
 class Bars:
-    """The notes, and a bar with the time left for every task under way."""
+    """Shows notes, and a bar with the remaining time for every running task."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -54,7 +54,7 @@ class Bars:
             TimeRemainingColumn(),
         )
         console = Console(stderr=True)
-        # A long window of observation: steps of one suite differ in length, and a jumpy forecast is none.
+        # A long window, because steps differ in length and the remaining time would jump otherwise.
         self._rich = RichProgress(
             *columns,
             console=console,
@@ -71,7 +71,7 @@ class Bars:
         self._rich.stop()
 
     def note(self, message: str) -> None:
-        """Write the line above the bars."""
+        """Write a note above the bars."""
         self._rich.console.print(f"{time.strftime('%H:%M:%S')} {message}", markup=False, highlight=False)
 
     @contextmanager
@@ -97,7 +97,7 @@ class Bars:
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """Bars when a person watches stderr, else lines."""
+    """Show progress as bars when stderr is a terminal, else as lines."""
     if sys.stderr.isatty():
         with Bars() as bars:
             yield bars
@@ -106,7 +106,7 @@ def progress() -> Iterator[Progress]:
 
 
 def add_to_job_summary(text: str) -> None:
-    """Add Markdown to what a job on GitHub shows of itself; elsewhere nothing."""
+    """Append Markdown to the summary of a GitHub job; do nothing elsewhere."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if path:
         with Path(path).open("a", encoding="utf-8") as shown:

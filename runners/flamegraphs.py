@@ -1,4 +1,4 @@
-"""Flame graphs of profiles as SVG, drawn by inferno: widths are CPU time per query."""
+"""Flame graphs of profiles as SVG, drawn by inferno; widths are CPU time per query."""
 
 import subprocess
 from pathlib import Path
@@ -11,11 +11,11 @@ from suites.profiling.stacks import StepProfile
 
 UNIT = "ns per query"
 WIDTH = 1600
-"""Pixels: an SVG in a page scales anyway, but narrow frames lose their names."""
+"""In pixels: an SVG in a page is scaled anyway, but narrow frames lose their names."""
 
 
 def folded(profile: StepProfile) -> str:
-    """The stacks with whole nanoseconds per query in place of samples, so that versions can be compared."""
+    """Return folded stacks with whole nanoseconds per query in place of samples, to compare versions."""
     scale = 1000 * profile.microseconds_per_sample
     return "".join(
         f"{stack} {max(1, round(count * scale))}\n" for stack, count in sorted(profile.stacks.items())
@@ -23,15 +23,15 @@ def folded(profile: StepProfile) -> str:
 
 
 def draw(profile: StepProfile, title: str, output: Path, inferno: Path) -> Path:
-    """The flame graph of one version. Raises PerfError when inferno fails. Returns `output`."""
+    """Draw the flame graph of one version, and return `output`. Raises PerfError when inferno fails."""
     subtitle = f"{total(profile):.2f} µs of CPU per query, {profile.samples} samples by {profile.event}"
     return _svg(folded(profile), title, subtitle, output, inferno)
 
 
 def draw_difference(both: Differential, title: str, output: Path, inferno: Path) -> Path:
-    """The contender's flame graph, red where it takes more time per query than the base and blue where less.
+    """Draw the contender's flame graph, red where it takes more time per query than the base, else blue.
 
-    What only the base does has no width there. Raises PerfError. Returns `output`.
+    Frames that only the base has are missing. Returns `output`. Raises PerfError when inferno fails.
     """
     make_folder(output.parent)
     files = [output.with_suffix(f".{name}.folded") for name in ("base", "contender")]
@@ -60,5 +60,7 @@ def _run(command: list[str | Path], lines: str) -> str:
         command, input=lines, capture_output=True, encoding="utf-8", errors="replace", check=False
     )
     if done.returncode != 0:
-        raise PerfError("inferno cannot draw", where=Path(command[0]).name, hint=tail(done.stderr))
+        raise PerfError(
+            "inferno cannot draw the flame graph", where=Path(command[0]).name, hint=tail(done.stderr)
+        )
     return done.stdout

@@ -1,45 +1,45 @@
-"""Around a job of GitHub's runner: nothing is left from the last one, and the machine is fit for this one."""
+"""The hooks around a job of GitHub's runner: clean up after the last job, check the machine."""
 
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 from build.home import Home
+from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.checks import CHECKS
 from runners.fitness.finding import Finding, Level
-from runners.fitness.place import Place
 from runners.installing.files import RESTORE, SYSTEMCTL, TUNE
 from runners.measuring.cleanup import sweep
 from runners.measuring.machine_lock import BusyError, measuring_alone
 
 WATCHED = ("load", "free disk", "temperature")
-"""Checks that a job has to pass."""
+"""The checks that the machine has to pass before a job."""
 
 PASSING = ("load", "temperature")
-"""Those that mend themselves: they are waited for."""
+"""Those that may pass by themselves after a while; the job waits for them."""
 
 PATIENCE_SECONDS = 600.0
 PAUSE_SECONDS = 15.0
 
 ROOT_SECONDS = 660
-"""For what root does for a job: longer than systemd gives its unit."""
+"""The time limit of a command that runs as root: longer than that of its systemd unit."""
 
 Say = Callable[[str], None]
 AsRoot = Callable[[Sequence[str]], str | None]
-"""Runs a command as root; None, or why it failed."""
+"""Runs a command as root; returns None, or why it failed."""
 
 
 def started(
     home: Home,
-    place: Callable[[], Place],
+    machine: Callable[[], CheckedMachine],
     say: Say,
     as_root: AsRoot,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
-    """Before a job: 0 when it may begin, 1 when the machine is not fit for it.
+    """Prepare the machine for a job; return 0 when the job may start, 1 when the machine is unfit.
 
-    While something measures nothing is touched, and the job finds that out by itself.
+    Nothing is done while something measures, which the job itself will notice.
     """
     try:
         _sweep(home, say)
@@ -47,32 +47,32 @@ def started(
         deadline = clock() + PATIENCE_SECONDS
         while True:
             with measuring_alone(home):
-                unfit = list(_unfit(place()))
-            names = {each.check.name for each in unfit}
+                unfit = list(_unfit(machine()))
+            names = {finding.check.name for finding in unfit}
             if not names or not names <= set(PASSING) or clock() > deadline:
                 break
-            say(f"waits for {', '.join(sorted(names))} to pass: {unfit[0].found.text}")
+            say(f"waiting for {', '.join(sorted(names))}: {unfit[0].reading.text}")
             sleep(PAUSE_SECONDS)
     except BusyError as error:
-        say(f"nothing is touched: {error}")
+        say(f"nothing was changed: {error}")
         return 0
-    for each in unfit:
-        say(f"{each.check.name}: {each.found.text}")
+    for finding in unfit:
+        say(f"{finding.check.name}: {finding.reading.text}")
     return 1 if unfit else 0
 
 
 def completed(home: Home, say: Say, as_root: AsRoot) -> int:
-    """After a job: nothing of it is left, and settings are as they were. Never fails the job."""
+    """Clean up after a job and restore the settings; return 0, so that the job never fails by it."""
     try:
         _sweep(home, say)
         _as_root(RESTORE, say, as_root)
     except BusyError as error:
-        say(f"nothing is touched: {error}")
+        say(f"nothing was changed: {error}")
     return 0
 
 
 def by_sudo(command: Sequence[str]) -> str | None:
-    """As root, if sudo allows it without a password."""
+    """Run a command as root, if sudo allows it without a password; return None, or why it failed."""
     try:
         done = subprocess.run(
             ["sudo", "-n", *command], capture_output=True, text=True, timeout=ROOT_SECONDS, check=False
@@ -85,22 +85,22 @@ def by_sudo(command: Sequence[str]) -> str | None:
 def _sweep(home: Home, say: Say) -> None:
     with measuring_alone(home):
         for name in sweep(home):
-            say(f"swept what a dead session left: {name}")
+            say(f"removed what a dead session left: {name}")
 
 
 def _as_root(unit: str, say: Say, as_root: AsRoot) -> None:
     failure = as_root([SYSTEMCTL, "start", unit])
     if failure is not None:
-        say(f"{unit} could not be carried out: {failure}; see journalctl -u {unit}")
+        say(f"{unit} failed: {failure}; see journalctl -u {unit}")
 
 
-def _unfit(place: Place) -> Iterator[Finding]:
+def _unfit(machine: CheckedMachine) -> Iterator[Finding]:
     for check in CHECKS:
         if check.name not in WATCHED:
             continue
         try:
-            found = check.look(place)
+            reading = check.look(machine)
         except (OSError, ValueError):
-            continue  # what cannot be known does not keep a night from being measured
-        if found.level is Level.UNFIT:
-            yield Finding(check, found)
+            continue  # a check that cannot be run does not prevent a night
+        if reading.level is Level.UNFIT:
+            yield Finding(check, reading)

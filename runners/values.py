@@ -1,4 +1,4 @@
-"""Values of the command line, as argparse takes them: each says why it refuses a text."""
+"""Argument types for argparse, which report why a text is rejected."""
 
 import argparse
 from datetime import datetime
@@ -11,7 +11,7 @@ from history.timestamps import moment_of
 
 
 def version(text: str) -> Version:
-    """Parse a version for argparse, which shows the reason."""
+    """Parse a version."""
     try:
         return parse_version(text)
     except TidemarkError as error:
@@ -19,15 +19,15 @@ def version(text: str) -> Version:
 
 
 def count(text: str) -> int:
-    """A whole number from 1."""
+    """Parse an integer of at least 1."""
     number = int(text) if text.isdigit() else 0
     if number < 1:
-        raise argparse.ArgumentTypeError("must be a whole number from 1")
+        raise argparse.ArgumentTypeError("must be an integer of at least 1")
     return number
 
 
 def date(text: str) -> datetime:
-    """A moment: a month, a day, or an ISO time."""
+    """Parse a month, a day, or an ISO time."""
     try:
         return moment_of(text)
     except ValueError as error:
@@ -35,23 +35,23 @@ def date(text: str) -> datetime:
 
 
 def minutes(text: str) -> float:
-    """At least a tenth of one."""
+    """Parse a number of minutes of at least 0.1."""
     return duration(text, "minutes", 0.1)
 
 
 def duration(text: str, unit: str = "seconds", least: float = 1) -> float:
-    """At least so many of a unit of time."""
+    """Parse a number of at least `least` of a unit of time."""
     try:
         number = float(text)
     except ValueError:
         number = 0.0
-    if not least <= number < float("inf"):  # not even nan is
-        raise argparse.ArgumentTypeError(f"must be a number of {unit} from {least:g}")
+    if not least <= number < float("inf"):  # also rejects nan
+        raise argparse.ArgumentTypeError(f"must be a number of {unit} of at least {least:g}")
     return number
 
 
 def history_of(chosen: str | None, home: Home) -> Path | str:
-    """The path or URL of the history to store into; the folder of a path is made."""
+    """Return the path or URL of the history to write to; the folder of a path is created."""
     if chosen and "://" in chosen:
         return chosen
     path = Path(chosen) if chosen else home.history

@@ -1,4 +1,4 @@
-"""`./tidemark bench NAME`: one of our own figures, beside its target."""
+"""`./tidemark bench NAME`: run one of Tidemark's own benchmarks against its targets."""
 
 import argparse
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from build.home import ROOT
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Run benchmarks/NAME.py; 0 when every figure meets its target, 1 when one misses it."""
+    """Run benchmarks/NAME.py; return 0 when every figure meets its target, 1 when one misses it."""
     names = sorted(
         path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem not in _NOT_BENCHMARKS
     )
     if arguments.name not in names:
         raise TidemarkError(
-            f"there is no benchmark '{arguments.name}'", hint="there are: " + ", ".join(names)
+            f"there is no benchmark '{arguments.name}'", hint="the benchmarks are: " + ", ".join(names)
         )
     benchmark: Callable[[], int] = import_module(f"benchmarks.{arguments.name}").main
     return benchmark()

@@ -1,4 +1,4 @@
-"""`./tidemark bisect`: from a regression to the commit; and its words status, replay and report."""
+"""`./tidemark bisect`: find the commit that changed a metric; its subcommands status, replay and report."""
 
 import argparse
 import json
@@ -19,10 +19,10 @@ from runners.alerting.outbox import update_issue
 from runners.bisect.domain.question import Question, QuestionError, metric_named, require_direction
 from runners.bisect.report.render import markdown, text
 from runners.bisect.report.replay import read_file, replay
-from runners.bisect.report.state import BisectState, account_of, export
+from runners.bisect.report.state import BisectState, export, load_state
 from runners.bisect.report.wording import headline
-from runners.bisect.run.bisect import Bisecting, BisectRequest, edges_of
-from runners.bisect.run.candidates import git_of, shown_address
+from runners.bisect.run.bisect import BisectRequest, BisectRun, real_dependencies
+from runners.bisect.run.candidates import git_source_of, shown_address
 from runners.bisect.run.event_log import read_log
 from runners.console import add_to_job_summary, progress
 from runners.nightly.inputs import Inputs, box_for
@@ -30,56 +30,56 @@ from runners.nightly.plan import Box, load_plan, plan_history
 from runners.values import history_of
 
 ANSWERS = ("culprit", "range", "none", "two-steps", "slope")
-"""Verdicts that answer the question."""
+"""The verdicts that answer the question."""
 
 UNDECIDED = 1
 TROUBLE = 2
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Carry out the command or one of its words; the exit code is as `--help` says."""
-    words = {"status": status, "replay": replay_, "report": report}
-    return words[arguments.what](arguments) if arguments.what else search(arguments)
+    """Carry out the command or one of its subcommands; return the exit code that `--help` documents."""
+    subcommands = {"status": status, "replay": replay_, "report": report}
+    return subcommands[arguments.what](arguments) if arguments.what else search(arguments)
 
 
 def search(arguments: argparse.Namespace) -> int:
-    """Bisect, and print the report; with --check only say where it would run."""
+    """Search and print the report; with --check only print the label of the box that would run it."""
     home = locate()
     _require(arguments)
-    box = planned(arguments, home) if arguments.box is not None or arguments.check else None
-    asked = asked_of(arguments)
+    box = select_box(arguments, home) if arguments.box is not None or arguments.check else None
+    asked = parse_request(arguments)
     if box is not None and arguments.check:
         print(box.label)
         return 0
     history = history_of(arguments.history, home)
     with open_store(history) as store, progress() as shown:
         try:
-            log = Bisecting(asked, home, store, shown, edges_of(home, shown)).run()
+            log = BisectRun(asked, home, store, shown, real_dependencies(home, shown)).run()
         except TidemarkError:
-            shown.note("what was measured is kept: the same command goes on from here")
+            shown.note("what was measured is kept; the same command resumes from here")
             raise
         if update_issue(store.database, log.bisect):
             shown.note(f"the issue of change {log.bisect.change} gets the result with the next delivery")
-        account = account_of(store, log)
-    print(text(account), end="")
-    add_to_job_summary(markdown(account))
+        state = load_state(store, log)
+    print(text(state), end="")
+    add_to_job_summary(markdown(state))
     chosen = f" --history {arguments.history}" if arguments.history else ""
     print(f"\nfor an issue: ./tidemark bisect report {log.bisect.uid} --format markdown{chosen}")
-    return code(account)
+    return code(state)
 
 
-def code(account: BisectState) -> int:
-    """0 for an answer, 1 for none yet, 2 when bad differs the other way."""
-    verdict = account.verdict
+def code(state: BisectState) -> int:
+    """Return 0 for an answer, 1 for none yet, 2 when bad differs in the other direction."""
+    verdict = state.verdict
     if verdict is None or verdict.kind == "undecided":
         return UNDECIDED
     return 0 if verdict.kind in ANSWERS else TROUBLE
 
 
-def planned(arguments: argparse.Namespace, home: Home) -> Box:
-    """The box that was asked for; git source and history are those of its plan, unless others are named.
+def select_box(arguments: argparse.Namespace, home: Home) -> Box:
+    """Return the box that was asked for; git source and history default to those of its plan.
 
-    Raises TidemarkError for what neither the plan nor a suite of this checkout knows.
+    Raises TidemarkError for a box, an engine, a suite, a profile or a step that does not exist.
     """
     plan = load_plan(Path(arguments.plan))
     inputs = Inputs(
@@ -102,19 +102,19 @@ def _require(arguments: argparse.Namespace) -> None:
         raise QuestionError(
             f"{', '.join(missing)} is missing",
             where="bisect",
-            hint="./tidemark bisect --help has an overview",
+            hint="see ./tidemark bisect --help",
         )
 
 
-def asked_of(arguments: argparse.Namespace) -> BisectRequest:
-    """Check the command line. Raises QuestionError, VersionError or SuiteError."""
+def parse_request(arguments: argparse.Namespace) -> BisectRequest:
+    """Return the request of a command line. Raises QuestionError, VersionError or SuiteError."""
     _require(arguments)
     engine = Engine(arguments.engine)
     for ref in (arguments.good, arguments.bad):
         parse_version(f"{engine}@{ref}")
     metric = metric_named(arguments.metric)
     require_direction(metric, arguments.direction)
-    address = git_of(engine, arguments.good, arguments.bad, arguments.git)
+    address = git_source_of(engine, arguments.good, arguments.bad, arguments.git)
     question = Question(
         engine=engine,
         good=arguments.good,
@@ -140,22 +140,22 @@ def asked_of(arguments: argparse.Namespace) -> BisectRequest:
     )
 
 
-# --- words
+# --- subcommands
 
 
 def report(arguments: argparse.Namespace) -> int:
-    """Print the report of one bisect; the exit code is that of its verdict."""
+    """Print the report of one bisect; return the exit code of its verdict."""
     with open_store(existing_history(arguments.history)) as store:
-        account = account_of(store, read_log(store, _chosen(store, arguments.uid)))
+        state = load_state(store, read_log(store, _chosen(store, arguments.uid)))
     if arguments.format == "json":
-        print(json.dumps(export(account), indent=1))
+        print(json.dumps(export(state), indent=1))
     else:
-        print((markdown if arguments.format == "markdown" else text)(account), end="")
-    return code(account)
+        print((markdown if arguments.format == "markdown" else text)(state), end="")
+    return code(state)
 
 
 def replay_(arguments: argparse.Namespace) -> int:
-    """Print the reasoning of a log, from a file or the history."""
+    """Print every step of the search again, from a file or the history."""
     if Path(arguments.log).is_file():
         log = read_file(Path(arguments.log))
     else:
@@ -170,49 +170,49 @@ def status(arguments: argparse.Namespace) -> int:
     """Print all bisects, the latest first."""
     with open_store(existing_history(arguments.history)) as store:
         with store.database.reading() as connection:
-            found = list(bisects.load_all(connection))
-        told = [BisectState(read_log(store, each)) for each in found]
+            known = list(bisects.load_all(connection))
+        states = [BisectState(read_log(store, bisect)) for bisect in known]
     if arguments.format == "json":
-        print(json.dumps([_status(each) for each in told], indent=1))
+        print(json.dumps([_status(state) for state in states], indent=1))
         return 0
-    if not told:
-        print("no bisect has begun: ./tidemark bisect --help")
+    if not states:
+        print("there is no bisect yet; see ./tidemark bisect --help")
         return 0
     screen = standard_output()
-    for each in told:
-        for line in status_lines(each):
+    for state in states:
+        for line in status_lines(state):
             screen.line(line)
     return 0
 
 
-def status_lines(account: BisectState) -> Iterator[str]:
-    """What is known of one bisect, in a few lines."""
-    bisect = account.log.bisect
-    yield f"{bisect.uid}  {account.log.question.told}"
-    began = f"begun {bisect.began_at:%Y-%m-%d %H:%M} UTC on {bisect.machine.hostname}"
-    excluded = sum(1 for _ in account.excluded())
-    yield f"{began}; {account.rounds} rounds of {len(account.counts)} positions, {excluded} not measurable"
-    yield headline(account) if account.verdict else f"not finished: {_likeliest(account)}"
+def status_lines(state: BisectState) -> Iterator[str]:
+    """Yield the lines that describe the progress of one bisect."""
+    bisect = state.log.bisect
+    yield f"{bisect.uid}  {state.log.question.summary}"
+    began = f"begun on {bisect.began_at:%Y-%m-%d %H:%M} UTC on {bisect.machine.hostname}"
+    excluded = sum(1 for _ in state.excluded())
+    yield f"{began}; {state.rounds} rounds of {len(state.counts)} positions, {excluded} not measurable"
+    yield headline(state) if state.verdict else f"not finished: {_likeliest(state)}"
     yield ""
 
 
-def _likeliest(account: BisectState) -> str:
-    if not account.counts:
-        return "nothing is measured yet"
-    (place, share), *_ = account.likeliest(1, 0.0)
-    return f"likeliest {account.point(place).short}, {share:.0%}; the same command goes on"
+def _likeliest(state: BisectState) -> str:
+    if not state.counts:
+        return "nothing has been measured yet"
+    (place, share), *_ = state.likeliest(1, 0.0)
+    return f"most likely {state.point(place).short}, {share:.0%}; the same command resumes it"
 
 
-def _status(account: BisectState) -> dict[str, object]:
-    verdict = account.verdict
+def _status(state: BisectState) -> dict[str, object]:
+    verdict = state.verdict
     return {
-        "uid": account.log.bisect.uid,
-        "question": dict(account.log.bisect.question),
-        "machine": account.log.bisect.machine.hostname,
-        "began_at": account.log.bisect.began_at.isoformat(),
-        "rounds": account.rounds,
+        "uid": state.log.bisect.uid,
+        "question": dict(state.log.bisect.question),
+        "machine": state.log.bisect.machine.hostname,
+        "began_at": state.log.bisect.began_at.isoformat(),
+        "rounds": state.rounds,
         "verdict": None if verdict is None else verdict.kind,
-        "blamed": [each.version for each in account.blamed()],
+        "blamed": [point.version for point in state.blamed()],
     }
 
 
@@ -223,5 +223,5 @@ def _chosen(store: Store, uid: str | None) -> Bisect:
             return bisects.load(connection, uid)
         latest = next(bisects.load_all(connection), None)
     if latest is None:
-        raise HistoryError("no bisect has begun", where=store.where, hint="./tidemark bisect --help")
+        raise HistoryError("there is no bisect yet", where=store.where, hint="see ./tidemark bisect --help")
     return latest

@@ -1,4 +1,4 @@
-"""`./tidemark build`: compile versions, or carry compiled ones between boxes."""
+"""`./tidemark build`: compile versions, or export and import compiled ones."""
 
 import argparse
 import sys
@@ -13,58 +13,60 @@ from runners.console import progress
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Print the install prefix of each version; 2 when one could not be built."""
+    """Print the install prefix of each version; return 2 when one could not be built, else 0."""
     home = locate()
-    word, *rest = arguments.what
-    if word == "export":
+    first, *rest = arguments.what
+    if first == "export":
         return _export(rest, home)
-    if word == "import":
+    if first == "import":
         return _import(rest, home)
     return _build([parse_version(text) for text in arguments.what], arguments, home)
 
 
 def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -> int:
     patches = [Path(name) for name in arguments.patch]
-    found = [lookup(version, home, patches=patches, git_source=arguments.git) for version in versions]
-    if all(found):
-        # The quick way: nothing to show, so nothing that shows is loaded.
-        print("\n".join(str(build.prefix) for build in found if build))
+    cached = [lookup(version, home, patches=patches, git_source=arguments.git) for version in versions]
+    if all(cached):
+        # Nothing is compiled, so that the progress display need not be loaded.
+        print("\n".join(str(build.prefix) for build in cached if build))
         return 0
-    worst = 0
+    code = 0
     with progress() as shown:
         for version in versions:
             try:
                 build = provide(version, home, shown, patches=patches, git_source=arguments.git)
             except TidemarkError as error:
                 print(f"tidemark: {error}", file=sys.stderr)
-                worst = 2
+                code = 2
             else:
                 print(build.prefix)
-    return worst
+    return code
 
 
-def _export(words: list[str], home: Home) -> int:
+def _export(arguments: list[str], home: Home) -> int:
     from build.cache.archives import export
 
-    if len(words) < 2:
-        raise TidemarkError("export needs a folder and versions", hint="build export FOLDER VERSION...")
+    if len(arguments) < 2:
+        raise TidemarkError(
+            "export needs a folder and versions", hint="./tidemark build export FOLDER VERSION..."
+        )
     with progress() as shown:
-        builds = [provide(parse_version(text), home, shown) for text in words[1:]]
-        for path in export(builds, Path(words[0])):
+        builds = [provide(parse_version(text), home, shown) for text in arguments[1:]]
+        for path in export(builds, Path(arguments[0])):
             print(path)
     return 0
 
 
-def _import(words: list[str], home: Home) -> int:
-    if not words:
-        raise TidemarkError("import needs the archives to take in", hint="build import FILE...")
+def _import(arguments: list[str], home: Home) -> int:
+    if not arguments:
+        raise TidemarkError("import needs archives", hint="./tidemark build import FILE...")
     with progress() as shown:
-        for word in words:
-            print(_taken_in(Path(word), home, shown))
+        for name in arguments:
+            print(_import_archive(Path(name), home, shown))
     return 0
 
 
-def _taken_in(path: Path, home: Home, shown: Progress) -> Path:
+def _import_archive(path: Path, home: Home, shown: Progress) -> Path:
     from build.cache.archives import import_
 
     return import_(path, home, shown).prefix

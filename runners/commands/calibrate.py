@@ -1,4 +1,4 @@
-"""`./tidemark calibrate`: how much identical builds differ on this machine, step by step."""
+"""`./tidemark calibrate`: measure how much identical builds differ on this machine, step by step."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,14 +21,14 @@ from suites.definition import load_suite
 from suites.metrics import PRIMARY
 
 TWIN = "twin"
-"""The variant that the second server of the same build is called by."""
+"""The variant that names the second server of the same build."""
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Measure a version against itself and store the noise.
 
-    0: the noise of every step is known; 1: the two builds, which are one, were told apart, so that this
-    machine is not fit; 2: a step could not be measured often enough.
+    Returns 0 when the noise of every step is known, 1 when the identical builds measured as different, so
+    that this machine is unfit, and 2 when a step could not be measured often enough.
     """
     request = request_of(arguments)
     home = locate()
@@ -42,7 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def request_of(arguments: argparse.Namespace) -> Request:
-    """Check the command line against the suite. Raises SuiteError or RequestError."""
+    """Return the request of a command line. Raises SuiteError or RequestError."""
     suite, version = load_suite(arguments.suite), arguments.version
     suite.profile(arguments.profile)
     if version.variant:
@@ -51,9 +51,9 @@ def request_of(arguments: argparse.Namespace) -> Request:
         )
     if arguments.rounds < MINIMUM_REPETITIONS:
         raise RequestError(
-            f"{arguments.rounds} rounds say next to nothing about how much they scatter",
+            f"{arguments.rounds} rounds are too few to estimate noise",
             where="--rounds",
-            hint=f"at least {MINIMUM_REPETITIONS}; 10 or more are worth their time",
+            hint=f"use at least {MINIMUM_REPETITIONS}, better 10 or more",
         )
     return Request(
         versions=(version, replace(version, variant=TWIN)),
@@ -77,8 +77,8 @@ def recorded(store: Store, request: Request, uid: str) -> tuple[Mapping[str, Ste
 def exit_code(
     request: Request, outcome: SessionOutcome, noise: Mapping[str, StepNoise], comparison: Comparison
 ) -> int:
-    """As `main` says; builds that were told apart come before steps that are missing."""
-    if _told_apart(comparison):
+    """Return the exit code that `main` describes; a detected difference comes before missing steps."""
+    if _differing_steps(comparison):
         return 1
     return 0 if outcome.whole and len(noise) == len(request.steps) else 2
 
@@ -86,35 +86,37 @@ def exit_code(
 def report(
     request: Request, outcome: SessionOutcome, noise: Mapping[str, StepNoise], comparison: Comparison
 ) -> str:
-    """The table, and what went wrong, for people."""
+    """Render the table of noise, and what went wrong."""
     missing = [step.name for step in request.steps if step.name not in noise]
     lines = [*table(request, noise)]
     if missing:
-        lines.append(f"no noise is known of {', '.join(missing)}: fewer than {MINIMUM_REPETITIONS} rounds")
+        lines.append(f"the noise of {', '.join(missing)} is unknown: fewer than {MINIMUM_REPETITIONS} rounds")
     lines += [
-        f"the two identical builds differ by {change:+.1%} on {step}: this machine is not fit, "
+        f"the two identical builds differ by {change:+.1%} on {step}: this machine is unfit, "
         "see ./tidemark check"
-        for step, change in _told_apart(comparison)
+        for step, change in _differing_steps(comparison)
     ]
     lines += [f"failed: {failure}" for failure in outcome.failures]
     return "\n".join(lines)
 
 
 def table(request: Request, noise: Mapping[str, StepNoise]) -> Iterator[str]:
-    """Noise of each step, and what can be seen with it in few rounds and in the most."""
+    """Yield the noise of each step, and the smallest detectable changes in few and in the most rounds."""
     few = max(MINIMUM_REPETITIONS, request.profile.repetitions)
     most = max(request.profile.most_rounds, few)
     design = Design(
         steps=len(request.steps), least=MINIMUM_REPETITIONS, cap=most, confidence=CONFIDENCE / 100
     )
-    heads = ("step", "rounds", "noise", f"sees in {few}", f"in {most}")
+    heads = ("step", "rounds", "noise", f"seen in {few}", f"in {most}")
     yield _row(heads)
-    for step, each in noise.items():
-        seen = (smallest_visible(design, each.noise, rounds, THRESHOLD / 100) for rounds in (few, most))
-        yield _row((step, str(each.rounds), f"{each.sd:.2%}", *(f"{share:.1%}" for share in seen)))
+    for step, measured in noise.items():
+        visible = (
+            smallest_visible(design, measured.noise, rounds, THRESHOLD / 100) for rounds in (few, most)
+        )
+        yield _row((step, str(measured.rounds), f"{measured.sd:.2%}", *(f"{share:.1%}" for share in visible)))
     yield (
         f"suite {request.suite.name}, profile {request.profile_name}; noise: standard deviation of a round's "
-        f"ratio of {PRIMARY};\nsees: the smallest slow-down that is likely to be flagged in so many rounds"
+        f"ratio of {PRIMARY};\nseen: the smallest slowdown that is likely to be detected in so many rounds"
     )
 
 
@@ -123,8 +125,8 @@ def _row(cells: Sequence[str]) -> str:
     return f"{first:<18}" + "".join(f" {cell:>9}" for cell in others)
 
 
-def _told_apart(comparison: Comparison) -> list[tuple[str, float]]:
-    """Steps on which the twins differ by the rules of a verdict, and by how much, as a fraction."""
+def _differing_steps(comparison: Comparison) -> list[tuple[str, float]]:
+    """Return the steps on which the twins differ by the rules of a verdict, with the change as a fraction."""
     (twins,) = comparison.contenders
     return [
         (step.step, (step.judged.value or 1) - 1)

@@ -1,4 +1,4 @@
-"""`./tidemark demo`: two Postgres releases from source to a verdict, in one go."""
+"""`./tidemark demo`: compile and compare two Postgres releases."""
 
 import argparse
 
@@ -25,10 +25,10 @@ NEXT = f"""Next:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Run the demo. 0: it all ran and no regression was judged; 1: one was; 2: something did not run.
+    """Run the demo; return 0 when everything ran without a regression, 1 with one, 2 when something failed.
 
-    The demo asks whether this installation works. Steps of three seconds leave most verdicts open, which
-    `compare` would answer with 2; here it is said in words instead (docs/decisions/0005-demo-exit-code.md).
+    The demo shows whether this installation works. Steps of three seconds leave most verdicts open, for which
+    `compare` would return 2; the demo prints a sentence instead (docs/decisions/0005-demo-exit-code.md).
     """
     del arguments
 

@@ -1,9 +1,9 @@
-"""`./tidemark history`: hands over to what carries each of its words out."""
+"""`./tidemark history`: calls the function of its subcommand."""
 
 import argparse
 from importlib import import_module
 
-PLACES = {
+MODULES = {
     "show": "views",
     "series": "views",
     "export": "transfers",
@@ -15,12 +15,12 @@ PLACES = {
     "changes": "changes",
     "acknowledge": "changes",
 }
-"""Word -> the module of runners.history that has a function of its name."""
+"""The module of runners.history with the function of a subcommand, which is called like it with a `_`."""
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Carry out a word, and return its exit code."""
-    word = arguments.what
-    module = import_module(f"runners.history.{PLACES[word]}")
-    act = getattr(module, f"{word}_")
-    return int(act(arguments))
+    """Carry out a subcommand, and return its exit code."""
+    name = arguments.what
+    module = import_module(f"runners.history.{MODULES[name]}")
+    subcommand = getattr(module, f"{name}_")
+    return int(subcommand(arguments))

@@ -1,4 +1,4 @@
-"""`./tidemark profile`: where the CPU time of a step went, in tables and flame graphs."""
+"""`./tidemark profile`: the CPU profile of a step, in tables and flame graphs."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ from suites.profiling.stacks import StepProfile, merged, of_role
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Show one version, or the difference of two; 0 when there are profiles."""
+    """Show the profile of one version, or the difference of two; return 0."""
     home = locate()
     versions = [arguments.version] if arguments.what == "show" else [arguments.base, arguments.contender]
     with open_store(existing_history(arguments.history)) as store:
@@ -47,10 +47,10 @@ def _show(
     profile = merged(rounds[0].values())
     drawn = _draw_one(versions[0], profile, arguments, folder, home)
     if arguments.format == "json":
-        found = sorted(costs(profile).items(), key=lambda each: -each[1].own)[: arguments.limit]
-        functions = [{"function": name, **vars(cost)} for name, cost in found]
-        told = {"us_per_query": total(profile), "quality": vars(profile.quality)}
-        print(json.dumps({**told, "functions": functions, "flame_graphs": [str(drawn)]}, indent=1))
+        largest = sorted(costs(profile).items(), key=lambda item: -item[1].own)[: arguments.limit]
+        functions = [{"function": name, **vars(cost)} for name, cost in largest]
+        summary = {"us_per_query": total(profile), "quality": vars(profile.quality)}
+        print(json.dumps({**summary, "functions": functions, "flame_graphs": [str(drawn)]}, indent=1))
         return
     render_costs(profile, arguments.limit, _console())
     print(drawn)
@@ -91,7 +91,7 @@ def _inferno(home: Home) -> Path:
 
 
 def _session(store: Store, versions: Sequence[Version], arguments: argparse.Namespace) -> Session:
-    """The latest session that holds the versions. Raises ComparisonError."""
+    """Return the latest session that holds the versions. Raises ComparisonError."""
     session = store.latest_session(
         versions, suite=arguments.suite, profile=arguments.profile, uid=arguments.session
     )
@@ -106,28 +106,28 @@ def _session(store: Store, versions: Sequence[Version], arguments: argparse.Name
 
 
 def _rounds(store: Store, session: Session, version: Version, arguments: argparse.Namespace) -> Rounds:
-    """The profiles of a version, of one role if that was asked for. Raises ComparisonError."""
-    found = store.profiles(session.id, arguments.step, version)
-    if not found:
+    """Return the profiles of a version, of one role if that was asked for. Raises ComparisonError."""
+    profiles = store.profiles(session.id, arguments.step, version)
+    if not profiles:
         raise ComparisonError(
             f"session {session.uid} has no profile of {version} on {arguments.step}",
             where=store.where,
             hint=f"./tidemark run --perf --step {arguments.step} {version}",
         )
     if arguments.role is None:
-        return found
-    roles = sorted({stack.split(";", 1)[0] for each in found.values() for stack in each.stacks})
+        return profiles
+    roles = sorted({stack.split(";", 1)[0] for profile in profiles.values() for stack in profile.stacks})
     if arguments.role not in roles:
         raise ComparisonError(
             f"{version} has no samples of the role '{arguments.role}' on {arguments.step}",
             hint=f"its roles: {', '.join(roles)}",
         )
-    return {number: of_role(each, arguments.role) for number, each in found.items()}
+    return {number: of_role(profile, arguments.role) for number, profile in profiles.items()}
 
 
 def _plain(text: str) -> str:
-    """A version as part of a file's name."""
-    return "".join(each if each.isalnum() or each in ".-" else "_" for each in text)
+    """Return a text with only characters that are safe in file names."""
+    return "".join(letter if letter.isalnum() or letter in ".-" else "_" for letter in text)
 
 
 def _console() -> Console:

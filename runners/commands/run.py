@@ -1,4 +1,4 @@
-"""`./tidemark run`: measure versions with a suite."""
+"""`./tidemark run`: measure versions with a suite, and store the session."""
 
 import argparse
 import shlex
@@ -16,11 +16,11 @@ from suites.durability import Durability
 
 
 class RequestError(TidemarkError):
-    """The command line asks for something that makes no sense."""
+    """The arguments of a command contradict each other, or cannot be carried out."""
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Carry out a session; 0 when everything asked for was measured, else 2."""
+    """Carry out a session; return 0 when everything that was asked for was measured, else 2."""
     request = request_of(arguments)
     _require_patches(request)
     home = locate()
@@ -33,14 +33,14 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def request_of(arguments: argparse.Namespace) -> Request:
-    """Check the command line against the suite. Raises SuiteError or RequestError."""
+    """Return the request of a command line. Raises SuiteError or RequestError."""
     suite = load_suite(arguments.suite)
     profile = suite.profile(arguments.profile)
     versions = tuple(dict.fromkeys(arguments.versions))
-    settings = dict(_named(each, "--set") for each in arguments.set)
+    settings = dict(_named(setting, "--set") for setting in arguments.set)
     patches: dict[str, tuple[Path, ...]] = {}
-    for each in arguments.patch:
-        variant, file = _named(each, "--patch")
+    for patch in arguments.patch:
+        variant, file = _named(patch, "--patch")
         patches[variant] = (*patches.get(variant, ()), Path(file))
     unused = patches.keys() - {version.variant for version in versions}
     if unused:
@@ -68,9 +68,9 @@ def request_of(arguments: argparse.Namespace) -> Request:
     )
     if request.until_decided and request.profile.mode is Mode.LONG:
         raise RequestError(
-            "in long mode the length of a step decides how many blocks it has, not its verdict",
+            "long mode measures a fixed number of blocks and cannot run until verdicts are decided",
             where="--until-decided",
-            hint="leave it out, or take --mode rounds",
+            hint="omit --until-decided, or use --mode rounds",
         )
     return request
 
@@ -82,7 +82,7 @@ def _sampled(arguments: argparse.Namespace) -> Sampled | None:
 
 
 def _require_patches(request: Request) -> None:
-    """Before anything is compiled. Raises RequestError."""
+    """Check that the patches exist before anything is compiled. Raises RequestError."""
     for file in (file for files in request.patches.values() for file in files):
         if not file.is_file():
             raise RequestError(f"there is no file {file}", where="--patch")
@@ -91,12 +91,12 @@ def _require_patches(request: Request) -> None:
 def _named(text: str, option: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise RequestError(f"'{text}' is not NAME=VALUE", where=option)
+        raise RequestError(f"'{text}' is not of the form NAME=VALUE", where=option)
     return name.strip(), value.strip()
 
 
 def summary(request: Request, outcome: SessionOutcome, history: str | None) -> str:
-    """What came of the session, and what to do next; `history` is the one chosen on the command line."""
+    """Render the result of a session and the next command; `history` is the one of the command line."""
     lines = [f"session {outcome.uid}: {request.suite.name}, {request.profile_name}"]
     lines += [f"not measured: {version}: {reason}" for version, reason in outcome.not_built.items()]
     lines += [f"failed: {failure}" for failure in outcome.failures]

@@ -1,4 +1,4 @@
-"""`./tidemark runner`: set up a box, take that away again, and what its units and hooks call."""
+"""`./tidemark runner`: set up or remove a box; its units and hooks call the other subcommands."""
 
 import argparse
 import platform
@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 from build.home import locate
 from history.store.writer import open_store
 from runners import jobs
-from runners.commands.status import told
+from runners.commands.status import status_text
+from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.kernel import Kernel
-from runners.fitness.place import Place
 from runners.installing import agent, record, steps
 from runners.installing.escaping import InstallError
 from runners.installing.machine import TargetMachine
@@ -27,13 +27,13 @@ KEPT = 1
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Do what is asked; each of the words says what its exit code means."""
-    words = {"install": install, "uninstall": uninstall, "show": show, "watch": watch, "hook": hook}
-    return words[arguments.what](arguments)
+    """Carry out a subcommand, and return its exit code."""
+    subcommands = {"install": install, "uninstall": uninstall, "show": show, "watch": watch, "hook": hook}
+    return subcommands[arguments.what](arguments)
 
 
 def install(arguments: argparse.Namespace) -> int:
-    """0 when the box is set up; 1 when a file that a person has changed was kept. Raises InstallError."""
+    """Set up a box; return 0, or 1 when a modified file was kept. Raises InstallError."""
     found = site(
         Path(arguments.plan),
         arguments.box,
@@ -46,28 +46,28 @@ def install(arguments: argparse.Namespace) -> int:
     machine = _machine(arguments)
     left = steps.to_install(found, machine, force=arguments.force)
     if arguments.dry_run:
-        _tell(left, machine, dry=True)
+        _carry_out(left, machine, dry=True)
     _require_able(machine, found)
     if not arguments.dry_run:
-        _tell(left, machine, dry=False)
+        _carry_out(left, machine, dry=False)
     _advise(found, left)
     return KEPT if left.kept else 0
 
 
 def uninstall(arguments: argparse.Namespace) -> int:
-    """0 when nothing of it is left; 1 when a file that a person has changed was kept."""
+    """Remove what install wrote; return 0, or 1 when a modified file was kept. Raises InstallError."""
     machine = _machine(arguments)
     left = steps.to_uninstall(machine, force=arguments.force)
-    if left.actions and not machine.is_ours and not arguments.dry_run:
+    if left.actions and not machine.is_writable and not arguments.dry_run:
         raise _not_root()
-    _tell(left, machine, dry=arguments.dry_run)
+    _carry_out(left, machine, dry=arguments.dry_run)
     if left.actions and not arguments.dry_run:
-        print("The user, the history and the builds are still there.")
+        print("The user, the history and the builds are kept.")
     return KEPT if left.kept else 0
 
 
 def show(arguments: argparse.Namespace) -> int:
-    """0 when everything is as it was installed; 1 when something was changed, is gone, or failed."""
+    """Print the state of what was installed; return 1 when anything is modified, missing or failed."""
     machine = _machine(arguments)
     known = record.load(machine)
     if not known.digests:
@@ -100,8 +100,8 @@ def watch(arguments: argparse.Namespace) -> int:
     found = status(home.heartbeat, now)
     known = record.load(TargetMachine()).installed_at
     state = judged(found, datetime.fromisoformat(known) if known else None, now)
-    said = told(Status(state, found.beat), now)
-    print(said if state in WELL else f"{said}\nwhat to do: docs/hardware.md", flush=True)
+    text = status_text(Status(state, found.beat), now)
+    print(text if state in WELL else f"{text}\nsee docs/hardware.md", flush=True)
     problems: list[str] = []
     with open_store(history_of(str(plan_history(plan, home)), home)) as store:
         update_outbox(store, box, found, state, now)
@@ -112,14 +112,14 @@ def watch(arguments: argparse.Namespace) -> int:
 
 
 def hook(arguments: argparse.Namespace) -> int:
-    """What GitHub's runner calls before and after a job; 1 when the job may not begin."""
+    """Prepare for a job of GitHub's runner, or clean up after it; return 1 when the job may not start."""
     home = locate()
     if arguments.when == "completed":
         return jobs.completed(home, print, jobs.by_sudo)
-    return jobs.started(home, lambda: Place(home.path, Kernel()), print, jobs.by_sudo)
+    return jobs.started(home, lambda: CheckedMachine(home.path, Kernel()), print, jobs.by_sudo)
 
 
-# --- what people read
+# --- output
 
 
 def _machine(arguments: argparse.Namespace) -> TargetMachine:
@@ -131,33 +131,33 @@ def _require_able(machine: TargetMachine, found: Site) -> None:
         return
     if not machine.has_systemd:
         raise InstallError(
-            "this machine was not started by systemd",
+            "systemd is not the init of this machine",
             where="/run/systemd/system is missing",
-            hint="docs/hardware.md has lines for cron; --root FOLDER writes the files for another machine",
+            hint="docs/hardware.md has crontab lines; --root FOLDER writes the files for another machine",
         )
-    if not machine.is_ours:
+    if not machine.is_writable:
         raise _not_root()
     require_reachable(found)
 
 
 def _not_root() -> InstallError:
     return InstallError(
-        "only root may set up this machine",
+        "setting up this machine needs root",
         where="/etc/systemd/system",
-        hint="sudo ./tidemark runner ..., or --dry-run to see what it would do, or --root FOLDER",
+        hint="use sudo ./tidemark runner ..., --dry-run to see what it would do, or --root FOLDER",
     )
 
 
-def _tell(left: Steps, machine: TargetMachine, *, dry: bool) -> None:
-    """Say what is done, and do it unless this is a rehearsal."""
+def _carry_out(left: Steps, machine: TargetMachine, *, dry: bool) -> None:
+    """Print every action, and carry it out unless this is a dry run."""
     for action in left.actions:
-        print(f"would {action.told}" if dry else action.told, flush=True)
+        print(f"would {action.description}" if dry else action.description, flush=True)
         if not dry:
             action.carry_out(machine)
         if dry and action.content:
             print("".join(f"    {line}\n" for line in action.content.splitlines()))
     for name, difference in left.kept.items():
-        print(f"kept as it is, --force replaces or removes it: {name}")
+        print(f"kept, because it was modified; --force replaces or removes it: {name}")
         print("".join(f"    {line}\n" for line in difference.splitlines()))
     if not left.actions and not left.kept:
         print("nothing to do")
@@ -168,8 +168,10 @@ def _advise(found: Site, left: Steps) -> None:
         print(f"note: {note}")
     if found.repository is not None:
         name = "/etc/credstore/tidemark-github-token"
-        print(f"The token that opens issues in {found.repository} is read from {name}, root's alone:")
-        print(f"  install -D -m 600 /dev/stdin {name}    # then type it, and Ctrl-D")
+        print(
+            f"The token that opens issues in {found.repository} is read from {name}, readable by root only:"
+        )
+        print(f"  install -D -m 600 /dev/stdin {name}    # then type the token and Ctrl-D")
     print(f"Label of the box's runner: {found.label}. To register it with GitHub:")
     for line in agent.registration(found):
         print(f"  {line}")

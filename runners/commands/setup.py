@@ -1,4 +1,4 @@
-"""`./tidemark setup`: what the launcher does not install itself, and a word that all is there."""
+"""`./tidemark setup`: install what the launcher does not install itself."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from runners.console import progress
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Compile inferno, unless it is there; 0."""
+    """Compile inferno unless it is installed; return 0."""
     del arguments
     home = locate()
     with progress() as shown:

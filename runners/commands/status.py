@@ -1,4 +1,4 @@
-"""`./tidemark status`: what the nightly service is doing, since when, until when, and whether it is well."""
+"""`./tidemark status`: what the nightly service is doing, since and until when, and whether it is healthy."""
 
 import argparse
 import json
@@ -10,30 +10,30 @@ from runners.nightly.heartbeat import WELL, Beat, State, Status, status
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Say it; 1 when a night hangs, died or was missed, else 0."""
+    """Print the status; return 1 when a night hangs, died or was missed, else 0."""
     now = datetime.now(UTC)
     found = status(locate().heartbeat, now)
     if arguments.format == "json":
         print(json.dumps({"state": found.state, **(asdict(found.beat) if found.beat else {})}, indent=1))
     else:
-        print(told(found, now))
+        print(status_text(found, now))
     return 0 if found.state in WELL else 1
 
 
-def told(found: Status, now: datetime) -> str:
-    """In a few lines."""
+def status_text(found: Status, now: datetime) -> str:
+    """Render the status in a few lines."""
     beat = found.beat
     if beat is None:
-        return f"{found.state}: no night has begun with this output folder"
+        return f"{found.state}: no night has started with this output folder"
     lines = [f"{found.state}: box {beat.box}, night of {_moment(beat.began_at)}"]
     if beat.ended_at is not None:
         lines.append(f"ended {_moment(beat.ended_at)}: {beat.outcome}")
         return "\n".join(lines)
     lines.append(f"{beat.what}, since {_moment(beat.since)}{_left(beat)}")
     ago = (now - datetime.fromisoformat(beat.beat_at)).total_seconds() / 60
-    lines.append(f"last sign {ago:.0f} minutes ago, process {beat.process_id}")
+    lines.append(f"last heartbeat {ago:.0f} minutes ago, process {beat.process_id}")
     if found.state is State.DEAD:
-        lines.append("the next ./tidemark nightly goes on with its first unfinished step")
+        lines.append("the next ./tidemark nightly resumes at its first unfinished step")
     return "\n".join(lines)
 
 

@@ -1,1 +1,1 @@
-"""Whether this machine is fit to measure on: what is looked at, what is said, and what can be mended."""
+"""Checks whether this machine is fit for benchmarking, and changes of its settings that make it so."""

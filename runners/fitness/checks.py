@@ -1,85 +1,85 @@
-"""All checks, in the order in which they are shown."""
+"""All checks, in the order in which they are run and shown."""
 
 from collections.abc import Iterator
 
 from runners.fitness import memory, neighbours, processor, profiling, storage, timers
+from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.finding import Check, Finding, note
-from runners.fitness.place import Place
 
 CHECKS = (
     Check(
         "governor",
-        "A governor that saves power changes the clock in the middle of a step.",
+        "A power-saving governor changes the clock frequency in the middle of a step.",
         processor.governor,
     ),
     Check(
         "turbo",
-        "Turbo clocks depend on temperature and on how many cores work: the first runs are the fastest.",
+        "Turbo frequencies depend on temperature and on busy cores: the first runs are the fastest.",
         processor.turbo,
     ),
     Check(
         "SMT",
-        "Two threads of one core slow each other down, and which two share one changes from run to run.",
+        "Two threads of one core slow each other down, and which ones share a core changes from run to run.",
         processor.smt,
     ),
     Check(
         "temperature",
-        "A processor that is warm before it works is slowed down while it does, and not every time as much.",
+        "A processor that is warm before the load is throttled under load, by a different amount every time.",
         processor.temperature,
     ),
     Check(
         "clock source",
-        "A clock that takes a system call makes every query slower, and hides other differences.",
+        "A clock source that needs a system call makes every query slower and hides other differences.",
         processor.clock,
     ),
     Check(
         "huge pages",
-        "Transparent huge pages are made and broken up at any time, which stalls whoever waits for memory.",
+        "Transparent huge pages are assembled and split at any time, which stalls memory allocations.",
         memory.huge_pages,
     ),
     Check(
         "swap",
-        "A server whose cache is swapped out reads it back from disk: other figures for the same version.",
+        "A server whose cache is swapped out reads it back from disk, which changes its results.",
         memory.swap,
     ),
     Check(
         "memory",
-        "The short profile of write-heavy takes half of the memory for a server's cache.",
+        "The short profile of write-heavy uses half of the memory for the cache of a server.",
         memory.available,
     ),
     Check(
         "steal",
-        "What a host gives to its other guests is missing here, and never the same amount twice.",
+        "CPU time that the host gives to other guests is missing here, by a different amount every time.",
         neighbours.steal,
     ),
     Check(
         "load",
-        "Other programs take processors, caches and disks away from the measured server.",
+        "Other programs compete with the measured server for processors, caches and disks.",
         neighbours.load,
     ),
     Check(
         "databases",
-        "Another database server holds memory, and its checkpoints and vacuums come when they like.",
+        "Another database server holds memory, and its checkpoints and vacuums run at any time.",
         neighbours.databases,
     ),
     Check(
         "timers",
-        "Updates, file system checks and backups that begin in a session slow some of its runs down.",
+        "Updates, file system checks and backups that start during a session slow down some of its runs.",
         timers.timers,
     ),
     Check(
         "free disk",
-        "A session that runs out of disk fails, and a nearly full file system is a slow one.",
+        "A session that runs out of disk space fails, and a nearly full file system is slow.",
         storage.free_disk,
     ),
     Check(
         "file system",
-        "Layered, copying, remote and memory file systems flush and allocate differently from a disk's own.",
+        "Overlay, copy-on-write, network and memory file systems flush and allocate differently than ext4.",
         storage.file_system,
     ),
     Check(
         "flush latency",
-        "Checkpoints and commits wait for fsync; a disk that stalls at times decides the result.",
+        "Checkpoints and commits wait for fsync; a disk that stalls now and then dominates the results.",
         storage.flush_latency,
     ),
     Check(
@@ -89,17 +89,17 @@ CHECKS = (
     ),
     Check(
         "NMI watchdog",
-        "It interrupts every core and keeps one of the few hardware counters for itself.",
+        "It interrupts every core and occupies one of the few hardware counters.",
         profiling.nmi_watchdog,
     ),
 )
 
 
-def examine(place: Place) -> Iterator[Finding]:
-    """What each check found; one that cannot be made is a note, and does not stop the others."""
+def examine(machine: CheckedMachine) -> Iterator[Finding]:
+    """Yield the finding of every check; one that cannot be run yields a note and stops no other."""
     for check in CHECKS:
         try:
-            found = check.look(place)
+            reading = check.look(machine)
         except (OSError, ValueError) as error:
-            found = note(f"cannot be known: {error}")
-        yield Finding(check, found)
+            reading = note(f"cannot be determined: {error}")
+        yield Finding(check, reading)

@@ -1,4 +1,4 @@
-"""Tables of cron: which jobs begin between two moments. The format is that of crontab(5)."""
+"""Cron tables in the format of crontab(5): which jobs start within a time."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _FIRST_NAME = (0, 0, 0, 1, 0)
 
 @dataclass(frozen=True)
 class CronJob:
-    """One line of a table. Minutes are from 0, days of the month and months from 1, Sunday is 0."""
+    """One line of a cron table. Minutes count from 0, days of the month and months from 1; Sunday is 0."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
@@ -32,12 +32,12 @@ class CronJob:
     months: frozenset[int]
     weekdays: frozenset[int]
     either_day: bool
-    """Both kinds of day are limited: crontab(5) then takes a day that is in either."""
+    """Whether both day fields are restricted: crontab(5) then matches a day that is in either of them."""
 
     command: str
 
     def begins_at(self, moment: datetime) -> bool:
-        """Whether it begins in this minute."""
+        """Return whether the job starts in this minute."""
         day = moment.day in self.days
         weekday = moment.isoweekday() % 7 in self.weekdays
         return (
@@ -48,7 +48,7 @@ class CronJob:
         )
 
     def first_within(self, begin: datetime, hours: float) -> datetime | None:
-        """The first minute from the one after `begin` on in which it begins, at most `hours` later."""
+        """Return the first minute after `begin` in which the job starts, at most `hours` later, or None."""
         minute = begin.replace(second=0, microsecond=0)
         for _ in range(int(hours * 60)):
             minute += timedelta(minutes=1)
@@ -58,9 +58,9 @@ class CronJob:
 
 
 def jobs(table: str, *, names_user: bool) -> Iterator[CronJob]:
-    """The jobs of a table; lines that are none are passed over, as cron does with a line it cannot read.
+    """Yield the jobs of a table; lines that are no jobs are skipped, as cron skips lines it cannot parse.
 
-    With `names_user` there is a user before the command, as in /etc/crontab and /etc/cron.d.
+    With `names_user` a user stands before the command, as in /etc/crontab and /etc/cron.d.
     """
     for line in map(str.strip, table.splitlines()):
         if not line or line.startswith("#") or re.match(r"\w+\s*=", line):
@@ -77,9 +77,9 @@ def jobs(table: str, *, names_user: bool) -> Iterator[CronJob]:
 
 
 def values(text: str, place: int) -> frozenset[int]:
-    """The numbers that field `place` (0 minute .. 4 weekday) names: lists of ranges with steps.
+    """Return the numbers that field `place` (0 minute .. 4 weekday) lists, as ranges with steps.
 
-    Raises ValueError when it is not such a field. Sunday is 0 whether it is written as 0 or 7.
+    Raises ValueError for a field that cannot be parsed. Sunday is 0 whether it is written as 0 or 7.
     """
     found: set[int] = set()
     for part in text.split(","):
@@ -87,7 +87,7 @@ def values(text: str, place: int) -> frozenset[int]:
         step = int(step_text) if slash else 1
         low, high = _span(span, place, open_ended=bool(slash))
         if step < 1 or low > high:
-            raise ValueError(f"'{part}' is no range")
+            raise ValueError(f"'{part}' is not a range")
         found.update(range(low, high + 1, step))
     return frozenset(number % 7 for number in found) if place == 4 else frozenset(found)
 
@@ -108,10 +108,10 @@ def _number(text: str, place: int) -> int:
     if text.lower() in names:
         return names.index(text.lower()) + _FIRST_NAME[place]
     if not re.fullmatch(r"[0-9]{1,4}", text):
-        raise ValueError(f"'{text}' is no number")
+        raise ValueError(f"'{text}' is not a number")
     least, most = _BOUNDS[place]
     if not least <= int(text) <= most:
-        raise ValueError(f"{text} is not from {least} to {most}")
+        raise ValueError(f"{text} is not between {least} and {most}")
     return int(text)
 
 

@@ -1,60 +1,60 @@
-"""A check of the machine, and what it found."""
+"""A check of the machine, and its result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from runners.fitness.place import Place
+from runners.fitness.checked_machine import CheckedMachine
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
     NOTE = "note"
-    """It cannot be known here, or it does no harm to most measurements."""
+    """It cannot be determined here, or does not affect most measurements."""
 
     UNFIT = "unfit"
-    """Numbers that are measured now may not be believed."""
+    """Results that are measured in this state are not reliable."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a check saw."""
+    """What a check read on the machine."""
 
     level: Level
     text: str
-    mend: str = ""
-    """The command that mends it; empty when there is none."""
+    remedy: str = ""
+    """The command that fixes it; empty when there is none."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that is looked at."""
+    """One property of the machine that is checked."""
 
     name: str
     why: str
-    """Why it matters, in one sentence."""
+    """Why it matters for measurements, in one sentence."""
 
-    look: Callable[[Place], Reading]
-    """May raise OSError and ValueError, which say that it cannot be known."""
+    look: Callable[[CheckedMachine], Reading]
+    """Raises OSError or ValueError when the property cannot be determined."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A check with what it found."""
+    """A check with its reading."""
 
     check: Check
-    found: Reading
+    reading: Reading
 
     def as_json(self) -> dict[str, str]:
-        """One object of `check --format json`."""
+        """Return the finding as an object of `check --format json`."""
         return {
             "check": self.check.name,
-            "level": self.found.level,
-            "found": self.found.text,
+            "level": self.reading.level,
+            "found": self.reading.text,
             "why": self.check.why,
-            "mend": self.found.mend,
+            "mend": self.reading.remedy,
         }
 
 
@@ -63,15 +63,15 @@ NOT_VISIBLE = "not visible in this machine (virtual?)"
 
 
 def ok(text: str) -> Reading:
-    """Nothing to say against it."""
+    """Return a reading that is fit for measurements."""
     return Reading(Level.OK, text)
 
 
-def note(text: str, mend: str = "") -> Reading:
-    """Worth knowing."""
-    return Reading(Level.NOTE, text, mend)
+def note(text: str, remedy: str = "") -> Reading:
+    """Return a reading that is worth knowing but does not make the machine unfit."""
+    return Reading(Level.NOTE, text, remedy)
 
 
-def unfit(text: str, mend: str = "") -> Reading:
-    """Not to be measured on."""
-    return Reading(Level.UNFIT, text, mend)
+def unfit(text: str, remedy: str = "") -> Reading:
+    """Return a reading that makes the machine unfit for measurements."""
+    return Reading(Level.UNFIT, text, remedy)

@@ -1,4 +1,4 @@
-"""Settings of the kernel that make a machine fit, and putting back what was there before."""
+"""Changing kernel settings so that a machine is fit, and restoring the previous settings."""
 
 import contextlib
 import json
@@ -12,35 +12,35 @@ from runners.fitness import memory, processor, profiling
 from runners.fitness.kernel import Kernel
 
 
-class MendingError(TidemarkError):
-    """The file that holds the previous settings cannot be read or written."""
+class SavedSettingsError(TidemarkError):
+    """The file with the previous settings cannot be read or written."""
 
 
 @dataclass(frozen=True)
 class SettingChange:
-    """One setting."""
+    """The change of one kernel setting."""
 
     name: str
-    """Of the kernel's file."""
+    """The name of the kernel's file."""
 
     before: str
     after: str
 
 
 @dataclass
-class Mended:
-    """What was changed, and what could not be."""
+class AppliedChanges:
+    """The settings that were changed, and those that could not be."""
 
     changes: list[SettingChange] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
-    """Name of the file to why."""
+    """The reason of every failure, by the name of the file."""
 
 
 def plan(kernel: Kernel) -> list[SettingChange]:
-    """What --fix would change now.
+    """Return the changes that --fix would make now.
 
-    All is read before anything is written: processors may share one clock, and the second of them would show
-    what was set for the first.
+    All settings are read before any is written: processors may share a setting, and the second one would show
+    the value that was written for the first.
     """
     changes = []
     for pattern, wanted in RULES.items():
@@ -52,63 +52,63 @@ def plan(kernel: Kernel) -> list[SettingChange]:
     return changes
 
 
-def fix(kernel: Kernel, state: Path) -> Mended:
-    """Change what makes the machine unfit; `state` keeps what was there first, whatever is fixed later.
+def fix(kernel: Kernel, state: Path) -> AppliedChanges:
+    """Change the settings that make the machine unfit; `state` keeps the values before the first change.
 
-    Raises MendingError, before anything is changed, when `state` is damaged or cannot be written.
+    Raises SavedSettingsError, before anything is changed, when `state` is damaged or cannot be written.
     """
     changes, known = plan(kernel), _load(state)
     if not changes:
-        return Mended()
-    # On disk before the first change: whatever happens then, the way back is known.
+        return AppliedChanges()
+    # Saved before the first change, so that the previous values are known whatever happens.
     _save(state, {change.name: change.before for change in changes} | known)
-    mended = Mended()
+    applied = AppliedChanges()
     for change in changes:
         failure = _put(kernel, change.name, change.after)
         if failure is None:
-            mended.changes.append(change)
+            applied.changes.append(change)
         else:
-            mended.failures[change.name] = failure
-    _save(state, {change.name: change.before for change in mended.changes} | known)
-    return mended
+            applied.failures[change.name] = failure
+    _save(state, {change.name: change.before for change in applied.changes} | known)
+    return applied
 
 
-def restore(kernel: Kernel, state: Path) -> Mended:
-    """Put back what was there before the first --fix. What fails stays in `state`; else that is removed.
+def restore(kernel: Kernel, state: Path) -> AppliedChanges:
+    """Restore the settings before the first --fix. Failed ones stay in `state`, which is removed otherwise.
 
-    A file that is no longer there has nothing to be put back. Raises MendingError when `state` is damaged.
+    A file that no longer exists is skipped. Raises SavedSettingsError when `state` is damaged.
     """
-    mended, left = Mended(), {}
+    applied, left = AppliedChanges(), {}
     for name, before in _load(state).items():
         now = kernel.choice(name)
         if now is None and not kernel.path(name).exists():
-            mended.failures[name] = "is no longer there"
-        if now == before or name in mended.failures:
+            applied.failures[name] = "no longer exists"
+        if now == before or name in applied.failures:
             continue
         failure = _put(kernel, name, before)
         if failure is None:
-            mended.changes.append(SettingChange(name, now or "", before))
+            applied.changes.append(SettingChange(name, now or "", before))
         else:
             left[name] = before
-            mended.failures[name] = failure
+            applied.failures[name] = failure
     _save(state, left)
-    return mended
+    return applied
 
 
 def _put(kernel: Kernel, name: str, value: str) -> str | None:
-    """Set and look whether it is so. None, or why it is not."""
+    """Write a setting and read it back. Return None, or why it could not be set."""
     try:
         kernel.write(name, value)
     except PermissionError:
-        return f"may not be set to {value}: run it as root"
+        return f"cannot be set to {value}: permission denied, run it as root"
     except OSError as error:
         return f"cannot be set to {value}: {error.strerror}"
     now = kernel.choice(name)
-    return None if now == value else f"was set to {value}, but stays {now}"
+    return None if now == value else f"was set to {value}, but is still {now}"
 
 
 def _load(state: Path) -> dict[str, str]:
-    """Name of the file to its setting before the first --fix. Only names that --fix changes are believed."""
+    """Return the settings before the first --fix by file name. Only names that --fix changes are accepted."""
     try:
         kept = json.loads(state.read_text())
     except FileNotFoundError:
@@ -116,38 +116,40 @@ def _load(state: Path) -> dict[str, str]:
     except (OSError, ValueError) as error:
         raise _damaged(state, str(error)) from error
     if not isinstance(kept, dict) or not all(_is_ours(name, kept[name]) for name in kept):
-        raise _damaged(state, "it names what --fix never changes")
+        raise _damaged(state, "it names a file that --fix never changes")
     return kept
 
 
 def _is_ours(name: str, value: object) -> bool:
-    # Written by root later: a file that somebody else could put there must not name any file of the machine.
+    # Root writes these later: a state file that somebody else created must not name arbitrary files.
     return isinstance(value, str) and any(PurePosixPath(name).match(pattern) for pattern in RULES)
 
 
-def _damaged(state: Path, why: str) -> MendingError:
-    return MendingError(
-        f"what was there before --fix cannot be read: {why}",
+def _damaged(state: Path, why: str) -> SavedSettingsError:
+    return SavedSettingsError(
+        f"the settings before --fix cannot be read: {why}",
         where=str(state),
-        hint="put the settings back by hand or restart the machine, then remove the file",
+        hint="restore the settings by hand or reboot, then remove the file",
     )
 
 
 def _save(state: Path, before: Mapping[str, str]) -> None:
-    """Keep `before`; nothing to keep leaves no file."""
+    """Save `before`; remove the file when there is nothing to save."""
     try:
         if before:
             write_atomically(state, json.dumps(before, indent=1, sort_keys=True) + "\n")
         else:
             state.unlink(missing_ok=True)
     except OSError as error:
-        raise MendingError(f"what was there before cannot be kept: {error}", where=str(state)) from error
+        raise SavedSettingsError(
+            f"the settings before --fix cannot be saved: {error}", where=str(state)
+        ) from error
 
 
-# --- what is set to what
+# --- rules
 
 Rule = Callable[[Kernel, str, str], str | None]
-"""Kernel, name of the file and its setting to the setting that is wanted; None leaves it."""
+"""Returns the new value for a kernel, the name of a file and its current value; None keeps the value."""
 
 
 def _performance(kernel: Kernel, name: str, before: str) -> str | None:
@@ -155,11 +157,11 @@ def _performance(kernel: Kernel, name: str, before: str) -> str | None:
     return "performance" if offered is None or "performance" in offered.split() else None
 
 
-def _on_request(kernel: Kernel, name: str, before: str) -> str | None:
+def _madvise(kernel: Kernel, name: str, before: str) -> str | None:
     return "madvise" if before == "always" else None
 
 
-def _hardly_swapping(kernel: Kernel, name: str, before: str) -> str | None:
+def _low_swappiness(kernel: Kernel, name: str, before: str) -> str | None:
     above = _number(before) > memory.MOST_SWAPPINESS
     return "1" if above and memory.swap_setting(kernel) != "off" else None
 
@@ -185,12 +187,13 @@ RULES: Mapping[str, Rule] = {
     processor.GOVERNORS: _performance,
     processor.NO_TURBO: _always("1"),
     processor.BOOST: _always("0"),
-    memory.THP: _on_request,
-    memory.THP_DEFRAG: _on_request,
-    memory.SWAPPINESS: _hardly_swapping,
+    memory.THP: _madvise,
+    memory.THP_DEFRAG: _madvise,
+    memory.SWAPPINESS: _low_swappiness,
     profiling.PARANOID: _at_most(profiling.MOST_PARANOID),
     profiling.POINTERS: _at_most(0),
     profiling.NMI_WATCHDOG: _at_most(0),
 }
-"""Everything that --fix may write. SMT, swap areas, services and timers are left to a person: they change the
-size of a session, may not fit back, or belong to others (docs/decisions/0013-fit-machine.md)."""
+"""Everything that --fix may write. SMT, swap areas, services and timers are left to the administrator: they
+change the size of a session, may not be restorable, or belong to others
+(docs/decisions/0013-fit-machine.md)."""

@@ -1,4 +1,4 @@
-"""What the kernel says of the machine in /proc and /sys, and what can be written there."""
+"""The files of the kernel below /proc and /sys: reading and writing them."""
 
 import contextlib
 import re
@@ -13,37 +13,37 @@ class Kernel:
     root: Path = Path("/")
 
     def path(self, name: str) -> Path:
-        """Where the file of this name lies."""
+        """Return the path of the file of this name."""
         return self.root / name.lstrip("/")
 
     def read(self, name: str) -> str | None:
-        """The text without blanks around it; None when it is not there or may not be read."""
+        """Return the stripped text of a file; None when it is missing or not readable."""
         with contextlib.suppress(OSError):
             return self.path(name).read_text(errors="replace").strip()
         return None
 
     def choice(self, name: str) -> str | None:
-        """What is set: of a file that lists all choices (`always [madvise] never`) the one in brackets."""
+        """Return the current value, such as `madvise` of `always [madvise] never`; None as for `read`."""
         text = self.read(name)
         return None if text is None else chosen(text)
 
     def number(self, name: str) -> int | None:
-        """The whole number in the file; None when there is none."""
+        """Return the integer in a file; None when there is none."""
         with contextlib.suppress(ValueError):
             return int(self.read(name) or "")
         return None
 
     def names(self, pattern: str) -> list[str]:
-        """The files that match `pattern`, by name."""
-        found = self.root.glob(pattern.lstrip("/"))
-        return sorted(f"/{path.relative_to(self.root)}" for path in found)
+        """Return the sorted names of the files that match `pattern`."""
+        paths = self.root.glob(pattern.lstrip("/"))
+        return sorted(f"/{path.relative_to(self.root)}" for path in paths)
 
     def write(self, name: str, value: str) -> None:
-        """Set what the file stands for. Raises OSError: not root, read-only, or refused by the kernel."""
+        """Write a value. Raises OSError when not root, read-only, or refused by the kernel."""
         self.path(name).write_text(value)
 
 
 def chosen(text: str) -> str:
-    """The word in brackets; the whole text where nothing is."""
+    """Return the word in brackets; the whole text without brackets."""
     match = re.search(r"\[([^\[\]]+)\]", text)
     return match[1] if match else text.strip()

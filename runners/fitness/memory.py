@@ -1,11 +1,11 @@
-"""Memory: huge pages that the kernel makes by itself, swap, and what is free."""
+"""Checks of memory: transparent huge pages, swap, available memory."""
 
 import re
 from collections.abc import Mapping
 
+from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.finding import FIX, NOT_VISIBLE, Reading, note, ok, unfit
 from runners.fitness.kernel import Kernel
-from runners.fitness.place import Place
 
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 THP_DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
@@ -14,16 +14,16 @@ SWAPS = "/proc/swaps"
 MEMINFO = "/proc/meminfo"
 
 MOST_SWAPPINESS = 10
-"""Above it the kernel swaps out what a server has cached while there is still page cache to give up."""
+"""Above this the kernel swaps out the cache of a server while there is page cache that could be dropped."""
 
 LEAST_AVAILABLE = 0.5
-"""Share of memory: the short profile of write-heavy gives so much to a server's buffer cache."""
+"""The share of memory that the short profile of write-heavy uses for the buffer cache of a server."""
 
 GIB_IN_KIB = 1024**2
 
 
 def thp_setting(kernel: Kernel) -> str:
-    """`madvise, defrag madvise`; else NOT_VISIBLE."""
+    """Return the setting as `madvise, defrag madvise`, or NOT_VISIBLE."""
     enabled, defrag = kernel.choice(THP), kernel.choice(THP_DEFRAG)
     if enabled is None:
         return NOT_VISIBLE
@@ -31,27 +31,27 @@ def thp_setting(kernel: Kernel) -> str:
 
 
 def swap_setting(kernel: Kernel) -> str:
-    """`off`, or `on, swappiness 60`."""
+    """Return `off`, or `on, swappiness 60`."""
     if not _swap_kib(kernel)[0]:
         return "off"
     return f"on, swappiness {kernel.number(SWAPPINESS)}"
 
 
-def huge_pages(place: Place) -> Reading:
-    """None but for who asks: neither engine does."""
-    found = thp_setting(place.kernel)
+def huge_pages(machine: CheckedMachine) -> Reading:
+    """Check that huge pages are only used on request: neither engine requests them."""
+    found = thp_setting(machine.kernel)
     if found == NOT_VISIBLE:
         return note(found)
     return unfit(found, FIX) if "always" in re.split(r"[, ]+", found) else ok(found)
 
 
-def swap(place: Place) -> Reading:
-    """None, or unused and shunned."""
-    size, used = _swap_kib(place.kernel)
+def swap(machine: CheckedMachine) -> Reading:
+    """Check that there is no swap, or that it is unused with a low swappiness."""
+    size, used = _swap_kib(machine.kernel)
     if not size:
         return ok("none")
     text = f"{size / GIB_IN_KIB:.1f} GiB, {used / GIB_IN_KIB:.1f} GiB of it used"
-    swappiness = place.kernel.number(SWAPPINESS)
+    swappiness = machine.kernel.number(SWAPPINESS)
     text += f", swappiness {swappiness}"
     if used:
         return unfit(text, "swapoff --all")
@@ -60,9 +60,9 @@ def swap(place: Place) -> Reading:
     return note(text, "swapoff --all")
 
 
-def available(place: Place) -> Reading:
-    """Enough for a server's buffer cache. Raises ValueError where the kernel does not say."""
-    sizes = memory_kib(place.kernel.read(MEMINFO) or "")
+def available(machine: CheckedMachine) -> Reading:
+    """Check for enough available memory. Raises ValueError when the kernel does not report it."""
+    sizes = memory_kib(machine.kernel.read(MEMINFO) or "")
     if not sizes.get("MemTotal") or "MemAvailable" not in sizes:
         raise ValueError("no MemTotal and MemAvailable")
     share = sizes["MemAvailable"] / sizes["MemTotal"]
@@ -73,12 +73,12 @@ def available(place: Place) -> Reading:
 
 
 def memory_kib(meminfo: str) -> Mapping[str, int]:
-    """Lines `Name:  123 kB` of /proc/meminfo."""
+    """Parse the lines `Name:  123 kB` of /proc/meminfo into KiB by name."""
     return {name: int(size) for name, size in re.findall(r"^(\w+):\s+(\d+) kB$", meminfo, re.MULTILINE)}
 
 
 def swaps_kib(swaps: str) -> tuple[int, int]:
-    """Size and used part of all swap areas, in KiB, from /proc/swaps: name, type, size, used, priority."""
+    """Return size and used part of all swap areas in KiB: the third and fourth column of /proc/swaps."""
     rows = [line.rsplit(None, 4) for line in swaps.splitlines()[1:]]
     areas = [row for row in rows if len(row) == 5]
     return sum(int(row[2]) for row in areas), sum(int(row[3]) for row in areas)

@@ -1,10 +1,10 @@
-"""Who else is on this machine: its host, its load, other database servers."""
+"""Checks of other users of this machine: steal by the host, load, other database servers."""
 
 from collections import Counter
 
 from build.engines import ENGINES
+from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.finding import Reading, note, ok, unfit
-from runners.fitness.place import Place
 from suites.accounting.disturbance import DisturbanceLimits
 from suites.accounting.proc import processes
 
@@ -15,38 +15,38 @@ SERVICES = {
     "redis-server": "redis-server",
     "valkey-server": "valkey-server",
 }
-"""Program of a database server, as the kernel names it, and its usual service."""
+"""The usual service of a database server, by the name of its program as the kernel shows it."""
 
 MOST_LOAD = 0.5
-"""Runnable processes to a core in the last minute."""
+"""The limit of runnable processes per core, averaged over the last minute."""
 
 
-def steal(place: Place) -> Reading:
-    """A host that gives what is wanted."""
-    share, limit = place.sample.steal_share, DisturbanceLimits().steal_share
-    text = f"{share:.1%} of the CPU time wanted in {place.sample.seconds:.1f} s (limit {limit:.0%})"
+def steal(machine: CheckedMachine) -> Reading:
+    """Check that the host gives the CPU time that is requested."""
+    share, limit = machine.sample.steal_share, DisturbanceLimits().steal_share
+    text = f"{share:.1%} of the CPU time requested in {machine.sample.seconds:.1f} s (limit {limit:.0%})"
     return unfit(text) if share > limit else ok(text)
 
 
-def load(place: Place) -> Reading:
-    """Nobody else at work. Raises ValueError when there is no load average."""
-    share, limit = place.sample.others_share, DisturbanceLimits().others_share
-    average = float((place.kernel.read("/proc/loadavg") or "").partition(" ")[0])
+def load(machine: CheckedMachine) -> Reading:
+    """Check that no other programs are active. Raises ValueError without a load average."""
+    share, limit = machine.sample.others_share, DisturbanceLimits().others_share
+    average = float((machine.kernel.read("/proc/loadavg") or "").partition(" ")[0])
     text = f"others used {share:.1%} of a core (limit {limit:.0%}); load of the last minute {average:.2f}"
     if share > limit:
-        names = ", ".join(place.sample.culprits) or "many small ones"
+        names = ", ".join(machine.sample.culprits) or "many small processes"
         return unfit(f"{text}; most used by {names}", "top")
-    cores = len(place.kernel.names("/sys/devices/system/cpu/cpu[0-9]*")) or 1
-    return note(f"{text}: wait until that is over", "uptime") if average > MOST_LOAD * cores else ok(text)
+    cores = len(machine.kernel.names("/sys/devices/system/cpu/cpu[0-9]*")) or 1
+    return note(f"{text}: wait until it is lower", "uptime") if average > MOST_LOAD * cores else ok(text)
 
 
-def databases(place: Place) -> Reading:
-    """No database server; while this is asked none of ours can run."""
-    found = processes(place.kernel.path("/proc")).values()
+def databases(machine: CheckedMachine) -> Reading:
+    """Check that no database server runs; none of ours can run at the same time as this check."""
+    found = processes(machine.kernel.path("/proc")).values()
     running = Counter(each.name for each in found if each.name in SERVICES)
     if not running:
         return ok("none")
     text = ", ".join(f"{name} ({count} processes)" for name, count in sorted(running.items()))
-    if place.has_systemd:
+    if machine.has_systemd:
         return unfit(text, "systemctl stop " + " ".join(SERVICES[name] for name in sorted(running)))
     return unfit(text, "pkill " + "; pkill ".join(f"-x {name}" for name in sorted(running)))

@@ -1,11 +1,11 @@
-"""How fast the processors run and who shares them: governor, turbo, SMT, clock."""
+"""Checks of the processors: governor, turbo, SMT, temperature, clock source."""
 
 import re
 from collections import Counter
 
+from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.finding import FIX, NOT_VISIBLE, Reading, note, ok, unfit
 from runners.fitness.kernel import Kernel
-from runners.fitness.place import Place
 
 GOVERNORS = "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
 NO_TURBO = "/sys/devices/system/cpu/intel_pstate/no_turbo"
@@ -16,25 +16,25 @@ CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 CLOCKS = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
 
 CHEAP_CLOCKS = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"}
-"""Read in user space; the others cost a system call, of which servers make several per query."""
+"""The clock sources that are read in user space; others cost a system call, several times per query."""
 
 HOT_CELSIUS = 75.0
-"""A processor that does nothing is at 30 to 60 °C; from 90 to 100 °C on it slows down."""
+"""The limit for an idle processor: it is normally at 30 to 60 °C, and throttled from 90 to 100 °C."""
 
-LOOK_AT_HEAT = "cat /sys/class/hwmon/hwmon*/temp*_input    # dust, fans, the room"
+LOOK_AT_HEAT = "cat /sys/class/hwmon/hwmon*/temp*_input    # check dust, fans, room"
 
 PROCESSOR_CHIPS = {"coretemp", "k10temp", "zenpower", "cpu_thermal"}
 PROCESSOR_ZONE = re.compile(r"x86_pkg_temp|cpu|soc", re.IGNORECASE)
 
 
 def governor_setting(kernel: Kernel) -> str:
-    """`performance`, or `powersave, schedutil` where processors differ; else NOT_VISIBLE."""
-    found = {kernel.read(name) or "?" for name in kernel.names(GOVERNORS)}
-    return ", ".join(sorted(found)) or NOT_VISIBLE
+    """Return `performance`, or `powersave, schedutil` when processors differ, or NOT_VISIBLE."""
+    governors = {kernel.read(name) or "?" for name in kernel.names(GOVERNORS)}
+    return ", ".join(sorted(governors)) or NOT_VISIBLE
 
 
 def turbo_setting(kernel: Kernel) -> str:
-    """`on` or `off`, of Intel's driver or of the others'; else NOT_VISIBLE."""
+    """Return `on` or `off`, by Intel's driver or the generic one, or NOT_VISIBLE."""
     no_turbo, boost = kernel.read(NO_TURBO), kernel.read(BOOST)
     if no_turbo is not None:
         return "off" if no_turbo == "1" else "on"
@@ -44,43 +44,43 @@ def turbo_setting(kernel: Kernel) -> str:
 
 
 def smt_setting(kernel: Kernel) -> str:
-    """`on` or `off`; else NOT_VISIBLE."""
+    """Return `on` or `off`, or NOT_VISIBLE."""
     return {"1": "on", "0": "off"}.get(kernel.read(SMT_ACTIVE) or "", NOT_VISIBLE)
 
 
 def clock_setting(kernel: Kernel) -> str:
-    """Name of the clock that the kernel reads time from; else NOT_VISIBLE."""
+    """Return the name of the clock source of the kernel, or NOT_VISIBLE."""
     return kernel.read(CLOCK) or NOT_VISIBLE
 
 
-def governor(place: Place) -> Reading:
-    """All processors at their full clock."""
-    found = Counter(place.kernel.read(name) or "?" for name in place.kernel.names(GOVERNORS))
+def governor(machine: CheckedMachine) -> Reading:
+    """Check that all processors use the governor `performance`."""
+    found = Counter(machine.kernel.read(name) or "?" for name in machine.kernel.names(GOVERNORS))
     if not found:
         return note(NOT_VISIBLE)
     text = ", ".join(f"{name} on {count} processors" for name, count in sorted(found.items()))
     return ok(text) if set(found) == {"performance"} else unfit(text, FIX)
 
 
-def turbo(place: Place) -> Reading:
-    """One clock, however warm it is and however many cores work."""
-    found = turbo_setting(place.kernel)
+def turbo(machine: CheckedMachine) -> Reading:
+    """Check that turbo is off, so that the frequency does not depend on temperature and busy cores."""
+    found = turbo_setting(machine.kernel)
     if found == NOT_VISIBLE:
         return note(found)
     return unfit(found, FIX) if found == "on" else ok(found)
 
 
-def smt(place: Place) -> Reading:
-    """One thread to a core. A note, because a host may share the core out of sight anyway."""
-    found = smt_setting(place.kernel)
+def smt(machine: CheckedMachine) -> Reading:
+    """Check for one thread per core. Only a note: a host may share the core invisibly anyway."""
+    found = smt_setting(machine.kernel)
     if found == NOT_VISIBLE:
         return note(found)
     return note(found, f"echo off > {SMT_CONTROL}") if found == "on" else ok(found)
 
 
-def temperature(place: Place) -> Reading:
-    """Cool before any work: what is warm now is throttled under load. A note where no sensor is seen."""
-    found = temperatures(place.kernel)
+def temperature(machine: CheckedMachine) -> Reading:
+    """Check that the idle processor is cool: a warm one is throttled under load. A note without sensors."""
+    found = temperatures(machine.kernel)
     if not found:
         return note(NOT_VISIBLE)
     name, hottest = max(found.items(), key=lambda each: each[1])
@@ -89,7 +89,7 @@ def temperature(place: Place) -> Reading:
 
 
 def temperatures(kernel: Kernel) -> dict[str, float]:
-    """Celsius by sensor: of processors only, by the driver's name or the zone's kind."""
+    """Return degrees Celsius by sensor, of processors only, recognised by driver or thermal zone."""
     found: dict[str, float] = {}
     for chip in kernel.names("/sys/class/hwmon/hwmon*/name"):
         if (kernel.read(chip) or "") in PROCESSOR_CHIPS:
@@ -102,19 +102,19 @@ def temperatures(kernel: Kernel) -> dict[str, float]:
 
 
 def _add(found: dict[str, float], kernel: Kernel, name: str) -> None:
-    """Sensors tell thousandths of a degree; one that is broken says 0 or less."""
+    """Add the value of a sensor, which is in thousandths of a degree; broken sensors report 0 or less."""
     value = kernel.number(name)
     if value is not None and value > 0:
         found[name.removeprefix("/sys/class/")] = value / 1000
 
 
-def clock(place: Place) -> Reading:
-    """A clock that is read without a system call."""
-    found = clock_setting(place.kernel)
+def clock(machine: CheckedMachine) -> Reading:
+    """Check that the clock is read without a system call."""
+    found = clock_setting(machine.kernel)
     if found == NOT_VISIBLE:
         return note(found)
     if found in CHEAP_CLOCKS:
         return ok(found)
-    others = (place.kernel.read(CLOCKS) or "").split()
+    others = (machine.kernel.read(CLOCKS) or "").split()
     better = next((name for name in others if name in CHEAP_CLOCKS), None)
     return unfit(found, f"echo {better} > {CLOCK}" if better else "")

@@ -1,4 +1,4 @@
-"""Settings of a machine that move results: another value makes another machine of it."""
+"""The settings of a machine that change results: with another value it counts as another machine."""
 
 import re
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities/*"
 
 
 def settings(kernel: Kernel, home: Path) -> dict[str, str]:
-    """Name to value; every name is always there, so that a value that appears or goes is a change too.
+    """Return the settings by name; every name is always present, so that a missing value is a change too.
 
-    Nothing that varies by itself is in it, such as free memory, load, or the order of devices.
+    Properties that vary by themselves are left out, such as free memory, load, or the order of devices.
     """
     mount = home_mount(kernel, home)
     return {
@@ -35,7 +35,7 @@ def settings(kernel: Kernel, home: Path) -> dict[str, str]:
 
 
 def surroundings(kernel: Kernel, home: Path) -> Mapping[str, object]:
-    """What is worth knowing of a machine but moves no result: the home's mount, and how perf may be used."""
+    """Return facts that do not change results: the mount of the home, and how perf may be used."""
     mount = home_mount(kernel, home)
     return {
         "mount": vars(mount) if mount else None,
@@ -53,7 +53,7 @@ def _microcode(kernel: Kernel) -> str:
 
 
 def _mitigations(kernel: Kernel) -> str:
-    """What the kernel does about each flaw of the processor that it has."""
-    said = {Path(name).name: kernel.read(name) or "?" for name in kernel.names(VULNERABILITIES)}
-    ill = [f"{name}: {text}" for name, text in said.items() if text != "Not affected"]
-    return "; ".join(ill) if ill else ("none needed" if said else NOT_VISIBLE)
+    """Return the mitigations of the processor vulnerabilities that the kernel reports."""
+    reported = {Path(name).name: kernel.read(name) or "?" for name in kernel.names(VULNERABILITIES)}
+    affected = [f"{name}: {text}" for name, text in reported.items() if text != "Not affected"]
+    return "; ".join(affected) if affected else ("none needed" if reported else NOT_VISIBLE)

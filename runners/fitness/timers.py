@@ -1,20 +1,20 @@
-"""What this machine will start by itself in the next hours: timers of systemd, and jobs of cron."""
+"""Check of what this machine starts by itself in the next hours: systemd timers and cron jobs."""
 
 import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
 
+from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.cron import jobs
 from runners.fitness.finding import Reading, ok, unfit
-from runners.fitness.place import Place
 from suites.accounting.proc import processes
 
 HOURS = 4.0
-"""How far is looked ahead: longer than a session of the short profile takes."""
+"""The hours to look ahead: longer than a session of the short profile."""
 
 HARMLESS = {"systemd-tmpfiles-clean.timer", "tidemark-nightly.timer", "tidemark-watch.timer"}
-"""Milliseconds of work; a night finds the lock held and ends."""
+"""Timers with milliseconds of work; a night that finds the lock held ends at once."""
 
 CRON_PROGRAMS = {"cron", "crond", "fcron", "anacron"}
 MOST_NAMED = 6
@@ -22,26 +22,26 @@ MOST_NAMED = 6
 LIST_TIMERS = ("systemctl", "list-timers", "--no-pager", "--output=json")
 
 
-def timers(place: Place) -> Reading:
-    """Nothing that will begin in the middle of a session.
+def timers(machine: CheckedMachine) -> Reading:
+    """Check that nothing will start during a session.
 
-    Raises OSError and ValueError when systemd does not say what it will do.
+    Raises OSError or ValueError when systemd does not list its timers.
     """
-    units = sorted(_timers_due(place)) if place.has_systemd else []
-    cron = sorted(_jobs_due(place)) if _cron_runs(place) else []
+    units = sorted(_timers_due(machine)) if machine.has_systemd else []
+    cron = sorted(_jobs_due(machine)) if _cron_runs(machine) else []
     if not units and not cron:
         return ok(f"nothing in the next {HOURS:.0f} hours")
     due = [f"{name} at {at:%H:%M}" for at, name in sorted([*units, *cron])]
     more = f" and {len(due) - MOST_NAMED} more" if len(due) > MOST_NAMED else ""
     text = f"in the next {HOURS:.0f} hours: {', '.join(due[:MOST_NAMED])}{more}"
     stops = sorted({name for _, name in units}) + (["cron"] if cron else [])
-    return unfit(text, f"{'systemctl stop' if place.has_systemd else 'service stop'} {' '.join(stops)}")
+    return unfit(text, f"{'systemctl stop' if machine.has_systemd else 'service stop'} {' '.join(stops)}")
 
 
 def next_timers(listed: str) -> dict[str, datetime]:
-    """When each timer elapses next, from `systemctl list-timers --output=json`, in local time.
+    """Return when timers elapse next, in local time, from `systemctl list-timers --output=json`.
 
-    Raises ValueError when it is not that. `next` is in µs since 1970; timers that will not elapse have none.
+    Raises ValueError for other input. `next` is in µs since 1970; timers that will not elapse have none.
     """
     rows = json.loads(listed)
     if not isinstance(rows, list):
@@ -54,34 +54,34 @@ def next_timers(listed: str) -> dict[str, datetime]:
     return found
 
 
-def _timers_due(place: Place) -> Iterator[tuple[datetime, str]]:
-    now = place.now()
-    for name, at in next_timers(place.said_by(LIST_TIMERS)).items():
+def _timers_due(machine: CheckedMachine) -> Iterator[tuple[datetime, str]]:
+    now = machine.now()
+    for name, at in next_timers(machine.run_program(LIST_TIMERS)).items():
         if name not in HARMLESS and (at - now).total_seconds() <= HOURS * 3600:
             yield at, name
 
 
-def _cron_runs(place: Place) -> bool:
-    found = processes(place.kernel.path("/proc")).values()
+def _cron_runs(machine: CheckedMachine) -> bool:
+    found = processes(machine.kernel.path("/proc")).values()
     return any(each.name in CRON_PROGRAMS for each in found)
 
 
-def _jobs_due(place: Place) -> Iterator[tuple[datetime, str]]:
-    """Jobs of the system's tables, and of the users' as far as they may be read."""
-    kernel = place.kernel
+def _jobs_due(machine: CheckedMachine) -> Iterator[tuple[datetime, str]]:
+    """Yield the due jobs of the system's tables, and of users' tables where they are readable."""
+    kernel = machine.kernel
     tables = [("/etc/crontab", True), *((name, True) for name in kernel.names("/etc/cron.d/[!.]*"))]
     for folder in ("/var/spool/cron/crontabs", "/var/spool/cron"):
         tables += [(name, False) for name in kernel.names(f"{folder}/*") if kernel.path(name).is_file()]
     for name, names_user in tables:
         for job in jobs(kernel.read(name) or "", names_user=names_user):
-            at = job.first_within(place.now(), HOURS)
-            if at is not None and not _does_nothing(job.command, place):
+            at = job.first_within(machine.now(), HOURS)
+            if at is not None and not _does_nothing(job.command, machine):
                 yield at, f"{name} ({job.command.split()[0]})"
 
 
-def _does_nothing(command: str, place: Place) -> bool:
-    """Jobs that leave their work to a timer of systemd, and those that run an empty folder."""
-    if place.has_systemd and re.search(r"(test|\[) -[ed] /run/systemd/system", command):
+def _does_nothing(command: str, machine: CheckedMachine) -> bool:
+    """Return whether a job leaves its work to a systemd timer, or runs the scripts of an empty folder."""
+    if machine.has_systemd and re.search(r"(test|\[) -[ed] /run/systemd/system", command):
         return True
     folder = re.search(r"run-parts .*?(/etc/cron\.\w+)", command)
-    return bool(folder) and not place.kernel.names(f"{folder[1]}/[!.]*") if folder else False
+    return bool(folder) and not machine.kernel.names(f"{folder[1]}/[!.]*") if folder else False

@@ -1,1 +1,1 @@
-"""The words of `./tidemark history`, and what carries them out."""
+"""The subcommands of `./tidemark history`: their arguments and functions."""

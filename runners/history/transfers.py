@@ -1,4 +1,4 @@
-"""`./tidemark history export|import|merge|backup|prune`: the history goes out, comes in, together, apart."""
+"""`./tidemark history export|import|merge|backup|prune`: copying and reducing histories."""
 
 import argparse
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from runners.values import history_of
 
 
 def export_(arguments: argparse.Namespace) -> int:
-    """Write a history into a file or a folder."""
+    """Write a history to a file or a folder; return 0."""
     target = Path(arguments.target)
     write = write_parquet if arguments.format == "parquet" else write_ndjson
     selection = Selection(arguments.suite, arguments.since)
@@ -28,15 +28,15 @@ def export_(arguments: argparse.Namespace) -> int:
         rows = write(source, target)
         left_out = source.left_out
     print(f"{rows} rows: {target}")
-    _say_left_out(left_out)
+    _print_left_out(left_out)
     return 0
 
 
 def import_(arguments: argparse.Namespace) -> int:
-    """Take in exports and tables of others."""
+    """Import exports and tables of other tools; return 0."""
     given = Given(arguments.machine, arguments.suite, arguments.when, arguments.cores)
-    with _ours(arguments) as store:
-        coming = coming_files([Path(each) for each in arguments.files], given, store)
+    with _own_history(arguments) as store:
+        coming = coming_files([Path(name) for name in arguments.files], given, store)
         merged = merge(store, coming.sources)
         where = store.where
     for note in coming.notes:
@@ -47,27 +47,27 @@ def import_(arguments: argparse.Namespace) -> int:
 
 
 def merge_(arguments: argparse.Namespace) -> int:
-    """Take in what other histories have."""
-    with coming_histories(arguments.histories) as coming, _ours(arguments) as store:
+    """Import what other histories have; return 0."""
+    with coming_histories(arguments.histories) as coming, _own_history(arguments) as store:
         print(summary(merge(store, coming.sources)))
         print(f"history: {store.where}")
     return 0
 
 
 def backup_(arguments: argparse.Namespace) -> int:
-    """Copy a history."""
+    """Copy a history; return 0."""
     path = Path(arguments.file)
     left_out = back_up(existing_history(arguments.history), path)
     print(f"{_size(path.stat().st_size)}: {path}")
-    _say_left_out(left_out)
+    _print_left_out(left_out)
     return 0
 
 
 def prune_(arguments: argparse.Namespace) -> int:
-    """Delete the rounds of old sessions."""
+    """Delete the rounds of old sessions; return 0."""
     with open_store(existing_history(arguments.history)) as store:
         found = room(store, arguments.before)
-        print(_told(found, f"{arguments.before:%Y-%m-%d}"))
+        print(_prune_text(found, f"{arguments.before:%Y-%m-%d}"))
         if arguments.dry_run:
             print("nothing was deleted: --dry-run")
             return 0
@@ -78,30 +78,30 @@ def prune_(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _ours(arguments: argparse.Namespace) -> Iterator[Store]:
+def _own_history(arguments: argparse.Namespace) -> Iterator[Store]:
     with open_store(history_of(arguments.history, locate())) as store:
         yield store
 
 
 def summary(merged: Merged) -> str:
-    """Rows by table, and what was not taken, for people."""
+    """Render the number of rows by table, and what was left out."""
     lines = [f"{'table':<18} {'added':>9} {'already there':>14}"]
     lines += [
         f"{table:<18} {count.added:>9} {count.there:>14}"
         for table, count in merged.counts.items()
-        if count.added or (count.there and table != "metrics")  # each Tidemark has all of its own
+        if count.added or (count.there and table != "metrics")  # every history has its own
     ]
     if merged.derived:
-        lines.append(f"nights derived: of {_sessions(merged.derived)}")
-    lines += [f"left out: {each}" for each in merged.left_out]
+        lines.append(f"nights derived from {_sessions(merged.derived)}")
+    lines += [f"left out: {reason}" for reason in merged.left_out]
     return "\n".join(lines)
 
 
-def _told(found: Room, before: str) -> str:
+def _prune_text(found: Room, before: str) -> str:
     rows = ", ".join(f"{number} {table}" for table, number in found.rows.items())
     return (
         f"rounds of {_sessions(found.sessions)} before {before}: {rows}; about {_size(found.bytes)}\n"
-        "their nights, points, gaps and changes stay"
+        "their nights, points, gaps and changes are kept"
     )
 
 
@@ -109,9 +109,9 @@ def _sessions(count: int) -> str:
     return "1 session" if count == 1 else f"{count} sessions"
 
 
-def _say_left_out(texts: tuple[str, ...]) -> None:
-    for each in texts:
-        print(f"left out: {each}")
+def _print_left_out(texts: tuple[str, ...]) -> None:
+    for text in texts:
+        print(f"left out: {text}")
 
 
 def _size(count: float) -> str:

@@ -20,7 +20,7 @@ from history.store.writer import open_store
 
 
 def show_(arguments: argparse.Namespace) -> int:
-    """Print what the history holds; 0 when there is something like that, else 2."""
+    """Print what the history holds; return 0, or 2 when no branch matches."""
     wanted = _wanted(arguments)
     with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
         branches = branches_held(connection, wanted)
@@ -32,18 +32,18 @@ def show_(arguments: argparse.Namespace) -> int:
     else:
         render_overview(branches, failed, held, _console())
     if not branches:
-        print("tidemark history: no night is like that; leave options out", file=sys.stderr)
+        print("tidemark history: no night matches; use fewer options", file=sys.stderr)
     return 0 if branches else 2
 
 
 def series_(arguments: argparse.Namespace) -> int:
-    """Print one series night by night; 0. Raises SeriesError when none or several are like that."""
+    """Print one series night by night; return 0. Raises SeriesError when no series matches, or several do."""
     with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
-        told = chronicle(connection, _wanted(arguments), arguments.base, arguments.since)
+        timeline = chronicle(connection, _wanted(arguments), arguments.base, arguments.since)
     if arguments.format == "terminal":
-        render_series(told, _console())
+        render_series(timeline, _console())
     else:
-        sys.stdout.write({"json": series_json, "csv": series_csv}[arguments.format](told))
+        sys.stdout.write({"json": series_json, "csv": series_csv}[arguments.format](timeline))
     return 0
 
 

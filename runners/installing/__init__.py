@@ -1,1 +1,1 @@
-"""Setting up a box: what `runner install` writes and does, and how it is taken away again."""
+"""Installing a box: what `runner install` writes and does, and how it is removed."""

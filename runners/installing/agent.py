@@ -1,4 +1,4 @@
-"""GitHub's runner on a box: the lines of its `.env` that name our hooks, and how it is registered."""
+"""GitHub's runner on a box: the lines of its `.env` that name our hooks, and its registration."""
 
 import shlex
 from pathlib import Path, PurePosixPath
@@ -9,27 +9,27 @@ from runners.installing.machine import TargetMachine
 from runners.installing.site import Site
 
 SCRIPTS = ("config.sh", "run.sh")
-"""By which its folder is known."""
+"""The files that identify its folder."""
 
 
 def require_agent(machine: TargetMachine, folder: Path) -> None:
-    """Raise InstallError when that is not a folder of GitHub's runner."""
+    """Raise InstallError when a folder does not hold GitHub's runner."""
     missing = [name for name in SCRIPTS if not machine.path(folder / name).is_file()]
     if missing:
         raise InstallError(
-            f"this is no folder of GitHub's runner: it has no {' and no '.join(missing)}",
+            f"this is not the folder of GitHub's runner: it has no {' and no '.join(missing)}",
             where=str(machine.path(folder)),
-            hint="unpack actions-runner-linux-x64 there first, and name its folder with --actions-runner",
+            hint="unpack actions-runner-linux-x64 there, or name its folder with --actions-runner",
         )
 
 
 def environment_file(folder: Path) -> PurePosixPath:
-    """Where the runner reads variables of its jobs: `NAME=VALUE` lines, without quotes."""
+    """Return the file with the variables of the runner's jobs: `NAME=VALUE` lines without quotes."""
     return PurePosixPath(folder / ".env")
 
 
 def wanted_lines(site: Site) -> tuple[str, ...]:
-    """What the jobs of a box are told."""
+    """Return our lines of the environment of a box's jobs."""
     variables = {
         "ACTIONS_RUNNER_HOOK_JOB_STARTED": str(hook(HOOK_STARTED)),
         "ACTIONS_RUNNER_HOOK_JOB_COMPLETED": str(hook(HOOK_COMPLETED)),
@@ -40,7 +40,7 @@ def wanted_lines(site: Site) -> tuple[str, ...]:
 
 
 def conflicts(text: str, ours: tuple[str, ...], before: tuple[str, ...]) -> list[str]:
-    """Lines that a person has written for one of our variables: neither ours of now nor of before."""
+    """Return the lines that set one of our variables but were not written by us, now or before."""
     names = [line.partition("=")[0] for line in ours]
     return [
         line
@@ -50,9 +50,9 @@ def conflicts(text: str, ours: tuple[str, ...], before: tuple[str, ...]) -> list
 
 
 def merged(text: str, ours: tuple[str, ...], before: tuple[str, ...]) -> str:
-    """The environment with our lines once, at its end, and all others as they were.
+    """Return the environment with our lines once, at its end, and all other lines unchanged.
 
-    Lines for one of our variables go, whoever wrote them; ask `conflicts` first.
+    Lines that set one of our variables are removed, whoever wrote them; check `conflicts` first.
     """
     names = [line.partition("=")[0] for line in ours]
     kept = [line for line in text.splitlines() if line not in before and line.partition("=")[0] not in names]
@@ -60,17 +60,17 @@ def merged(text: str, ours: tuple[str, ...], before: tuple[str, ...]) -> str:
 
 
 def without(text: str, ours: tuple[str, ...]) -> str:
-    """The environment without our lines."""
+    """Return the environment without our lines."""
     return "".join(f"{line}\n" for line in text.splitlines() if line not in ours)
 
 
 def registration(site: Site) -> list[str]:
-    """What a person types to register the runner. The token is asked for, and stands in no command line."""
+    """Return the commands that register the runner; the token is typed at a prompt."""
     folder = shlex.quote(str(site.agent)) if site.agent else "ACTIONS_RUNNER_FOLDER"
     url = f"https://github.com/{site.repository or 'OWNER/NAME'}"
-    words = f"./config.sh --url {url} --name {site.box} --labels {site.label}"
+    command = f"./config.sh --url {url} --name {site.box} --labels {site.label}"
     return [
         f"cd {folder}",
-        f"sudo -u {site.user} {words}    # asks for the token of the registration",
+        f"sudo -u {site.user} {command}    # asks for the registration token",
         f"sudo ./svc.sh install {site.user} && sudo ./svc.sh start",
     ]

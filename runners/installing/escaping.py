@@ -1,4 +1,4 @@
-"""Paths and names as systemd, shells and GitHub's runner read them back unchanged."""
+"""Escaping of paths and names for systemd, shells and GitHub's runner."""
 
 import re
 
@@ -8,34 +8,34 @@ PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
 
 class InstallError(TidemarkError):
-    """A box cannot be set up like this."""
+    """A box cannot be installed or removed as requested."""
 
 
 def require_printable(text: str, what: str) -> str:
-    """`text`, if no file with lines could take it for something else. Raises InstallError."""
+    """Return `text` if it has no control characters. Raises InstallError."""
     if not text.isprintable():
         raise InstallError(
             f"{what} holds a control character",
             where=repr(text),
-            hint="unit files have lines: take a name without newlines, tabs and their like",
+            hint="use a name without newlines, tabs and other control characters",
         )
     return text
 
 
 def require_startable(path: str, what: str) -> None:
-    """Raise InstallError when systemd would start no program of such a name, however it is written."""
+    """Raise InstallError when systemd cannot start a program with such a path, however it is escaped."""
     if set(path) & set("\"'\\"):
         raise InstallError(
-            f"{what} holds a quote or a backslash, and systemd starts no such program",
+            f"{what} holds a quote or a backslash, which systemd cannot start",
             where=path,
-            hint="move it to a folder of another name, such as /opt/tidemark",
+            hint="move it to another folder, such as /opt/tidemark",
         )
 
 
-def word(text: str, *, told: bool = False) -> str:
-    """One word of a list in a unit file (systemd.syntax(7)); `told` to a program, dollars are doubled."""
+def word(text: str, *, is_argument: bool = False) -> str:
+    """Quote one word of a list in a unit file (systemd.syntax(7)); `is_argument`: dollars are doubled."""
     text = text.replace("%", "%%")
-    if told:
+    if is_argument:
         text = text.replace("$", "$$")
     if PLAIN.fullmatch(text.replace("%%", "")):
         return text
@@ -44,5 +44,5 @@ def word(text: str, *, told: bool = False) -> str:
 
 
 def rest_of_line(text: str) -> str:
-    """The whole value of a key that takes no quotes, such as a description or an address."""
+    """Escape the value of a key that takes no quotes, such as a description or an address."""
     return text.replace("%", "%%")

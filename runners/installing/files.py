@@ -1,4 +1,4 @@
-"""The files of a box: unit files, job hooks, what sudo allows. Templates lie in runners/systemd/."""
+"""The files of a box: unit files, job hooks, sudo rules. The templates are in runners/systemd/."""
 
 import shlex
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ HOOKS = PurePosixPath("/usr/local/lib/tidemark")
 SUDOERS = PurePosixPath("/etc/sudoers.d/tidemark")
 
 SYSTEMCTL = "/usr/bin/systemctl"
-"""As sudo compares it: a whole path."""
+"""The absolute path that sudo compares."""
 
 NIGHT, TUNE, RESTORE = "tidemark-nightly", "tidemark-tune.service", "tidemark-restore.service"
 
@@ -32,13 +32,13 @@ UNIT_NAMES = (
 )
 
 ENABLED = (f"{NIGHT}.timer", "tidemark-watch.timer", TUNE)
-"""What begins by itself."""
+"""The units that are enabled."""
 
 OVERTIME_HOURS = 15.0
-"""A night ends so long after its box's budget at the latest: the session that began last takes no longer."""
+"""The hours after the budget of its box in which a night has to end: no session takes longer."""
 
 STOP_SECONDS = 300
-"""For servers to end and their data to be deleted; what is left then is killed."""
+"""The time for servers to end and their data to be deleted, after which the rest is killed."""
 
 REPORT_SECONDS = 3600
 WATCH_SECONDS = 600
@@ -49,10 +49,10 @@ OOM_SCORE = 300
 
 @dataclass(frozen=True)
 class File:
-    """A file to be written, owned by root."""
+    """A file to install, owned by root."""
 
     path: PurePosixPath
-    """On the machine, whatever the root it is installed below."""
+    """The path on the machine, independent of --root."""
 
     text: str
     mode: int = 0o644
@@ -82,25 +82,28 @@ RestrictSUIDSGID=yes
 LockPersonality=yes
 SystemCallArchitectures=native
 SystemCallFilter=@system-service"""
-"""Of units that measure nothing. Not MemoryDenyWriteExecute: libffi, which Python uses, wants such memory."""
+"""For units that do not measure. Without MemoryDenyWriteExecute, because libffi in Python needs such
+memory."""
 
 
 def files(site: Site) -> list[File]:
-    """Every file of a box, in the order in which they are written."""
+    """Return every file of a box, in the order in which they are written."""
     values = _values(site)
-    found = [File(UNITS / name, _filled(name, values)) for name in UNIT_NAMES]
+    installed = [File(UNITS / name, _filled(name, values)) for name in UNIT_NAMES]
     if site.agent is not None:
-        found += [File(HOOKS / name, _filled(name, values), 0o755) for name in (HOOK_STARTED, HOOK_COMPLETED)]
-        found.append(File(SUDOERS, _filled("sudoers", values), 0o440))
-    return found
+        installed += [
+            File(HOOKS / name, _filled(name, values), 0o755) for name in (HOOK_STARTED, HOOK_COMPLETED)
+        ]
+        installed.append(File(SUDOERS, _filled("sudoers", values), 0o440))
+    return installed
 
 
 HOOK_STARTED, HOOK_COMPLETED = "job-started.sh", "job-completed.sh"
-"""GitHub's runner takes no hook without such an ending."""
+"""GitHub's runner requires this suffix of hooks."""
 
 
 def runtime_seconds(budget_minutes: float) -> int:
-    """When systemd ends a night, whatever it does."""
+    """Return the seconds after which systemd ends a night."""
     return round(60 * budget_minutes + 3600 * OVERTIME_HOURS)
 
 
@@ -121,8 +124,8 @@ def _values(site: Site) -> dict[str, str]:
         "documents": rest_of_line(site.documents),
         "environment": " ".join(word(f"{name}={value}") for name, value in environment.items()),
         "tidemark": word(str(site.program)),
-        "plan": word(str(site.plan), told=True),
-        "trimmed": word(str(site.home), told=True),
+        "plan": word(str(site.plan), is_argument=True),
+        "trimmed": word(str(site.home), is_argument=True),
         "credential": CREDENTIAL,
         "stop_seconds": str(STOP_SECONDS),
         "runtime_seconds": str(runtime_seconds(site.budget_minutes)),
@@ -141,5 +144,5 @@ def _values(site: Site) -> dict[str, str]:
 
 
 def hook(name: str) -> Path:
-    """Where a hook lies on the machine."""
+    """Return the path of a hook on the machine."""
     return Path(HOOKS / name)

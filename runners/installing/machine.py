@@ -1,4 +1,4 @@
-"""The machine that is set up: what is there, and how it is changed. Tests install below another root."""
+"""The machine to install on: reading its state and changing it. Tests install below another root."""
 
 import os
 import pwd
@@ -12,14 +12,14 @@ from build.files import make_folder
 from runners.installing.escaping import InstallError
 
 PROGRAM_SECONDS = 120
-"""No program that sets something up takes longer."""
+"""The time limit of a program."""
 
 NO_LOGIN = ("nologin", "false")
 
 
 @dataclass(frozen=True)
 class UserAccount:
-    """A user as the machine has it."""
+    """A user account of the machine."""
 
     user_id: int
     group_id: int
@@ -29,31 +29,31 @@ class UserAccount:
 
 @dataclass(frozen=True)
 class TargetMachine:
-    """Files below `root`; users and services only where that is the machine's own."""
+    """Files below `root`; users and services only when it is the real root."""
 
     root: Path = Path("/")
 
     @property
     def is_real(self) -> bool:
-        """Whether there are users and services, and not only files for another machine."""
+        """Whether users and services are managed, and not only files for another machine."""
         return self.root == Path("/")
 
     @property
     def has_systemd(self) -> bool:
-        """Whether systemd has started this machine: sd_booted(3)."""
+        """Whether systemd is the init of this machine: sd_booted(3)."""
         return (self.root / "run/systemd/system").is_dir()
 
     @property
-    def is_ours(self) -> bool:
+    def is_writable(self) -> bool:
         """Whether this process may change it."""
         return os.geteuid() == 0 or not self.is_real
 
     def path(self, name: PurePosixPath | Path) -> Path:
-        """Where a file of this name lies."""
+        """Return the path of a file of this name."""
         return self.root / str(name).lstrip("/")
 
     def read(self, name: PurePosixPath) -> str | None:
-        """A file's text; None when there is none. Raises InstallError when it may not be read."""
+        """Return the text of a file; None when it is missing. Raises InstallError when it cannot be read."""
         try:
             return self.path(name).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
@@ -62,18 +62,18 @@ class TargetMachine:
             raise InstallError(f"cannot be read: {error.strerror}", where=str(self.path(name))) from error
 
     def account(self, name: str) -> UserAccount | None:
-        """A user; None when there is none, or when this is not the machine that has it."""
+        """Return a user account; None when there is none, or when this is not the real root."""
         if not self.is_real:
             return None
         try:
-            found = pwd.getpwnam(name)
+            entry = pwd.getpwnam(name)
         except KeyError:
             return None
-        may_log_in = not found.pw_shell.endswith(NO_LOGIN)
-        return UserAccount(found.pw_uid, found.pw_gid, found.pw_dir, may_log_in)
+        may_log_in = not entry.pw_shell.endswith(NO_LOGIN)
+        return UserAccount(entry.pw_uid, entry.pw_gid, entry.pw_dir, may_log_in)
 
-    def says(self, argv: Sequence[str]) -> str:
-        """What a program prints, whatever its exit status; empty when it cannot be asked."""
+    def output_of(self, argv: Sequence[str]) -> str:
+        """Return the output of a program, whatever its exit status; empty when it cannot be run."""
         try:
             done = subprocess.run(
                 argv, capture_output=True, text=True, timeout=PROGRAM_SECONDS, check=False, errors="replace"
@@ -82,11 +82,13 @@ class TargetMachine:
             return ""
         return done.stdout.strip()
 
-    def call(self, argv: Sequence[str]) -> None:
-        """Run a program. Raises InstallError with what it said."""
+    def run(self, argv: Sequence[str]) -> None:
+        """Run a program. Raises InstallError with its output when it fails."""
         program = shutil.which(argv[0], path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
         if program is None:
-            raise InstallError(f"{argv[0]} is missing", hint=f"it is needed for: {' '.join(argv)}")
+            raise InstallError(
+                f"the program {argv[0]} is missing", hint=f"it is needed for: {' '.join(argv)}"
+            )
         try:
             done = subprocess.run(
                 [program, *argv[1:]],
@@ -98,14 +100,14 @@ class TargetMachine:
             )
         except subprocess.TimeoutExpired:
             raise InstallError(
-                f"{argv[0]} is not done after {PROGRAM_SECONDS} s", where=" ".join(argv)
+                f"{argv[0]} did not end within {PROGRAM_SECONDS} s", where=" ".join(argv)
             ) from None
         if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()
-            raise InstallError(f"{argv[0]} failed: {said}", where=" ".join(argv))
+            output = (done.stderr or done.stdout).strip()
+            raise InstallError(f"{argv[0]} failed: {output}", where=" ".join(argv))
 
     def write(self, name: PurePosixPath, text: str, mode: int) -> None:
-        """Replace a file: it has the old text or the new one, and its mode from the beginning."""
+        """Replace a file atomically, with its mode from the beginning. Raises InstallError."""
         path = self.path(name)
         new = path.with_name(f".{path.name}.new")
         try:
@@ -122,17 +124,17 @@ class TargetMachine:
             raise InstallError(f"cannot be written: {error.strerror}", where=str(path)) from error
 
     def remove(self, name: PurePosixPath) -> None:
-        """A file; and the folder it lay in, if that was made for us and is empty now."""
+        """Remove a file, and its folder when that is ours and empty."""
         path = self.path(name)
         path.unlink(missing_ok=True)
         if path.parent.name == "tidemark":
             try:
                 path.parent.rmdir()
             except OSError:
-                return  # a person keeps something in it
+                return  # it holds files of somebody else
 
     def make_folder(self, name: PurePosixPath | Path, mode: int, owner: str | None) -> None:
-        """A folder with its parents, and whose it is. Raises InstallError."""
+        """Create a folder with its parents, and set mode and owner. Raises InstallError."""
         path = self.path(name)
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -141,4 +143,4 @@ class TargetMachine:
             if account is not None:
                 os.chown(path, account.user_id, account.group_id)
         except OSError as error:
-            raise InstallError(f"the folder cannot be made: {error.strerror}", where=str(path)) from error
+            raise InstallError(f"the folder cannot be created: {error.strerror}", where=str(path)) from error

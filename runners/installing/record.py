@@ -1,4 +1,4 @@
-"""What was written on a machine: by it our files are told from those that a person has changed since."""
+"""The record of what was installed, by which modified files are recognised."""
 
 import hashlib
 import json
@@ -14,38 +14,38 @@ PATH = PurePosixPath("/etc/tidemark/installed.json")
 
 @dataclass(frozen=True)
 class Record:
-    """Of one installation."""
+    """What one installation wrote."""
 
     digests: dict[str, str] = field(default_factory=dict)
-    """File to the SHA-256 of what was written."""
+    """The SHA-256 of what was written, by file."""
 
     agent_lines: tuple[str, ...] = ()
     """Lines that were added to the environment of GitHub's runner."""
 
     agent_file: str = ""
     installed_at: str = ""
-    """ISO-8601 in UTC: since when nights are expected."""
+    """The time of the installation in UTC, as ISO-8601: nights are expected since then."""
 
     def wrote(self, name: PurePosixPath, text: str) -> bool:
-        """Whether a file is as it was written."""
+        """Return whether a file is as it was written."""
         return self.digests.get(str(name)) == digest(text)
 
     def with_file(self, name: PurePosixPath, text: str) -> "Record":
-        """With one more file."""
+        """Return the record with one more file."""
         return replace(self, digests={**self.digests, str(name): digest(text)})
 
     def without_file(self, name: PurePosixPath) -> "Record":
-        """With one file less."""
-        return replace(self, digests={each: it for each, it in self.digests.items() if each != str(name)})
+        """Return the record without a file."""
+        return replace(self, digests={file: text for file, text in self.digests.items() if file != str(name)})
 
 
 def digest(text: str) -> str:
-    """SHA-256 in hex."""
+    """Return the SHA-256 of a text in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def load(machine: TargetMachine) -> Record:
-    """The record; empty where nothing is installed. Raises InstallError when it is damaged."""
+    """Read the record; empty when nothing is installed. Raises InstallError when it is damaged."""
     text = machine.read(PATH)
     if text is None:
         return Record()
@@ -56,12 +56,12 @@ def load(machine: TargetMachine) -> Record:
         raise InstallError(
             f"the record of what was installed is damaged: {error}",
             where=str(machine.path(PATH)),
-            hint="remove it and install again: files that were changed are kept and shown",
+            hint="remove it and install again: modified files are kept and shown",
         ) from error
 
 
 def save(machine: TargetMachine, record: Record) -> None:
-    """Keep it; nothing to keep leaves no file."""
+    """Write the record; remove the file when the record is empty."""
     if not record.digests and not record.agent_lines:
         machine.remove(PATH)
         return

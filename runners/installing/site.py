@@ -1,4 +1,4 @@
-"""What a box is set up with: from the plan and the folders to everything that the files say."""
+"""The settings of an installation: a box of a plan, with the folders, user and time it is installed with."""
 
 import os
 import re
@@ -12,18 +12,18 @@ from runners.nightly.plan import find_box, load_plan
 from suites.processes import SERVER_USER
 
 USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-"""What useradd(8) takes everywhere."""
+"""The user names that useradd(8) accepts on all distributions."""
 
 TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 
 AT = "03:17"
-"""UTC: two hours after GitHub's schedule, which may be late. A night with nothing to do ends at once."""
+"""In UTC, two hours after GitHub's schedule, which may be late. A night without work ends at once."""
 
 PROTECTED = (Path("/home"), Path("/root"), Path("/run/user"))
-"""What ProtectHome of a unit hides."""
+"""The folders that ProtectHome of a unit hides."""
 
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))
-"""What PrivateTmp of a unit hides."""
+"""The folders that PrivateTmp of a unit hides."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Site:
     label: str
     budget_minutes: float
     repository: str | None
-    """`owner/name` of the issues; None when the plan has none."""
+    """`owner/name` of the issue tracker; None when the plan has none."""
 
     plan: Path
     checkout: Path
     home: Path
     user: str
-    """Runs nights and servers; its group has the same name."""
+    """The user who runs nights and servers; its group has the same name."""
 
     at: str = AT
     """When a night begins, as `03:17` in UTC."""
@@ -50,12 +50,12 @@ class Site:
 
     @property
     def program(self) -> Path:
-        """The launcher."""
+        """The path of the launcher."""
         return self.checkout / "tidemark"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What every unit and hook is told. git must not mind that the checkout belongs to root."""
+        """The environment of every unit and hook; git has to accept a checkout that belongs to root."""
         return {
             "TIDEMARK_HOME": str(self.home),
             "TIDEMARK_USER": self.user,
@@ -68,12 +68,12 @@ class Site:
 
     @property
     def documents(self) -> str:
-        """The checkout in a file:// address."""
+        """The checkout as a path in a file:// URL."""
         return quote(str(self.checkout))
 
     @property
     def protect_home(self) -> str:
-        """As much of people's folders as the box can do without."""
+        """The strictest ProtectHome with which the box can still read its folders."""
         ours = (self.checkout, self.home, self.plan)
         return "read-only" if any(each.is_relative_to(top) for each in ours for top in PROTECTED) else "yes"
 
@@ -89,9 +89,9 @@ def site(
     agent: Path | None = None,
     checkout: Path = ROOT,
 ) -> Site:
-    """Everything that is chosen, checked. Raises PlanError and InstallError.
+    """Return the checked settings of an installation. Raises PlanError and InstallError.
 
-    The home is the one given, else `$TIDEMARK_HOME`, else the one all users can reach.
+    The home is the one given, else `$TIDEMARK_HOME`, else the shared one.
     """
     plan = load_plan(plan_path)
     name = find_box(plan, box, hostname)
@@ -123,13 +123,13 @@ def site(
 
 
 def require_reachable(found: Site) -> None:
-    """Raise InstallError when the user could not reach what it needs, or could write what root will run."""
+    """Raise InstallError when the user cannot reach what it needs, or others could change what root runs."""
     for path in (found.checkout, found.plan, found.home):
         if any(path.is_relative_to(top) for top in TEMPORARY):
             raise InstallError(
-                "units have temporary folders of their own, and do not see this one",
+                "units have private temporary folders and cannot see this one",
                 where=str(path),
-                hint="keep it somewhere that lasts, such as /opt/tidemark or /var/lib/tidemark",
+                hint="use a permanent folder, such as /opt/tidemark or /var/lib/tidemark",
             )
     for what, path in (("the checkout", found.checkout), ("the plan", found.plan.parent)):
         blocked = blocked_folder(path)
@@ -137,7 +137,7 @@ def require_reachable(found: Site) -> None:
             raise InstallError(
                 f"the user {found.user} cannot reach {what}",
                 where=str(blocked),
-                hint=f"keep it where every user may go, such as /opt/tidemark, or chmod o+x {blocked}",
+                hint=f"move it where every user can reach it, such as /opt/tidemark, or chmod o+x {blocked}",
             )
     _require_interpreter(found)
     blocked = blocked_folder(found.home.parent)
@@ -152,7 +152,7 @@ def require_reachable(found: Site) -> None:
         shared = bool(status.st_mode & 0o022) and not status.st_mode & 0o1000
         if status.st_uid != 0 or shared:
             raise InstallError(
-                "root is to run this checkout, and others than root may change it",
+                "root will run this checkout, but users other than root can change it",
                 where=str(folder),
                 hint=f"chown -R root:root '{found.checkout}' && chmod -R go-w '{found.checkout}', "
                 "or clone it to /opt/tidemark as root",
@@ -160,7 +160,7 @@ def require_reachable(found: Site) -> None:
 
 
 def _require_interpreter(found: Site) -> None:
-    """An environment that root made may lead to a Python in root's own folder."""
+    """Raise InstallError when the user cannot reach the Python of the environment, as below /root."""
     python = found.checkout / ".venv/bin/python"
     if not python.exists():
         raise InstallError(
@@ -171,7 +171,7 @@ def _require_interpreter(found: Site) -> None:
         raise InstallError(
             f"the user {found.user} cannot reach the Python of the checkout",
             where=f"{python} leads to {python.resolve()}, behind {blocked}",
-            hint="make the environment with the system's Python: rm -r .venv, then ./tidemark setup",
+            hint="create the environment with the system's Python: rm -r .venv, then ./tidemark setup",
         )
 
 
@@ -180,12 +180,14 @@ def _user(name: str) -> str:
         raise InstallError(
             f"{name!r} cannot be the user of the service",
             where="--user or $TIDEMARK_USER",
-            hint="an unprivileged one: small letters, digits, - and _, at most 32",
+            hint="use an unprivileged user: lower-case letters, digits, - and _, at most 32",
         )
     return name
 
 
 def _time(text: str) -> str:
     if not TIME.fullmatch(text):
-        raise InstallError(f"{text!r} is no time of the day", where="--at", hint=f"as in {AT}, in UTC")
+        raise InstallError(
+            f"{text!r} is not a time of day", where="--at", hint=f"use HH:MM in UTC, such as {AT}"
+        )
     return text

@@ -1,4 +1,4 @@
-"""From what a box should have and what it has to the actions that are left; and what a person has changed."""
+"""The actions that install or remove a box, by comparing the machine with what is wanted."""
 
 import difflib
 from collections.abc import Callable, Iterator
@@ -13,33 +13,33 @@ from runners.installing.record import Record, load, save
 from runners.installing.site import Site
 
 FOLDER_MODE = 0o755
-"""Of the output folder: servers that root measures by hand belong to another user."""
+"""The mode of the output folder: servers that root measures manually belong to another user."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """One thing to be done."""
+    """One action on the machine."""
 
-    told: str
+    description: str
     carry_out: Callable[[TargetMachine], None]
     content: str = ""
-    """Of the file that is written."""
+    """The content of the file that is written."""
 
 
 @dataclass
 class Steps:
-    """What is left to do."""
+    """The actions to carry out."""
 
     actions: list[Action] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
-    """File that a person has changed -> how it differs from what would be written."""
+    """The modified files that are kept, with their difference from what would be written."""
 
     notes: list[str] = field(default_factory=list)
-    """What a person should know or do."""
+    """Notes for the administrator."""
 
 
 def to_install(site: Site, machine: TargetMachine, *, force: bool) -> Steps:
-    """What has to be done for a box to be set up. Nothing is changed. Raises InstallError."""
+    """Return the steps that install a box; nothing is changed. Raises InstallError."""
     steps, record = Steps(), load(machine)
     steps.actions += _account(site, machine, steps.notes)
     steps.actions += _home(site, machine)
@@ -55,25 +55,25 @@ def to_install(site: Site, machine: TargetMachine, *, force: bool) -> Steps:
 
 
 def to_uninstall(machine: TargetMachine, *, force: bool) -> Steps:
-    """What has to be done to take away what was written, and nothing else. Raises InstallError."""
+    """Return the steps that remove what was installed, and nothing else. Raises InstallError."""
     steps, record = Steps(), load(machine)
     if machine.is_real and machine.has_systemd and any(name.endswith(".timer") for name in record.digests):
-        # Not the services: a night under way ends in its own time, and the history keeps what it measured.
+        # Not the services: a running night ends by itself, and the history keeps what it measured.
         stops = ("systemctl", "disable", "--now", *ENABLED)
-        steps.actions.append(Action(" ".join(stops), lambda its: its.call(stops)))
+        steps.actions.append(Action(" ".join(stops), lambda its: its.run(stops)))
     for name in map(PurePosixPath, record.digests):
         text = machine.read(name)
         if text is not None and not record.wrote(name, text) and not force:
-            steps.kept[str(machine.path(name))] = "it was changed since it was written"
+            steps.kept[str(machine.path(name))] = "it was modified after it was written"
         elif text is not None:
             steps.actions.append(Action(f"remove {machine.path(name)}", _removing(name)))
         else:
-            steps.actions.append(Action(f"forget {machine.path(name)}, which is gone", _removing(name)))
+            steps.actions.append(Action(f"forget {machine.path(name)}, which is missing", _removing(name)))
     if record.agent_lines:
         steps.actions.append(_agent_removal(machine, record))
     if steps.actions and machine.is_real and machine.has_systemd:
         reload = ("systemctl", "daemon-reload")
-        steps.actions.append(Action(" ".join(reload), lambda its: its.call(reload)))
+        steps.actions.append(Action(" ".join(reload), lambda its: its.run(reload)))
     return steps
 
 
@@ -82,47 +82,45 @@ def to_uninstall(machine: TargetMachine, *, force: bool) -> Steps:
 
 def _account(site: Site, machine: TargetMachine, notes: list[str]) -> Iterator[Action]:
     if not machine.is_real:
-        notes.append(f"the user {site.user} and services are left out: this is not the machine's own root")
+        notes.append(f"the user {site.user} and services are skipped: this is not the root of the machine")
         return
     found = machine.account(site.user)
     if found is None:
-        words = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", str(site.home)]
-        words += ["--shell", "/usr/sbin/nologin", site.user]
-        yield Action(f"make the user {site.user}: {' '.join(words)}", lambda its: its.call(words))
+        command = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", str(site.home)]
+        command += ["--shell", "/usr/sbin/nologin", site.user]
+        yield Action(f"create the user {site.user}: {' '.join(command)}", lambda its: its.run(command))
     elif found.user_id == 0 or found.may_log_in:
         raise InstallError(
-            f"the user {site.user} is there already, and may log in: it belongs to somebody",
+            f"the user {site.user} exists already and may log in: it belongs to somebody",
             where=f"home {found.home}",
-            hint="name another one with --user, or take its shell away: usermod -s /usr/sbin/nologin",
+            hint="use another one with --user, or remove its shell: usermod -s /usr/sbin/nologin",
         )
     elif found.home != str(site.home):
-        notes.append(
-            f"the user {site.user} keeps its home {found.home}: units say HOME={site.home} themselves"
-        )
+        notes.append(f"the user {site.user} keeps its home {found.home}: the units set HOME={site.home}")
 
 
 def _home(site: Site, machine: TargetMachine) -> Iterator[Action]:
     path, account = machine.path(site.home), machine.account(site.user)
     making = Action(
-        f"make the folder {path}, of {site.user}, mode {FOLDER_MODE:o}",
+        f"create the folder {path}, owner {site.user}, mode {FOLDER_MODE:o}",
         lambda its: its.make_folder(site.home, FOLDER_MODE, site.user),
     )
     if not path.exists():
         yield making
         return
     if not path.is_dir():
-        raise InstallError("the output folder is a file", where=str(path), hint="name another with --home")
+        raise InstallError("the output folder is a file", where=str(path), hint="use another with --home")
     status = path.stat()
     owner = status.st_uid if not machine.is_real else account and account.user_id
-    # What check --fix keeps there is root's, and stays it.
+    # The file that check --fix saves there belongs to root.
     foreign = [
-        each for each in path.iterdir() if each.lstat().st_uid != owner and each.name != "fitness.json"
+        entry for entry in path.iterdir() if entry.lstat().st_uid != owner and entry.name != "fitness.json"
     ]
     if machine.is_real and foreign:
         raise InstallError(
-            f"{len(foreign)} things in the output folder do not belong to {site.user}, who runs nights",
+            f"{len(foreign)} entries of the output folder do not belong to {site.user}, who runs nights",
             where=str(foreign[0]),
-            hint=f"if all of it is Tidemark's: chown -R {site.user}: '{path}'",
+            hint=f"if they are all Tidemark's: chown -R {site.user}: '{path}'",
         )
     if status.st_uid != owner or status.st_mode & 0o7777 != FOLDER_MODE:
         yield making
@@ -138,7 +136,7 @@ def _file(
     if text == file.text:
         mode = machine.path(file.path).stat().st_mode & 0o7777
         if mode != file.mode or not record.wrote(file.path, file.text):
-            yield Action(f"take over {shown}, mode {file.mode:o}", _writing(file), file.text)
+            yield Action(f"adopt {shown}, mode {file.mode:o}", _writing(file), file.text)
         return
     if text is not None and not record.wrote(file.path, text) and not force:
         steps.kept[shown] = _difference(shown, text, file.text)
@@ -166,11 +164,11 @@ def _removing(name: PurePosixPath) -> Callable[[TargetMachine], None]:
 
 
 def _require_sound_sudoers(machine: TargetMachine, file: File) -> None:
-    """A mistake in any file of sudo's takes sudo away from everybody."""
+    """Check a sudoers file before it is installed: an error in any of them disables sudo for everybody."""
     trial = PurePosixPath("/etc/tidemark/sudoers.trial")
     machine.write(trial, file.text, file.mode)
     try:
-        machine.call(["visudo", "--check", "--file", str(machine.path(trial))])
+        machine.run(["visudo", "--check", "--file", str(machine.path(trial))])
     finally:
         machine.remove(trial)
 
@@ -210,11 +208,11 @@ def _agent(
         now = load(its)
         save(its, Record(now.digests, ours, str(name), now.installed_at))
 
-    yield Action(f"write the hooks into {machine.path(name)}", write, after)
+    yield Action(f"write the hooks to {machine.path(name)}", write, after)
     owner = site.user
     account = machine.account(owner)
     if account is not None and machine.path(site.agent).stat().st_uid != account.user_id:
-        steps.notes.append(f"the runner has to run as {owner}: chown -R {owner}: '{site.agent}'")
+        steps.notes.append(f"GitHub's runner has to run as {owner}: chown -R {owner}: '{site.agent}'")
 
 
 def _agent_removal(machine: TargetMachine, record: Record) -> Action:
@@ -225,11 +223,11 @@ def _agent_removal(machine: TargetMachine, record: Record) -> Action:
         if left:
             its.write(name, left, its.path(name).stat().st_mode & 0o7777)
         else:
-            its.remove(name)  # nobody else wanted one
+            its.remove(name)  # it held our lines only
         now = load(its)
         save(its, Record(now.digests, (), "", now.installed_at))
 
-    return Action(f"take the hooks out of {machine.path(name)}", remove)
+    return Action(f"remove the hooks from {machine.path(name)}", remove)
 
 
 # --- services
@@ -240,22 +238,23 @@ def _services(machine: TargetMachine, *, reload: bool) -> Iterator[Action]:
         return
     if reload:
         words = ("systemctl", "daemon-reload")
-        yield Action(" ".join(words), lambda its: its.call(words))
+        yield Action(" ".join(words), lambda its: its.run(words))
     for unit in ENABLED:
-        is_enabled = machine.says(["systemctl", "is-enabled", unit]) == "enabled"
+        is_enabled = machine.output_of(["systemctl", "is-enabled", unit]) == "enabled"
         if unit.endswith(".timer"):
-            if not (is_enabled and machine.says(["systemctl", "is-active", unit]) == "active"):
+            if not (is_enabled and machine.output_of(["systemctl", "is-active", unit]) == "active"):
                 yield _call("systemctl", "enable", "--now", unit)
         elif not is_enabled:
             yield _call("systemctl", "enable", unit)
-            # Not waited for: a setting that this machine does not let be set is no reason to install nothing.
+            # Without waiting: a setting that cannot be changed on this machine must not prevent the
+            # installation.
             yield _call("systemctl", "start", "--no-block", unit)
 
 
 def _call(*words: str) -> Action:
-    return Action(" ".join(words), lambda its: its.call(words))
+    return Action(" ".join(words), lambda its: its.run(words))
 
 
 def installed_units(machine: TargetMachine) -> dict[str, str]:
-    """Unit -> how systemd says it is, such as `active`, `inactive` or `failed`."""
-    return {unit: machine.says(["systemctl", "is-active", unit]) or "unknown" for unit in UNIT_NAMES}
+    """Return the state of every unit by systemd, such as `active`, `inactive` or `failed`."""
+    return {unit: machine.output_of(["systemctl", "is-active", unit]) or "unknown" for unit in UNIT_NAMES}

@@ -1,1 +1,1 @@
-"""A session on one machine: versions served, measured round by round, stored, and cleaned up after."""
+"""A session on one machine: its preparation, rounds, failure policy, recording and clean-up."""

@@ -1,4 +1,4 @@
-"""Nothing may be left behind: the clean-up of a session's servers however it ended."""
+"""The clean-up of a session: its processes, shared memory and data folder are removed however it ended."""
 
 import contextlib
 import os
@@ -12,14 +12,14 @@ from build.home import Home
 from suites.leftovers import leftovers
 
 OWNER = "owner"
-"""File in a session's data folder that names the Tidemark process it belongs to."""
+"""The file in the data folder of a session that identifies its Tidemark process."""
 
 
 @contextlib.contextmanager
 def data_folder(home: Home, name: str) -> Iterator[Path]:
-    """A folder for the servers of one session: afterwards it, its processes and their memory are gone.
+    """Create a folder for the servers of one session; remove it, its processes and their memory afterwards.
 
-    Folders of sessions whose Tidemark was killed are cleaned first.
+    Folders of sessions whose Tidemark process was killed are removed first.
     """
     home.data.mkdir(parents=True, exist_ok=True)
     sweep(home)
@@ -36,7 +36,7 @@ def data_folder(home: Home, name: str) -> Iterator[Path]:
 
 
 def sweep(home: Home) -> list[str]:
-    """Clean the folders of sessions whose Tidemark was killed; returns their names."""
+    """Remove the folders of sessions whose Tidemark process was killed; return their names."""
     swept = []
     for stale in home.data.iterdir() if home.data.is_dir() else ():
         if not _owned_by_living(stale):
@@ -59,7 +59,7 @@ def clean(folder: Path) -> None:
 
 
 def _end_children() -> None:
-    """A program whose start was interrupted may be known to nobody but the kernel."""
+    """End all child processes: a program whose start was interrupted may be known to the kernel only."""
     children = psutil.Process().children(recursive=True)
     for child in children:
         with contextlib.suppress(psutil.Error):
@@ -85,7 +85,7 @@ def _owned_by_living(folder: Path) -> bool:
 
 
 def _started(pid: int) -> str:
-    """When a process started, so that a pid that is used again is not taken for its predecessor; or ''."""
+    """Return when a process started, which tells it from others with the same pid; '' when there is none."""
     with contextlib.suppress(psutil.Error):
         return f"{psutil.Process(pid).create_time():.2f}"
     return ""

@@ -1,4 +1,4 @@
-"""What this machine is: the facts that a history of measurements hangs on."""
+"""The facts of this machine that decide whether measurements can be compared."""
 
 import hashlib
 import json
@@ -14,15 +14,15 @@ from runners.fitness.settings import CPUINFO, settings, surroundings
 from suites.sizing import this_machine
 
 FACTS = ("cpu_model", "cores", "memory_bytes", "kernel", "operating_system")
-"""Fields of a Machine that a change of shows beside its settings."""
+"""The fields of a Machine whose changes are reported, in addition to its settings."""
 
 
 def describe(home: Path, kernel: Kernel | None = None) -> Machine:
-    """This machine. Equal fingerprints mean that measurements can be compared as far as the machine goes.
+    """Describe this machine. Measurements can be compared when the fingerprints are equal.
 
-    The fingerprint covers host name, processor, cores, memory, kernel and operating system, and the settings
-    that move results (runners.fitness.settings); whatever changes them, such as an update of the kernel or
-    another governor, makes another machine of it.
+    The fingerprint covers host name, processor, cores, memory, kernel, operating system, and the settings
+    that change results (runners.fitness.settings). After a change, such as an update of the kernel or another
+    governor, the machine counts as another one.
     """
     kernel = kernel or Kernel()
     facts = this_machine()
@@ -54,10 +54,10 @@ def describe(home: Path, kernel: Kernel | None = None) -> Machine:
 
 
 def changes(before: Machine | None, now: Machine) -> list[str]:
-    """What makes `now` another machine than `before`, as `governor: powersave -> performance`.
+    """Return how `now` differs from `before`, as `governor: powersave -> performance`.
 
-    Empty when the fingerprints are equal, or there is no machine before. Settings that were not recorded then
-    are named together: a Tidemark that looks at more begins a new series as well.
+    Empty when the fingerprints are equal or there is no machine before. Settings that were not recorded
+    before are listed together: a version of Tidemark that records more settings begins new series too.
     """
     if before is None or before.fingerprint == now.fingerprint:
         return []

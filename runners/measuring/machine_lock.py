@@ -1,4 +1,4 @@
-"""One measurement at a time on a machine, whoever starts it and wherever its home is."""
+"""The lock that allows one measurement at a time on a machine, for all users and homes."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ from build.errors import TidemarkError
 from build.home import Home
 
 MACHINES = Path("/run/lock/tidemark.lock")
-"""The machine's lock; where it cannot be opened the home's own has to do."""
+"""The lock of the machine; where it cannot be opened, the lock of the home is used."""
 
 HOMES = "measuring.lock"
 
@@ -18,7 +18,7 @@ READABLE = 0o644
 
 
 class BusyError(TidemarkError):
-    """Another measurement runs on this machine."""
+    """Another measurement is running on this machine."""
 
 
 _held: set[Path] = set()
@@ -26,10 +26,10 @@ _held: set[Path] = set()
 
 @contextmanager
 def measuring_alone(home: Home) -> Iterator[None]:
-    """Hold the lock that keeps two measurements apart. Raises BusyError when another process holds it.
+    """Hold the lock of this machine. Raises BusyError when another process holds it.
 
-    A night holds it for all of its sessions, which ask again. The kernel lets go of it when the process ends,
-    however that is.
+    The lock is reentrant within a process, as a night holds it for all of its sessions. The kernel releases
+    it when the process ends, however it ends.
     """
     home.path.mkdir(parents=True, exist_ok=True)
     path, descriptor = _open(home)
@@ -44,7 +44,7 @@ def measuring_alone(home: Home) -> Iterator[None]:
             raise BusyError(
                 f"another measurement is running (process {_holder(descriptor)})",
                 where=str(path),
-                hint="wait for it: two measurements at once disturb each other",
+                hint="wait until it ends: two measurements at once disturb each other",
             ) from None
         _sign(descriptor, str(os.getpid()))
         _held.add(path)
@@ -52,13 +52,13 @@ def measuring_alone(home: Home) -> Iterator[None]:
             yield
         finally:
             _held.remove(path)
-            _sign(descriptor, "")  # who comes next, as another user, may not be able to replace the name
+            _sign(descriptor, "")  # the next holder, as another user, may not be able to replace the pid
     finally:
         os.close(descriptor)
 
 
 def lock_path(home: Home) -> Path:
-    """`$TIDEMARK_LOCK`, else the machine's, else the home's."""
+    """Return the path of the lock: `$TIDEMARK_LOCK`, else the machine's, else the home's."""
     chosen = os.environ.get("TIDEMARK_LOCK")
     if chosen:
         return Path(chosen)
@@ -75,7 +75,7 @@ def _open(home: Home) -> tuple[Path, int]:
 
 
 def _descriptor(path: Path) -> int:
-    """Another user's lock can be opened for reading, which is all that flock(2) asks for."""
+    """Open the lock; one of another user is opened for reading, which is enough for flock(2)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, READABLE)
@@ -88,7 +88,7 @@ def _sign(descriptor: int, name: str) -> None:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, name.encode(), 0)
     except OSError:
-        pass  # opened for reading only: the lock counts, not the name in it
+        pass  # opened for reading only: the lock counts, not the pid in it
 
 
 def _holder(descriptor: int) -> str:

@@ -1,4 +1,4 @@
-"""What a person asked for: versions, suite, steps, and when to stop."""
+"""The request of a session: versions, suite, steps, and when to stop."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,56 +16,56 @@ class Sampled(StrEnum):
     """When perf samples."""
 
     AFTER = "after"
-    """In slices of their own at the end of each step, which count for nothing else."""
+    """In separate slices at the end of each step, which are not part of the measurement."""
     DURING = "during"
-    """In the measured slices, which perf slows down a little."""
+    """In the measured slices, which this slows down a little."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a person asked for."""
+    """What a session is asked to measure."""
 
     versions: tuple[Version, ...]
-    """The base first."""
+    """The versions, the base first."""
     suite: Suite
     profile_name: str
     steps: tuple[Step, ...]
     repetitions: int
-    """Rounds of each step; with `until_decided` the least."""
+    """The rounds of each step; with `until_decided` the minimum."""
     until_decided: bool = False
-    """Whether steps without a verdict get more rounds, up to the profile's most and the budget."""
+    """Whether steps without a verdict get more rounds, up to the maximum of the profile and the budget."""
     budget_seconds: float | None = None
-    """Instead of the profile's: when no further round begins; counts from the first round."""
+    """The time after which no further round begins, from the first round; None for that of the profile."""
     keep_disturbed: bool = False
-    """Whether a disturbed round is taken, with a warning, instead of being run again."""
+    """Whether a disturbed round is recorded, with a warning, instead of being measured again."""
     mode: Mode | None = None
-    """Instead of the profile's."""
+    """The mode; None for that of the profile."""
     perf: Sampled | None = None
-    """Whether CPU profiles are taken, and when."""
+    """When CPU profiles are taken; None for no profiles."""
     durability: Durability = Durability.RELAXED
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Server settings that override the template's; `postgres.NAME` and `mysql.NAME` are for one engine."""
+    """Server settings that override the template; a name such as `postgres.NAME` is for one engine."""
     seconds: float | None = None
-    """How long each version works in a round, instead of the profile's."""
+    """How long each version is measured in a round; None for the time of the profile."""
     resume: bool = False
-    """Whether to go on with an interrupted session of a day at most that asked for the same."""
+    """Whether to resume an interrupted session of the same request that is at most a day old."""
     branches: Mapping[str, str] = field(default_factory=dict)
-    """The branches that versions stand for which are commits, such as `postgres@master`."""
+    """The branches, such as `postgres@master`, whose tips some versions are; by version."""
     git: Mapping[Engine, str] = field(default_factory=dict)
-    """The git source of each engine, where it is not the environment's."""
+    """The git source by engine, where it is not that of the environment."""
     needs_contender: bool = False
-    """Whether nothing is measured when all but the first version could not be built."""
+    """Whether nothing is measured when only the base could be built."""
     confirms: Confirms | None = None
-    """Of a session that settles a suspicion, and is no night: what it settles."""
+    """What the session confirms, when it examines a suspected change and is not a night; else None."""
     patches: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
-    """By variant: what is applied to the source of versions such as `postgres@18.6#variant`."""
+    """The patches of the source of versions such as `postgres@18.6#variant`, by variant."""
 
     bisect: str = ""
-    """The uid of the bisect that it belongs to: its session is then no night of any series."""
+    """The uid of the bisect that it belongs to; its session is then not a night of any series."""
 
     @property
     def profile(self) -> Profile:
-        """The profile, with what was chosen instead of its own."""
+        """The profile with the overrides of the request."""
         changes: dict[str, object] = {}
         if self.seconds is not None:
             changes["seconds"] = self.seconds
@@ -75,23 +75,23 @@ class Request:
 
     @property
     def least_rounds(self) -> int:
-        """Rounds that every step gets."""
+        """The rounds that every step gets."""
         return max(self.repetitions, MINIMUM_REPETITIONS) if self.until_decided else self.repetitions
 
     @property
     def most_rounds(self) -> int:
-        """Rounds that a step gets at most."""
+        """The most rounds that a step gets."""
         return max(self.profile.most_rounds, self.least_rounds) if self.until_decided else self.repetitions
 
     @property
     def limit_seconds(self) -> float:
-        """How long after the beginning of the first round another one may begin."""
+        """The seconds after the start of the first round during which further rounds may begin."""
         if not self.until_decided:
             return float("inf")
         return self.profile.budget_minutes * 60 if self.budget_seconds is None else self.budget_seconds
 
     def settings_of(self, engine: Engine) -> dict[str, str]:
-        """The chosen settings that concern `engine`, by their plain names."""
+        """Return the settings of the request that apply to `engine`, by their plain names."""
         chosen = {}
         for name, value in self.settings.items():
             owner, dot, plain = name.partition(".")

@@ -1,4 +1,4 @@
-"""The versions of a session: each with a server, loaded once, and what it can no longer do."""
+"""The versions of a session: each has a server, data loaded once, and steps that it cannot run."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from suites.generators.load import Generator
 from suites.server import Server
 
 Serve = Callable[[Build, Path], Server]
-"""Names a server of a build that will live in a folder."""
+"""Returns a server for a build whose data will lie in a folder; nothing is created yet."""
 
 
 @dataclass
@@ -21,27 +21,30 @@ class MeasuredVersion:
     build: Build
     server: Server
     settings: Mapping[str, str] | None = None
-    """Its whole effective configuration, once it was up."""
-    out: dict[str, str] = field(default_factory=dict)
-    """Steps that it cannot run, and why."""
+    """Its whole effective configuration; None before the server was first up."""
+
+    excluded_steps: dict[str, str] = field(default_factory=dict)
+    """The steps that it cannot run, with the reason."""
+
     failures: Counter[str] = field(default_factory=Counter)
-    """How often it has failed a step."""
+    """The number of failures by step."""
+
     broken: str | None = None
-    """Why it can run no step at all."""
+    """Why it can run no step at all; None when it can."""
 
     @property
     def name(self) -> str:
-        """As it was asked for."""
+        """The version as it was asked for."""
         return str(self.build.version)
 
-    def why_not(self, step: str) -> str | None:
-        """Why it cannot run a step; None when it can."""
-        return self.broken or self.out.get(step)
+    def exclusion_reason(self, step: str) -> str | None:
+        """Return why it cannot run a step; None when it can."""
+        return self.broken or self.excluded_steps.get(step)
 
     def load(self, generator: Generator) -> None:
-        """Make the data directory, load it, bring it to rest. The server stays up.
+        """Create the data directory, load it, and bring it to rest. The server stays up.
 
-        A failure is kept in `broken`.
+        A failure is stored in `broken`.
         """
         try:
             self.server.create()

@@ -1,1 +1,1 @@
-"""The nightly service: what is new, what it takes to measure it, and what a person finds in the morning."""
+"""The nightly service: its plan, the work of a night, confirmations, report, heartbeat and watch."""

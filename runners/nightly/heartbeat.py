@@ -1,4 +1,4 @@
-"""What the service is doing, in a small file that anybody may read: `./tidemark status`."""
+"""The heartbeat of the nightly service: a small file with what it is doing, for `./tidemark status`."""
 
 import json
 import os
@@ -14,42 +14,42 @@ from build.progress import Progress, ProgressTask
 from history.store.process import ProcessIdentity, is_alive, this_process
 
 BEAT_SECONDS = 1.0
-"""The file is written at most so often, besides at every change of what is being done."""
+"""The least seconds between two writes of the file, except for changes of the activity."""
 
 STALE_MINUTES = 30.0
-"""A night without a beat for so long hangs: no step of a compile or of a suite is silent for that long."""
+"""A night without a heartbeat for this long hangs: every part of a compile or a suite reports more often."""
 
 MISSED_HOURS = 26.0
-"""A box whose last night ended so long ago has missed one, with two hours for a night that is late."""
+"""A box whose last night ended this long ago has missed one; two hours are allowed for a late night."""
 
 
 @dataclass(frozen=True)
 class Beat:
-    """One heartbeat. Times are ISO-8601 in UTC."""
+    """The content of a heartbeat. Times are ISO-8601 in UTC."""
 
     box: str
     what: str
     began_at: str
-    """Of the night."""
+    """When the night began."""
 
     since: str
-    """When what it does now began."""
+    """When the current activity began."""
 
     beat_at: str
     done: float
     total: float | None
-    """Of what it does now, in units of its own."""
+    """The amount of the current activity, in units of its own."""
 
     process_id: int
     start_ticks: int
     boot_id: str
     ended_at: str | None = None
     outcome: str = ""
-    """Of a night that ended, in one line."""
+    """The outcome of a night that ended, in one line."""
 
     @property
     def ends_at(self) -> datetime | None:
-        """When what it does now ends, if the rest goes as what is done; None when that cannot be said."""
+        """When the current activity ends, extrapolated from what is done; None when that is unknown."""
         if not self.total or self.done <= 0 or self.ended_at:
             return None
         since, beat = datetime.fromisoformat(self.since), datetime.fromisoformat(self.beat_at)
@@ -57,35 +57,35 @@ class Beat:
 
 
 class State(StrEnum):
-    """Of the service on a box."""
+    """The state of the service on a box."""
 
     NEVER = "never ran"
     RUNNING = "running"
     ENDED = "ended"
     MISSED = "missed a night"
-    """It ended too long ago."""
+    """The last night ended too long ago."""
 
     STALE = "hangs"
-    """It lives, and has not given a sign for too long."""
+    """Its process is alive, but the last heartbeat is too old."""
 
     DEAD = "died"
-    """Its process is gone, and it has not said how it ended. The next night goes on where it was."""
+    """Its process is gone and recorded no outcome. The next night resumes where it was."""
 
 
 WELL = (State.NEVER, State.RUNNING, State.ENDED)
-"""Nothing that a person has to look after."""
+"""The states in which nobody has to act."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """What the file says now."""
+    """The state of the service, with its last heartbeat."""
 
     state: State
     beat: Beat | None
 
 
 def status(path: Path, now: datetime) -> Status:
-    """Read the heartbeat at `path`. A file that cannot be read counts as none."""
+    """Return the status by the heartbeat at `path`. A file that cannot be read counts as missing."""
     beat = read(path)
     if beat is None:
         return Status(State.NEVER, None)
@@ -99,7 +99,7 @@ def status(path: Path, now: datetime) -> Status:
 
 
 def read(path: Path) -> Beat | None:
-    """The last heartbeat; None when there is none, or it is not one of ours."""
+    """Read a heartbeat; None when the file is missing or is not a heartbeat."""
     try:
         return Beat(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -107,7 +107,7 @@ def read(path: Path) -> Beat | None:
 
 
 class Heart:
-    """Progress that beats: what it is told goes to the file, and on to somebody who watches."""
+    """Progress that writes heartbeats, and passes everything on to another progress display."""
 
     def __init__(
         self,
@@ -124,13 +124,13 @@ class Heart:
         self._write()
 
     def note(self, message: str) -> None:
-        """Pass it on."""
+        """Show a note."""
         self._shown.note(message)
         self.change()
 
     @contextmanager
     def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
-        """Show it, and beat with it."""
+        """Show a task, with heartbeats while it runs."""
         outer = (self._beat.what, self._beat.since, self._beat.done, self._beat.total)
         with self._shown.task(label, total) as shown:
             self.change(what=label, since=self._now().isoformat(), done=0.0, total=total)
@@ -141,11 +141,11 @@ class Heart:
                 self.change(what=what, since=since, done=done, total=whole)
 
     def end(self, outcome: str) -> None:
-        """The night has ended, in whatever way that could be said."""
+        """Record that the night has ended, with its outcome in one line."""
         self.change(ended_at=self._now().isoformat(), outcome=outcome, what="nothing")
 
     def change(self, **changes: object) -> None:
-        """Beat, with other values of a Beat."""
+        """Change values of the heartbeat, and write it when it is due."""
         values = {**asdict(self._beat), **changes, "beat_at": self._now().isoformat()}
         whats = (values["what"], values["ended_at"]) != (self._beat.what, self._beat.ended_at)
         self._beat = Beat(**values)
@@ -153,7 +153,7 @@ class Heart:
             self._write()
 
     def _write(self) -> None:
-        # A heartbeat that cannot be written, as on a full disk, is no reason to end a night.
+        # A heartbeat that cannot be written, as on a full disk, must not end a night.
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             new = self._path.with_name(f".{self._path.name}.{os.getpid()}")

@@ -1,4 +1,4 @@
-"""What somebody may ask of a box through a workflow: nothing that the plan and the suites do not know."""
+"""Validation of the inputs of a workflow: only what plan and suites know is allowed."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from suites.definition import load_suite, suite_names
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs of a bisect as they came: nobody has looked at them yet."""
+    """The unvalidated inputs of a bisect."""
 
     engine: str
     good: str
@@ -20,15 +20,15 @@ class Inputs:
 
 
 def box_for(plan: Plan, name: str, inputs: Inputs) -> Box:
-    """The box that a bisect is to run on.
+    """Return the box that a bisect is to run on.
 
-    Raises TidemarkError for what could not be meant: a box or an engine that is not the plan's, a ref that
-    git cannot have, a suite that is a path, a step or profile that the suite has not.
+    Raises TidemarkError for a box or an engine that the plan does not have, an invalid ref, a suite that is a
+    path, and a step or profile that the suite does not have.
     """
     box = plan.boxes[find_box(plan, name, "")]
     if inputs.engine not in plan.engines:
         raise PlanError(
-            f"the plan tracks nothing of {inputs.engine!r}",
+            f"the plan tracks no engine {inputs.engine!r}",
             hint=f"its engines are: {', '.join(plan.engines)}",
         )
     for ref in (inputs.good, inputs.bad):
@@ -38,7 +38,7 @@ def box_for(plan: Plan, name: str, inputs: Inputs) -> Box:
 
 
 def _check_suite(inputs: Inputs) -> None:
-    # A person at the box may name the path of a suite; one that came from elsewhere is code from elsewhere.
+    # A user of the box may name the path of a suite; a path from a workflow would be foreign code.
     if inputs.suite not in suite_names():
         raise PlanError(
             f"this checkout has no suite {inputs.suite!r}", hint=f"its suites are: {', '.join(suite_names())}"

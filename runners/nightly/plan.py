@@ -16,20 +16,20 @@ from runners.alerting.tracker_registry import TRACKERS
 from suites.definition import Suite, SuiteError, load_suite
 
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
-"""Of boxes and runners: nothing that a shell or a workflow could take for something else."""
+"""A name of a box or a runner, without characters that are special to shells or workflows."""
 
 Minutes = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 SuiteName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
-"""A suite of this checkout: a plan names no paths."""
+"""The name of a suite of this checkout; paths are not allowed in a plan."""
 
 
 CONFIRM_MINUTES = 60.0
-"""For a suspicion, unless a box has others: twenty rounds of a few steps in most profiles."""
+"""The default minutes to examine a suspicion: twenty rounds of a few steps in most profiles."""
 
 
 class PlanError(TidemarkError):
-    """The plan cannot be read, or asks for something that makes no sense."""
+    """The plan cannot be read, or contradicts itself."""
 
 
 class _Strict(BaseModel):
@@ -40,38 +40,38 @@ class Box(_Strict):
     """A machine that measures."""
 
     label: Label
-    """Of its runner, unlike every other's: jobs are routed by it."""
+    """The unique label of its runner, by which jobs are routed."""
 
     hostname: str | None = None
-    """What the machine calls itself, when it is not the name of the box; `*` is any machine."""
+    """The host name of the machine, when it is not the name of the box; `*` matches any machine."""
 
     budget_minutes: Minutes = 480.0
-    """How long after the beginning of a night another session may begin."""
+    """The minutes after the start of a night during which further sessions may begin."""
 
     confirm_minutes: Minutes = CONFIRM_MINUTES
-    """How long a session goes on at most that settles one suspicion."""
+    """The most minutes of a session that examines one suspicion."""
 
 
 class Tracked(_Strict):
-    """What is followed of one engine."""
+    """The versions of one engine that are tracked."""
 
     base: str
-    """The release that everything is compared with, measured in every session."""
+    """The release that all others are compared with, measured in every session."""
 
     releases: tuple[str, ...] = ()
-    """Each measured once in every place."""
+    """The releases that are measured once in every place."""
 
     branches: tuple[str, ...] = ()
-    """Each measured whenever it has moved."""
+    """The branches that are measured whenever they have moved."""
 
     git: str | None = None
-    """Where the branches come from: a URL, or a path of the box; else the environment says it."""
+    """The git source of the branches: a URL, or a path on the box; None for that of the environment."""
 
     @field_validator("git")
     @classmethod
     def _no_password(cls, value: str | None) -> str | None:
         if value is not None and without_credentials(value) != value:
-            raise ValueError("it holds a user or a password, which git would show in the list of processes")
+            raise ValueError("it holds a user name or password, which git would expose in the process list")
         return value
 
     @field_validator("releases")
@@ -79,7 +79,7 @@ class Tracked(_Strict):
     def _releases(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for each in value:
             if not is_release(each):
-                raise ValueError(f"'{each}' is no release; branches have a list of their own")
+                raise ValueError(f"'{each}' is not a release; name branches under `branches`")
         return value
 
     @field_validator("branches")
@@ -87,7 +87,7 @@ class Tracked(_Strict):
     def _branches(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for each in value:
             if not is_ref(each):
-                raise ValueError(f"'{each}' is no branch that git could have")
+                raise ValueError(f"'{each}' is not a valid branch name")
         return value
 
     @model_validator(mode="after")
@@ -95,38 +95,38 @@ class Tracked(_Strict):
         for name in ("releases", "branches"):
             its = getattr(self, name)
             if len(set(its)) != len(its):
-                raise ValueError(f"{name}: one of them is named twice")
+                raise ValueError(f"{name}: an entry is listed twice")
         return self
 
 
 class Task(_Strict):
-    """A suite that is run, and where."""
+    """A suite to run, with its options and boxes."""
 
     suite: SuiteName
     profile: str
     engines: tuple[Engine, ...] = ()
-    """Those of the plan that the suite can run, unless some are named."""
+    """The engines to measure; by default those of the plan that the suite supports."""
 
     boxes: tuple[str, ...] = ()
-    """All of the plan, unless some are named."""
+    """The boxes to run on; by default all of the plan."""
 
     steps: tuple[str, ...] = ()
-    """All of the suite, unless some are named."""
+    """The steps to run; by default all of the suite."""
 
     priority: Annotated[int, Field(strict=True)] = 10
-    """What has a smaller number comes first."""
+    """The priority; tasks with smaller numbers run first."""
 
     rounds: Count | None = None
-    """Of each step, instead of the profile's."""
+    """The rounds of each step; None for those of the profile."""
 
     seconds: Minutes | None = None
-    """How long each version works in a round, instead of the profile's."""
+    """How long each version is measured in a round; None for the time of the profile."""
 
     until_decided: bool = False
     perf: bool = True
     durability: Annotated[str, Field(pattern="^(relaxed|full)$")] = "relaxed"
     keep_disturbed: bool = False
-    """Whether rounds that others disturbed are taken, with a warning, instead of being run again."""
+    """Whether disturbed rounds are recorded, with a warning, instead of being measured again."""
 
 
 class Alerts(_Strict):
@@ -159,13 +159,13 @@ class Plan(_Strict):
     """A path, relative to Tidemark's output folder, or a URL."""
 
     backups: Annotated[int, Field(strict=True, ge=0)] = 14
-    """Copies of the history that are kept."""
+    """The number of backups of the history that are kept."""
 
     regression_percent: Annotated[float, Field(gt=0, lt=100)] = 2.0
-    """Changes of this size or less are not worth a person's time."""
+    """Changes of at most this size, in percent, are not reported."""
 
     confirm: bool = True
-    """Whether what looks changed in a night is measured again in it, the old commit against the new one."""
+    """Whether suspected changes are measured again in the same night, the old commit against the new one."""
 
     boxes: dict[Label, Box] = Field(min_length=1)
     engines: dict[Engine, Tracked] = Field(min_length=1)
@@ -177,7 +177,7 @@ class Plan(_Strict):
         labels = [box.label for box in self.boxes.values()]
         for label in labels:
             if labels.count(label) > 1:
-                raise ValueError(f"boxes: the label {label} has two boxes; a job could go to either")
+                raise ValueError(f"boxes: two boxes have the label {label}; labels must be unique")
         for problem in _task_problems(self):
             raise ValueError(problem)
         for engine, tracked in self.engines.items():
@@ -185,18 +185,18 @@ class Plan(_Strict):
         return self
 
     def tasks_of(self, box: str) -> list[Task]:
-        """What a box runs, the most important first."""
+        """Return the tasks of a box in order of priority."""
         mine = [task for task in self.tasks if not task.boxes or box in task.boxes]
         return sorted(mine, key=lambda task: task.priority)
 
     def engines_of(self, task: Task) -> list[Engine]:
-        """The engines of the plan that a task measures."""
+        """Return the engines of the plan that a task measures."""
         able = load_suite(task.suite).engines
         return [engine for engine in self.engines if engine in (task.engines or able)]
 
 
 def load_plan(path: Path) -> Plan:
-    """Read a plan. Raises PlanError that names the file, the key and the reason."""
+    """Read a plan. Raises PlanError, which names the file, the key and the reason."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -207,7 +207,7 @@ def load_plan(path: Path) -> Plan:
         return Plan.model_validate(data)
     except ValidationError as error:
         raise PlanError(
-            "the plan has a mistake:\n" + "\n".join(f"    {line}" for line in _mistakes(error)),
+            "the plan is invalid:\n" + "\n".join(f"    {line}" for line in _mistakes(error)),
             where=str(path),
             hint="docs/nightly.md describes every key",
         ) from error
@@ -219,9 +219,9 @@ def plan_history(plan: Plan, home: Home) -> Path | str:
 
 
 def find_box(plan: Plan, chosen: str | None, hostname: str) -> str:
-    """The name of the box that this machine is: the one chosen (--box, $TIDEMARK_BOX), else by host name.
+    """Return the box that this machine is: the chosen one (--box, $TIDEMARK_BOX), else by host name.
 
-    Raises PlanError when it is none of the plan's: a name that a workflow hands on is checked here.
+    Raises PlanError when the plan has no such box; the names that workflows pass on are checked here.
     """
     wanted = os.environ.get("TIDEMARK_BOX") if chosen is None else chosen
     if wanted is not None:
@@ -245,7 +245,7 @@ def _task_problems(plan: Plan) -> Iterator[str]:
                 yield f"{where}.boxes: there is no box {box!r}"
         for engine in task.engines:
             if engine not in plan.engines:
-                yield f"{where}.engines: nothing of {engine} is tracked"
+                yield f"{where}.engines: {engine} is not tracked"
         try:
             yield from _suite_problems(where, task, load_suite(task.suite))
         except SuiteError as error:
@@ -254,7 +254,7 @@ def _task_problems(plan: Plan) -> Iterator[str]:
 
 def _suite_problems(where: str, task: Task, suite: Suite) -> Iterator[str]:
     if task.profile not in suite.profiles:
-        yield f"{where}.profile: {suite.name} has {', '.join(suite.profiles)}, but not {task.profile!r}"
+        yield f"{where}.profile: {suite.name} has no {task.profile!r}; it has {', '.join(suite.profiles)}"
     for engine in task.engines:
         if engine not in suite.engines:
             yield f"{where}.engines: {suite.name} does not run on {engine}"
@@ -270,7 +270,7 @@ def _check_base(engine: Engine, tracked: Tracked) -> None:
     except VersionError as error:
         raise ValueError(f"engines.{engine}.base: {error.what}") from error
     if base.engine is not engine or not base.is_release:
-        raise ValueError(f"engines.{engine}.base: {tracked.base} is no release of {engine}")
+        raise ValueError(f"engines.{engine}.base: {tracked.base} is not a release of {engine}")
     if base.ref in tracked.releases:
         raise ValueError(f"engines.{engine}.releases: {base.ref} is the base already")
 

@@ -1,4 +1,4 @@
-"""What is new on a box: releases without a result, and branches that have moved since theirs."""
+"""The work of a night on a box: releases without a result, and branches that have moved since theirs."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -21,18 +21,18 @@ from suites.definition import load_suite
 from suites.durability import Durability
 
 COMMIT_DIGITS = 12
-"""Of a commit in the name of a version."""
+"""The hex digits of a commit in the name of a version."""
 
 
 @dataclass(frozen=True)
 class Tip:
-    """What a branch means now."""
+    """The current tip of a branch."""
 
     branch: str
-    """With its engine: `postgres@master`."""
+    """The branch with its engine: `postgres@master`."""
 
     version: Version
-    """The commit: `postgres@git:5bf748b86b12`."""
+    """The version of its commit: `postgres@git:5bf748b86b12`."""
 
 
 @dataclass(frozen=True)
@@ -46,34 +46,34 @@ class PlannedSession:
 
 @dataclass(frozen=True)
 class Spot:
-    """What a box measures of an engine in a task, whether it is new or not."""
+    """An engine in a task of a box, whether it has anything new or not."""
 
     task: Task
     engine: Engine
     place: Environment
     session: PlannedSession | None
-    """What is missing; None when nothing is new."""
+    """The session that measures what is new; None when nothing is new."""
 
 
 @dataclass(frozen=True)
 class NightWork:
-    """What a night has to do, and what could not even be looked at."""
+    """The work of a night, and the problems in finding it."""
 
     spots: tuple[Spot, ...]
-    """In order."""
+    """The spots in order of priority."""
 
     problems: tuple[str, ...]
 
     @property
     def sessions(self) -> tuple[PlannedSession, ...]:
-        """The sessions that are missing, in order."""
+        """The sessions to carry out, in order of priority."""
         return tuple(spot.session for spot in self.spots if spot.session is not None)
 
 
 def find_work(plan: Plan, box: str, hostname: str, connection: Connection, home: Home) -> NightWork:
-    """What is missing in the history for a box, the most important first.
+    """Return what the history lacks for a box, in order of priority.
 
-    A git source that does not answer is a problem that is told; what does not need it goes on.
+    A git source that cannot be fetched is reported as a problem; work that does not need it is still found.
     """
     problems: list[str] = []
     tips: dict[Engine, list[Tip]] = {}
@@ -90,7 +90,7 @@ def find_work(plan: Plan, box: str, hostname: str, connection: Connection, home:
 
 
 def place_of(request: Request, box: str) -> Environment:
-    """Where the nights of a request belong."""
+    """Return the environment to which the nights of a request belong."""
     row = {
         "profile": request.profile_name,
         "durability": request.durability,
@@ -139,7 +139,7 @@ def request_of(
     branches: Mapping[str, str] | None = None,
     git: str | None = None,
 ) -> Request:
-    """What a task asks of some versions, the base first; `branches` are those that versions stand for."""
+    """Return the request of a task for versions, the base first; `branches` are by version, as in Request."""
     suite = load_suite(task.suite)
     profile = suite.profile(task.profile)
     return Request(
@@ -161,7 +161,7 @@ def request_of(
 
 
 def _done(connection: Connection, place: Environment) -> set[str]:
-    """The versions that have a result at a place, or could not be built: both will not change."""
+    """Return the versions with a result in a place, or that could not be built; neither will change."""
     query = (
         select(nights.c.version)
         .join_from(nights, sessions, sessions.c.id == nights.c.session_id)

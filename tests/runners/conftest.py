@@ -1,4 +1,4 @@
-"""A good machine of files, the place that checks look at on it, and a history with a regression."""
+"""A good machine of files, as the checks read it, and a history with a regression."""
 
 import shutil
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runners.fitness import storage
-from runners.fitness.place import Place
+from runners.fitness.checked_machine import CheckedMachine
 from tests.history.watched import record_regression
 from tests.runners.fitness.fake_kernel import NOW, FakeKernel, Usage, a_good_machine
 
@@ -22,13 +22,13 @@ def kernel(tmp_path: Path) -> FakeKernel:
 
 
 @pytest.fixture
-def place(kernel: FakeKernel, tmp_path: Path) -> Place:
+def machine(kernel: FakeKernel, tmp_path: Path) -> CheckedMachine:
     (tmp_path / "home").mkdir()
-    return Place(
+    return CheckedMachine(
         tmp_path / "home",
         kernel,
         which=lambda name: f"/usr/bin/{name}",
-        said_by=no_programs,
+        run_program=no_programs,
         now=lambda: NOW,
         is_root=False,
         sample_seconds=0.01,

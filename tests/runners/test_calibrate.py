@@ -126,7 +126,7 @@ def test_twins_that_differ_make_the_machine_unfit(night: Night, capsys: pytest.C
     assert main(WORDS) == 1
     said = capsys.readouterr().out
     assert (
-        "the two identical builds differ by -5.0% on update-index: this machine is not fit, "
+        "the two identical builds differ by -5.0% on update-index: this machine is unfit, "
         "see ./tidemark check"
     ) in said
     assert "failed: something else" in said
@@ -139,7 +139,7 @@ def test_a_step_of_which_nothing_is_known_is_trouble(
     night.ratios["delete"] = ratios
     assert main(WORDS) == 2
     said = capsys.readouterr().out
-    assert "no noise is known of delete" in said
+    assert "the noise of delete is unknown" in said
     assert "update-index" in said
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from build.home import Home
 from runners import jobs
-from runners.fitness.place import Place
+from runners.fitness.checked_machine import CheckedMachine
 from runners.measuring.cleanup import OWNER
 from tests.runners.fitness.fake_kernel import FakeKernel
 
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.usefixtures("quick_disk")
 class Around:
     """A job on a machine of files."""
 
-    def __init__(self, place: Place, kernel: FakeKernel) -> None:
-        self.home, self.place, self.kernel = Home(place.home), place, kernel
+    def __init__(self, machine: CheckedMachine, kernel: FakeKernel) -> None:
+        self.home, self.machine, self.kernel = Home(machine.home), machine, kernel
         self.said: list[str] = []
         self.asked: list[str] = []
         self.slept = 0.0
@@ -30,9 +30,9 @@ class Around:
         self.refusal: str | None = None
 
     def started(self) -> int:
-        def fresh() -> Place:
-            # What was sampled is kept in a Place.
-            return Place(self.place.home, self.kernel, self.place.which, sample_seconds=0.001)
+        def fresh() -> CheckedMachine:
+            # What was sampled is kept in a CheckedMachine.
+            return CheckedMachine(self.machine.home, self.kernel, self.machine.which, sample_seconds=0.001)
 
         return jobs.started(self.home, fresh, self.said.append, self.as_root, self.sleep, lambda: self.slept)
 
@@ -49,8 +49,8 @@ class Around:
 
 
 @pytest.fixture
-def around(place: Place, kernel: FakeKernel) -> Around:
-    return Around(place, kernel)
+def around(machine: CheckedMachine, kernel: FakeKernel) -> Around:
+    return Around(machine, kernel)
 
 
 def test_a_job_begins_on_a_fit_machine(around: Around) -> None:
@@ -68,8 +68,8 @@ def test_what_a_dead_session_left_is_swept(around: Around) -> None:
     assert around.started() == 0
     assert list(around.home.data.iterdir()) == []
     assert sorted(around.said) == [
-        "swept what a dead session left: sdead",
-        "swept what a dead session left: sgone",
+        "removed what a dead session left: sdead",
+        "removed what a dead session left: sgone",
     ]
 
 
@@ -78,7 +78,7 @@ def test_heat_is_waited_for(around: Around) -> None:
     around.on_sleep = lambda: around.kernel.put(SENSOR, "40000")
     assert around.started() == 0
     assert around.slept == jobs.PAUSE_SECONDS
-    assert around.said == ["waits for temperature to pass: 90 °C at hwmon/hwmon0/temp1_input (limit 75 °C)"]
+    assert around.said == ["waiting for temperature: 90 °C at hwmon/hwmon0/temp1_input (limit 75 °C)"]
 
 
 def test_heat_that_stays_fails_the_job(around: Around) -> None:
@@ -115,6 +115,6 @@ def test_without_root_a_job_begins_all_the_same(around: Around) -> None:
     assert around.started() == 0
     assert around.completed() == 0
     assert around.said == [
-        f"{unit} could not be carried out: sudo: a password is required; see journalctl -u {unit}"
+        f"{unit} failed: sudo: a password is required; see journalctl -u {unit}"
         for unit in ("tidemark-tune.service", "tidemark-restore.service")
     ]

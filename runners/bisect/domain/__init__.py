@@ -1,1 +1,1 @@
-"""What a bisect asks and what it may answer, with nothing measured yet."""
+"""The question of a bisect, its rules, and its possible answers."""

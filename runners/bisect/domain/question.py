@@ -1,4 +1,4 @@
-"""What a bisect is asked, and the points it may answer with, as the history keeps them."""
+"""The question of a bisect and the range of candidates, as the history stores them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -11,21 +11,21 @@ from suites.definition import Mode, Step, Suite
 from suites.metrics import METRICS, Better, Metric, short_names
 
 BUILD_COST_ROUNDS = 2.5
-"""What compiling one more commit costs, in rounds: the search prefers what is compiled already."""
+"""The cost of compiling one more commit, in rounds; the search prefers commits that are compiled already."""
 
 
 class QuestionError(TidemarkError):
-    """The question makes no sense."""
+    """The question cannot be answered by a bisect."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is searched for. Two that are equal, with equal points, are one bisect."""
+    """What is searched for. Equal questions about equal candidate ranges are one bisect."""
 
     engine: Engine
     good: str
     bad: str
-    """Refs as they were asked for."""
+    """The refs as they were given on the command line."""
 
     suite: str
     profile: str
@@ -33,16 +33,16 @@ class Question:
     metric: str
     direction: Direction
     confidence: float
-    """A fraction."""
+    """The probability, as a fraction, with which a verdict has to be right."""
 
     git: str | None
-    """Address of the git source without user name and password; None for a list of releases."""
+    """The address of the git source without user name and password; None for a list of releases."""
 
     seconds: float | None = None
-    """How long each version works in a round, instead of the profile's."""
+    """How long each version is measured in a round; None for the time of the profile."""
 
     def rules(self) -> Rules:
-        """As the search takes them."""
+        """Return the rules of the search for this question."""
         return Rules(
             direction=self.direction,
             higher_is_better=METRICS[self.metric].better is Better.HIGHER,
@@ -50,37 +50,40 @@ class Question:
         )
 
     def to_json(self, rules: Rules) -> dict[str, Any]:
-        """With the rules of the search, so that it is replayed by the same ones for ever."""
+        """Return the question with the rules of its search, so that a replay always uses the same rules."""
         return asdict(self) | {"rules": asdict(rules), "build_cost_rounds": BUILD_COST_ROUNDS}
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> "Question":
-        """What `to_json` wrote."""
-        known = {each.name: kept[each.name] for each in fields(cls) if each.name in kept}
+        """Read what `to_json` wrote."""
+        known = {field.name: kept[field.name] for field in fields(cls) if field.name in kept}
         return cls(**known | {"engine": Engine(kept["engine"])})
 
     @property
-    def told(self) -> str:
-        """In one line."""
+    def summary(self) -> str:
+        """The question in one line."""
         where = f"{self.suite} {self.profile}, {self.step}"
         return f"{self.engine} {self.good}..{self.bad}: {self.metric} {self.direction} in {where}"
 
 
 def rules_of(kept: Mapping[str, Any]) -> Rules:
-    """The rules that a question was asked with; of an older Tidemark those that are still known."""
-    names = {each.name for each in fields(Rules)}
+    """Return the rules that a question was stored with; rules that no longer exist are ignored."""
+    names = {field.name for field in fields(Rules)}
     return Rules(**{name: value for name, value in kept["rules"].items() if name in names})
 
 
 @dataclass(frozen=True)
 class BisectPoint:
-    """One position: good, bad or a candidate between them. Author, subject and message are others' texts."""
+    """One position: good, bad or a candidate between them.
+
+    Author, subject and message come from the repository and are not trusted.
+    """
 
     version: str
-    """As it is built and measured: `postgres@git:5bf748b86b12`, `postgres@18.6`."""
+    """The version that is built and measured: `postgres@git:5bf748b86b12`, `postgres@18.6`."""
 
     commit: str = ""
-    """40 hex digits; empty of a release."""
+    """The commit id of 40 hex digits; empty for a release."""
 
     author: str = ""
     date: str = ""
@@ -89,27 +92,27 @@ class BisectPoint:
 
     @property
     def parsed(self) -> Version:
-        """For the build cache."""
+        """The version, parsed."""
         return parse_version(self.version)
 
     @property
     def short(self) -> str:
-        """Commit or release, as tables have it."""
+        """The abbreviated commit, or the release, as tables show it."""
         return self.commit[:12] or self.parsed.ref
 
 
 @dataclass(frozen=True)
 class CandidateRange:
-    """Good, the candidates in order, bad last; and the commits that cannot matter."""
+    """Good, the candidates in order with bad as the last one, and the commits that cannot change a server."""
 
     points: tuple[BisectPoint, ...]
-    """At least two."""
+    """At least two points."""
 
     collapsed: tuple[Mapping[str, str], ...] = ()
-    """Each with `commit`, `subject` and `reason`."""
+    """The commits that are no candidates: mappings with `commit`, `subject` and `reason`."""
 
     bad: str = ""
-    """The commit that was asked for as bad, when it is collapsed into the last point; else empty."""
+    """The commit that was given as bad when it is collapsed into the last point; else empty."""
 
     @property
     def length(self) -> int:
@@ -118,23 +121,23 @@ class CandidateRange:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """Of the points."""
-        return tuple(each.version for each in self.points)
+        """The versions of all points, in order."""
+        return tuple(point.version for point in self.points)
 
     def to_json(self) -> dict[str, Any]:
-        """For the history."""
-        points = [asdict(each) for each in self.points]
+        """Return the range as the history stores it."""
+        points = [asdict(point) for point in self.points]
         return {"points": points, "collapsed": list(self.collapsed), "bad": self.bad}
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> "CandidateRange":
-        """What `to_json` wrote."""
-        points = tuple(BisectPoint(**each) for each in kept["points"])
+        """Read what `to_json` wrote."""
+        points = tuple(BisectPoint(**point) for point in kept["points"])
         return cls(points, tuple(kept["collapsed"]), kept.get("bad", ""))
 
 
 def metric_named(text: str) -> Metric:
-    """A metric by its name, with hyphens or underscores, or by its short name. Raises QuestionError."""
+    """Return the metric of a name, with hyphens or underscores, or of an alias. Raises QuestionError."""
     name = short_names().get(text, text.replace("-", "_"))
     if name not in METRICS:
         known = ", ".join([*short_names(), *METRICS])
@@ -148,19 +151,22 @@ def require_direction(metric: Metric, direction: Direction) -> None:
     """Raise QuestionError when a metric has no worse or better."""
     if metric.better is Better.NEITHER and direction != "either":
         raise QuestionError(
-            f"of {metric.name} neither more nor less is worse",
+            f"metric {metric.name} has no direction: neither more nor less is worse",
             where=f"--direction {direction}",
-            hint="--direction either",
+            hint="use --direction either",
         )
 
 
 def step_of(suite: Suite, profile: str, name: str) -> Step:
-    """The step that is measured. Raises SuiteError when suite, profile or step do not exist."""
+    """Return the step that is measured.
+
+    Raises SuiteError when profile or step do not exist, and QuestionError when the profile has no rounds.
+    """
     if suite.profile(profile).mode is Mode.LONG:
         raise QuestionError(
-            f"profile {profile} keeps its servers up for hours, and a bisect needs rounds",
+            f"profile {profile} keeps its servers up for hours, but a bisect needs rounds",
             where="--profile",
-            hint="take smoke or short",
+            hint="use smoke or short",
         )
     (step,) = suite.select((name,))
     return step

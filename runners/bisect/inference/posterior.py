@@ -1,10 +1,10 @@
-"""What the rounds say about where and how metrics changed: probabilities of every hypothesis.
+"""The posterior probability of every hypothesis about where and how the metric changed.
 
-Hypotheses: no change at all; one step, which commit k brings; two steps with a level of their own between;
-a slope from good to bad. Two steps of which one is much smaller count as one, where the larger lies. Levels,
-noise and the wobble of each position are integrated out on the grids of levels.py. Commits between two
-neighbouring measured positions all explain the rounds alike, so that what is computed are cells: cell c lies
-between the measured positions c and c + 1, good being the first.
+Hypotheses: no change at all; one step at commit k; two steps with a level of their own between them; a slope
+from good to bad. Two steps of which one is much smaller count as one, where the larger one lies. Levels,
+noise and the wobble of positions are integrated out on the grids of level_likelihood.py. All commits between
+two neighbouring measured positions explain the rounds equally well, so that probabilities are computed for
+cells: cell c lies between the measured positions c and c + 1, good being the first.
 """
 
 from dataclasses import dataclass
@@ -17,37 +17,37 @@ from runners.bisect.inference.level_likelihood import Array, Grid, Levels, total
 PRIOR_CHANGE = 0.5
 PRIOR_TWO_STEPS = 0.03
 PRIOR_SLOPE = 0.01
-"""Of those with a change."""
+"""The prior probability of any change, and of two steps and a slope given a change."""
 
 SHAPES = (0.6, 1.0, 1.6)
-"""Of slopes: the level at a share x of the way is the last level times x to this power."""
+"""The exponents of slopes: the level at a share x of the way is the last level times x to this power."""
 
 SLOPE_SPREAD = 0.05
-"""How far commits on a slope lie off its line, as a share of the whole change."""
+"""The deviation of commits on a slope from its line, as a share of the whole change."""
 
 LESSER = 0.25
-"""A step of at most this share of the other one, in logarithms, holds up no answer: in a long range there is
-hardly ever none, and to find it takes many times the rounds."""
+"""A step of at most this share of the other one, in logarithms, does not delay the verdict: a long range
+nearly always has one, and locating it takes many times the rounds."""
 
 NEVER = -1e30
 
 
 @dataclass(frozen=True)
 class LevelPriors:
-    """Log-probabilities of levels on the grid (levels,); NEVER where there can be none."""
+    """Log-probabilities of the levels of the grid, (levels,); NEVER for impossible levels."""
 
     before: Array
-    """Of commits before the change: good's own wobble."""
+    """For commits before the change: the wobble of good."""
 
     after: Array
-    """Of bad, in the direction that is asked for."""
+    """For bad, in the direction that is searched for."""
 
     opposite: Array
-    """Of bad in the other direction; NEVER everywhere when either was asked for."""
+    """For bad in the other direction; NEVER everywhere when the direction is either."""
 
 
 def priors(grid: Grid, rules: Rules) -> LevelPriors:
-    """Levels after a change are log-uniform from the threshold to the end of the grid."""
+    """Return the priors: levels after a change are log-uniform from the threshold to the end of the grid."""
     values = grid.values
     before = -0.5 * (values / grid.wobble) ** 2
     before = np.where(np.abs(values) <= 5 * grid.wobble, before, NEVER)
@@ -63,75 +63,76 @@ def priors(grid: Grid, rules: Rules) -> LevelPriors:
 
 
 def normalised(logs: Array) -> Array:
-    """Log-probabilities whose sum is 1."""
+    """Return log-probabilities normalised to a sum of 1."""
     return np.asarray(logs - total(logs))
 
 
 @dataclass(frozen=True)
 class Belief:
-    """Probabilities of all hypotheses after some rounds. c is the number of measured positions."""
+    """The probabilities of all hypotheses after some rounds; c is the number of measured positions."""
 
     length: int
     measured: tuple[int, ...]
-    """(c + 1,) ascending, good and bad included."""
+    """The measured positions, (c + 1,) ascending, with good and bad."""
 
     single: Array
-    """(c,): that there is one step, in that cell, or a much smaller one besides."""
+    """(c,): one step in that cell, possibly with a much smaller one elsewhere."""
 
     lesser: Array
-    """(c, c): that the step is in the cell of the row, and a much smaller one in that of the column."""
+    """(c, c): the step in the cell of the row, and a much smaller one in the cell of the column."""
 
     pairs: Array
-    """(c, c): that there are two, none much smaller than the other, the first in the cell of the row, the
-    second in that of the column."""
+    """(c, c): two steps, none much smaller than the other, the first in the cell of the row, the second in
+    the cell of the column."""
 
     between: Array
-    """(c, c): the level between these two steps, estimated."""
+    """(c, c): the estimated level between these two steps."""
 
     none: float
     slope: float
 
     after: float
-    """The level of commits after one step, estimated."""
+    """The estimated level after a single step."""
 
     after_two: float
-    """That after the second of two steps."""
+    """The estimated level after the second of two steps."""
 
     end_of_slope: float
-    """That of bad at the end of a slope."""
+    """The estimated level of bad at the end of a slope."""
 
     scale: float
-    """Of the noise, estimated."""
+    """The estimated scale of the noise."""
 
     @property
     def two_steps(self) -> float:
-        """That there are two, neither much smaller than the other."""
+        """The probability of two steps, neither much smaller than the other."""
         return float(self.pairs.sum())
 
 
 def believe(levels: Levels, rules: Rules, length: int) -> Belief:
-    """Probabilities after the rounds in `levels`; bad counts as measured, with or without rounds."""
+    """Return the probabilities after the rounds in `levels`; bad counts as measured even without rounds."""
     return Evidence(levels, rules, length).belief()
 
 
 class Evidence:
-    """The sums over levels and noise behind a Belief."""
+    """The sums over levels and noise from which a Belief is computed."""
 
     def __init__(self, levels: Levels, rules: Rules, length: int) -> None:
         self.levels, self.rules, self.length = levels, rules, length
         self.grid = levels.grid
         self.priors = priors(self.grid, rules)
         self.measured = (0, *sorted({*levels.positions, length}))
-        self.logs = np.stack([levels.likelihood(each) for each in self.measured[1:]])
+        self.logs = np.stack([levels.likelihood(position) for position in self.measured[1:]])
         near = self.priors.before > NEVER / 2
         far = self.priors.after > NEVER / 2
         self.before = total(forward(self.logs[:, :, near]) + self.priors.before[near], axis=2)
-        """(c + 1, scales) log-evidence that the first 0, 1, ... c measured positions are before."""
+        """(c + 1, scales) log-evidence that the first 0, 1, ... c measured positions are before the
+        change."""
         self.after = total(backward(self.logs[:, :, far]) + self.priors.after[far], axis=2)
-        """The same that all but these are after."""
+        """(c + 1, scales) log-evidence that all but these are after the change."""
 
     def belief(self) -> Belief:
-        """All of it, normalised."""
+        """Return the normalised probabilities of all hypotheses."""
         prior = self.levels.scale_prior
         alone = 1 - PRIOR_TWO_STEPS - PRIOR_SLOPE
         shares = np.diff(self.measured) / self.length
@@ -163,18 +164,18 @@ class Evidence:
         )
 
     def _last_level(self, single: Array) -> float:
-        """The mean of the level after the likeliest single step."""
+        """Return the mean of the level after the likeliest single step."""
         cell, scale = np.unravel_index(int(np.argmax(single)), single.shape)
         return self._level_after(int(cell), int(scale))
 
     def _level_after(self, cell: int, scale: int) -> float:
-        """The mean of the level that the measured positions from this cell's end on share."""
+        """Return the mean of the level that the measured positions from the end of this cell on share."""
         logs = self.logs[cell:, scale].sum(axis=0) + self.priors.after
         weights = np.exp(logs - logs.max())
         return float(weights @ self.grid.values / weights.sum())
 
     def _lesser(self, two: Array, between: Array, scale: int) -> Array:
-        """(c, c) probabilities of two steps of which the one in the column's cell is much smaller."""
+        """Return (c, c) probabilities of two steps; the one in the cell of the column is much smaller."""
         ends = np.array([self._level_after(cell, scale) for cell in range(len(two))])
         first, second = np.abs(between), np.abs(ends[None, :] - between)
         apart = np.triu(two, 1)
@@ -183,10 +184,10 @@ class Evidence:
         return np.asarray(behind + ahead.T)
 
     def _slope(self, size: float) -> tuple[Array, float]:
-        """(scales,) log-evidence of a slope, averaged over its shapes; and the mean level at its end."""
+        """Return (scales,) log-evidence of a slope, averaged over shapes, and the mean level at its end."""
         deviation = self.grid.spacing * 2.0 ** np.ceil(np.log2(SLOPE_SPREAD * size / self.grid.spacing))
         positions = self.measured[1:]
-        logs = [self.levels.likelihood(each, float(deviation)) for each in positions]
+        logs = [self.levels.likelihood(position, float(deviation)) for position in positions]
         far = np.flatnonzero(self.priors.after > NEVER / 2)
         shares = np.array(positions) / self.length
         shapes = []
@@ -200,9 +201,9 @@ class Evidence:
         return total(total(everything, axis=2), axis=0) - np.log(len(SHAPES)), end
 
     def _pairs(self, last: float) -> tuple[Array, Array]:
-        """(c, c, scales) log-evidence of two steps with their prior, and (c, c) the level between them.
+        """Return (c, c, scales) log-evidence of two steps, prior included, and (c, c) the level between them.
 
-        The level between has to differ from both others by the threshold: else it would be one step.
+        The level between has to differ from both others by the threshold; otherwise it would be one step.
         """
         cells = len(self.logs)
         values, logs = self.grid.values[::2], self.logs[:, :, ::2]
@@ -229,7 +230,7 @@ class Evidence:
         return normalised(np.where(allowed, -np.abs(values - last / 2) / reach, NEVER))
 
     def _prior_pairs(self) -> Array:
-        """(c, c): every pair of commits is as likely."""
+        """Return (c, c) log-probabilities: every pair of commits is equally likely."""
         sizes = np.diff(self.measured).astype(float)
         pairs = np.triu(np.outer(sizes, sizes), 1) + np.diag(sizes * (sizes - 1) / 2)
         possible = max(self.length * (self.length - 1) / 2, 1.0)
@@ -237,10 +238,10 @@ class Evidence:
 
 
 def forward(logs: Array) -> Array:
-    """(c + 1, ...): sums of the first 0, 1, ... c."""
+    """Return (c + 1, ...): the sums of the first 0, 1, ... c."""
     return np.concatenate([np.zeros((1, *logs.shape[1:])), np.cumsum(logs, axis=0)])
 
 
 def backward(logs: Array) -> Array:
-    """(c + 1, ...): sums of the last c, c - 1, ... 0."""
+    """Return (c + 1, ...): the sums of the last c, c - 1, ... 0."""
     return np.concatenate([np.cumsum(logs[::-1], axis=0)[::-1], np.zeros((1, *logs.shape[1:]))])

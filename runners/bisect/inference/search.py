@@ -1,4 +1,4 @@
-"""The search itself: observations in, what to measure next or a verdict out. No I/O, no clock, no chance."""
+"""The search: it takes observations, and returns what to measure next or a verdict. Deterministic, no I/O."""
 
 from collections.abc import Iterable
 
@@ -15,23 +15,25 @@ from runners.bisect.inference.stopping import decide, give_up, quantiles, unconf
 __all__ = ["Direction", "Kind", "Measure", "Observation", "Rules", "Search", "LevelStep", "SearchVerdict"]
 
 CONFIRMING_SHARE = 10
-"""While bad is confirmed it is looked at after a tenth more of its rounds, at first after each."""
+"""While bad is being confirmed, it is tested after every round at first, later after a tenth more rounds."""
 
 
 class Search:
     """Noisy binary search for the commit between good (position 0) and bad (position `length`).
 
-    What it says is a function of length, rules, build cost, and of the observations, exclusions and builds
-    that it was told of: a replay in the same order gives the same answers to the last bit, and another order
+    Its answers are a function of length, rules, build cost, and of the observations, exclusions and builds
+    that it was given: a replay in the same order gives the same answers to the last bit, and another order
     the same up to rounding.
 
     length: candidates, bad included; at least 1. build_cost_rounds: what compiling a new position costs, in
-    rounds. Raises ValueError for positions that there are not.
+    rounds. Raises ValueError for positions out of range.
     """
 
     def __init__(self, length: int, rules: Rules | None = None, build_cost_rounds: float = 2.5) -> None:
         if length < 1 or build_cost_rounds < 0:
-            raise ValueError(f"no search has {length} candidates and builds of {build_cost_rounds} rounds")
+            raise ValueError(
+                f"length must be at least 1 and build cost at least 0, got {length} and {build_cost_rounds}"
+            )
         self.length, self.rules = length, rules or Rules()
         self._build_cost_rounds = build_cost_rounds
         self._levels = Levels(self.rules.wobble)
@@ -42,7 +44,7 @@ class Search:
         self._confirmation: SequentialResult | None = None
 
     def observe(self, observation: Observation) -> None:
-        """Take one round of one position. Raises ValueError for position 0 or beyond bad."""
+        """Add one round of one position. Raises ValueError for position 0 or beyond bad."""
         self._check(observation.position)
         self._levels.add(observation.position, observation.log_ratio)
         self._built.add(observation.position)
@@ -52,28 +54,28 @@ class Search:
             self._confirmation = None
 
     def observe_all(self, observations: Iterable[Observation]) -> None:
-        """Take several, in order: for a replay."""
-        for each in observations:
-            self.observe(each)
+        """Add several observations in order, for a replay."""
+        for observation in observations:
+            self.observe(observation)
 
     def exclude(self, position: int) -> None:
-        """Say that a position does not compile or start. Raises ValueError for bad, which has to."""
+        """Exclude a position that does not compile or start. Raises ValueError for bad, which has to."""
         self._check(position)
         if position == self.length:
-            raise ValueError("a search needs a bad version that compiles and starts")
+            raise ValueError("bad cannot be excluded: it has to compile and start")
         self._excluded.add(position)
 
     def built(self, position: int) -> None:
-        """Say that a position is compiled already, so that measuring it costs rounds only."""
+        """Mark a position as compiled, so that measuring it costs rounds only."""
         self._check(position)
         self._built.add(position)
 
     @property
     def posterior(self) -> NDArray[np.float64]:
-        """(length + 1,) probabilities, their sum 1.
+        """The posterior probabilities, (length + 1,), with a sum of 1.
 
-        At index k >= 1 that of one change, which first appears at position k; at index 0 that there is no
-        single culprit: none, two steps or a slope. Before bad has a round it is the prior.
+        At index k >= 1 that there is one change, which first appears at position k; at index 0 that there is
+        no single culprit but none, two steps or a slope. Before bad has a round it is the prior.
         """
         belief = self._believed()
         sizes = np.diff(belief.measured)
@@ -82,15 +84,15 @@ class Search:
 
     @property
     def alternatives(self) -> dict[str, float]:
-        """Probabilities of `single`, `none`, `two-steps` and `slope`; their sum is 1."""
+        """The probabilities of `single`, `none`, `two-steps` and `slope`; their sum is 1."""
         belief = self._believed()
         single = float(belief.single.sum())
         return {"single": single, "none": belief.none, "two-steps": belief.two_steps, "slope": belief.slope}
 
     def level(self, position: int) -> tuple[float, float, float]:
-        """Ratio to good of a measured position: median and interval with the confidence of the rules.
+        """Return the ratio of a measured position to good: median and interval, by the rules.
 
-        By its own rounds alone, for tables of measured points. Raises ValueError for one without rounds.
+        Only the rounds of the position itself count. Raises ValueError for one without rounds.
         """
         if not self._levels.rounds(position):
             raise ValueError(f"position {position} has no rounds")
@@ -99,17 +101,17 @@ class Search:
         return float(np.exp(middle)), float(np.exp(low)), float(np.exp(high))
 
     def next(self) -> Measure | SearchVerdict:
-        """What to measure next, or the verdict. Takes well under a second for 4,096 candidates."""
+        """Return what to measure next, or the verdict; takes well under a second for 4,096 candidates."""
         bad = Measure((self.length,))
         rounds = self._levels.rounds(self.length)
         if rounds < LEAST_ROUNDS:
             return Measure(bad.positions, LEAST_ROUNDS - rounds)
-        found = self._confirmation = self._confirmation or confirm(self._bad, self.length, self.rules)
+        tested = self._confirmation = self._confirmation or confirm(self._bad, self.length, self.rules)
         spent = self._levels.total >= self.rules.most_rounds
-        if found.state == "open" and not spent and rounds < self.rules.most_confirming:
+        if tested.state == "open" and not spent and rounds < self.rules.most_confirming:
             return Measure(bad.positions, 1 + rounds // CONFIRMING_SHARE)
-        if found.state != "change":
-            return unconfirmed(found, self._levels, self.rules, self.length)
+        if tested.state != "change":
+            return unconfirmed(tested, self._levels, self.rules, self.length)
         belief = self._believed()
         decided = decide(belief, self._levels, self.rules, self._excluded)
         if isinstance(decided, SearchVerdict) or (decided is not None and not spent):
@@ -120,27 +122,27 @@ class Search:
         return choose(belief, self._levels, self.rules, self._excluded, costs)
 
     def likely_next(self, count: int) -> tuple[int, ...]:
-        """At most `count` positions that are worth compiling ahead, the likeliest first; none that is built.
+        """Return at most `count` positions that are worth compiling ahead, likeliest first; none is built.
 
         The median of the posterior, then the medians of the halves that its answer would leave, and so on.
         """
         posterior = self.posterior[1:]
         sums = np.cumsum(posterior) / max(float(posterior.sum()), 1e-300)
-        found: list[int] = []
+        positions: list[int] = []
         parts = 2
-        while len(found) < count and parts <= 2 * self.length:
+        while len(positions) < count and parts <= 2 * self.length:
             for share in np.arange(1, parts, 2) / parts:
-                position = self._near(int(np.searchsorted(sums, share)) + 1, found)
-                if position is not None and len(found) < count:
-                    found.append(position)
+                position = self._near(int(np.searchsorted(sums, share)) + 1, positions)
+                if position is not None and len(positions) < count:
+                    positions.append(position)
             parts *= 2
-        return tuple(found)
+        return tuple(positions)
 
-    def _near(self, wanted: int, found: list[int]) -> int | None:
-        """The position next to `wanted`, in its cell, that would be new."""
+    def _near(self, wanted: int, known: list[int]) -> int | None:
+        """Return the usable position closest to `wanted` in its cell that is neither built nor in `known`."""
         measured = np.array(self._believed().measured)
         cell = min(int(np.searchsorted(measured, wanted)), len(measured) - 1)
-        unusable = self._excluded | self._built | set(found)
+        unusable = self._excluded | self._built | set(known)
         return nearest_usable(int(measured[cell - 1]), int(measured[cell]), wanted, unusable)
 
     def _believed(self) -> Belief:
@@ -150,4 +152,4 @@ class Search:
 
     def _check(self, position: int) -> None:
         if not 1 <= position <= self.length:
-            raise ValueError(f"positions are 1 to {self.length}, unlike {position}")
+            raise ValueError(f"position must lie between 1 and {self.length}, got {position}")

@@ -1,10 +1,10 @@
-"""Whether bad differs from good at all: a sequential test, which may be looked at after every round.
+"""Whether bad differs from good at all: a sequential test, valid at every round.
 
 The ratio of the evidence for a change to that for none, averaged over sizes of change and of noise, exceeds
 1 / a with a probability of at most a when there is none, however often it is looked at (Ville 1939; Robbins
-1970 on mixtures; Pérez-Ortiz and others 2022 on unknown noise). So the odds below bound the share of ranges
-without a change in which one is claimed. There is none when bad, as it was measured, differs by less than the
-threshold with all but a share of its posterior, from a flat prior.
+1970 on mixtures; Pérez-Ortiz and others 2022 on unknown noise). So the odds below bound the false positive
+rate. No change is reported when the measured bad differs by less than the threshold with all but a share of
+its posterior, from a flat prior.
 """
 
 from dataclasses import dataclass
@@ -17,26 +17,26 @@ from runners.bisect.inference.level_likelihood import Levels, total
 from runners.bisect.inference.posterior import priors
 
 LEAST_ROUNDS = 3
-"""Before anything is said: two rounds can stall alike."""
+"""The rounds before the first decision: two rounds can be slow by chance."""
 
 CLAIMED_SHARE = 0.1
-"""Of the error that the rules allow, what may go to a change where there is none."""
+"""The share of the allowed error that may be spent on reporting a change where there is none."""
 
 DISMISSED_SHARE = 0.1
-"""Of the same error, what may be left beyond the threshold on both sides when there is said to be none."""
+"""The share of the allowed error that may lie beyond the threshold when no change is reported."""
 
 
 @dataclass(frozen=True)
 class SequentialResult:
-    """What the rounds of bad say."""
+    """The result of the test on the rounds of bad."""
 
     state: Literal["open", "change", "none", "swapped"]
     probability: float
-    """Of a change, with even odds beforehand; of less than the threshold; of no change while it is open."""
+    """Of a change, with even prior odds; of less than the threshold; of no change while it is open."""
 
 
 def confirm(levels: Levels, bad: int, rules: Rules) -> SequentialResult:
-    """Look at the rounds of position `bad`."""
+    """Test the rounds of position `bad`."""
     if levels.rounds(bad) < LEAST_ROUNDS:
         return SequentialResult("open", 0.5)
     prior = priors(levels.grid, rules)

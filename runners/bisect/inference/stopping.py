@@ -1,4 +1,4 @@
-"""When a search ends, and what it says then."""
+"""When a search stops, and with which verdict."""
 
 import math
 from collections.abc import Set
@@ -14,16 +14,17 @@ from runners.bisect.inference.posterior import Belief, priors
 from runners.bisect.inference.sequential_test import SequentialResult
 
 SLOPE_POSITIONS = 8
-"""Measured between good and bad before there is talk of a slope: fewer lie on two steps as well."""
+"""The positions to measure between good and bad before a slope is reported: fewer also fit two steps."""
 
 LEFT_OVER_SHARE = 0.25
-"""Of the change, that bad may differ from it before bad is measured again; or the threshold, if more."""
+"""The share of the change by which bad may deviate from it before bad is measured again; at least the
+threshold."""
 
 
 def decide(
     belief: Belief, levels: Levels, rules: Rules, unusable: Set[int]
 ) -> SearchVerdict | Measure | None:
-    """The verdict that the beliefs allow, what it still needs, or None when the search is not so far."""
+    """Return the verdict that the probabilities allow, the measurement it still needs, or None to go on."""
     closed = closed_cells(belief, unusable)
     masses = np.where(closed, belief.single + np.diag(belief.pairs), 0.0)  # two in one cell are one range
     cell = int(np.argmax(masses))
@@ -45,9 +46,9 @@ def decide(
 
 
 def left_over(belief: Belief, levels: Levels, rules: Rules, cell: int) -> bool:
-    """Whether bad seems to differ from the other positions after the change, as after a second step.
+    """Return whether bad seems to differ from the other positions after the change, as after a second step.
 
-    Bad is seldom measured once it is confirmed, so that a small second step would go unseen otherwise.
+    Bad is seldom measured once it is confirmed, so that a small second step would be missed otherwise.
     """
     others = range(cell, len(belief.single) - 1)
     if not others:
@@ -60,7 +61,7 @@ def left_over(belief: Belief, levels: Levels, rules: Rules, cell: int) -> bool:
 
 
 def give_up(belief: Belief, levels: Levels, rules: Rules) -> SearchVerdict:
-    """What can be said when rounds have run out."""
+    """Return the verdict when the rounds are used up."""
     if belief.two_steps >= rules.confidence:
         return _two_steps(belief, levels, rules)
     low, high = likeliest_cells(belief.single, rules.confidence * float(belief.single.sum()))
@@ -73,25 +74,25 @@ def give_up(belief: Belief, levels: Levels, rules: Rules) -> SearchVerdict:
 
 
 def unconfirmed(found: SequentialResult, levels: Levels, rules: Rules, bad: int) -> SearchVerdict:
-    """The verdict of rounds of bad alone."""
+    """Return the verdict from the rounds of bad alone."""
     kind: Kind = found.state if found.state in ("none", "swapped") else "undecided"
     return of_bad(kind, found.probability, levels, rules, bad)
 
 
 def of_bad(kind: Kind, confidence: float, levels: Levels, rules: Rules, bad: int) -> SearchVerdict:
-    """A verdict without a place, with the size of the whole difference."""
+    """Return a verdict without a position, with the size of the whole difference."""
     size, interval, seen = _difference(levels, bad, rules)
     return SearchVerdict(kind, 0, bad, confidence, size, interval, seen, levels.total)
 
 
 def closed_cells(belief: Belief, unusable: Set[int]) -> NDArray[np.bool_]:
-    """(c,) whether nothing in a cell is left to be measured."""
+    """Return (c,) whether a cell has no position left to be measured."""
     ends = zip(belief.measured[:-1], belief.measured[1:], strict=True)
     return np.array([nearest_usable(low, high, low, unusable) is None for low, high in ends])
 
 
 def likeliest_cells(masses: Array, wanted: float) -> tuple[int, int]:
-    """The fewest neighbouring cells [low, high) that hold `wanted` of the mass, the heaviest of these."""
+    """Return the fewest neighbouring cells [low, high) that hold `wanted` of the mass, and the most of it."""
     sums = np.concatenate([[0.0], np.cumsum(masses)])
     for count in range(1, len(masses) + 1):
         held = sums[count:] - sums[:-count]
@@ -102,13 +103,13 @@ def likeliest_cells(masses: Array, wanted: float) -> tuple[int, int]:
 
 
 def heavier_side(masses: Array, cell: int) -> Array:
-    """The masses of the cells before a cell, or of those after it, whichever are more; the rest is zero."""
+    """Return the masses on the heavier side of a cell; the masses of the other side are zero."""
     before = np.arange(len(masses)) < cell
     return np.where(before == (masses[:cell].sum() >= masses[cell:].sum()), masses, 0.0)
 
 
 def quantiles(values: Array, weights: Array, confidence: float) -> tuple[float, float, float]:
-    """Median, and the ends of the central interval, of a distribution on ascending values."""
+    """Return median and ends of the central interval of a distribution on ascending values."""
     sums: Array = np.cumsum(weights) - weights / 2
     low, middle, high = np.interp(
         [(1 - confidence) / 2, 0.5, (1 + confidence) / 2], sums / weights.sum(), values
@@ -134,7 +135,7 @@ def _single(belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float
 
 
 def _two_steps(belief: Belief, levels: Levels, rules: Rules) -> SearchVerdict:
-    """Both steps, each with the fewest neighbouring cells that hold the confidence asked for."""
+    """Return both steps, each within the fewest neighbouring cells that hold the confidence of the rules."""
     first, second = np.unravel_index(int(np.argmax(belief.pairs)), belief.pairs.shape)
     both = _steps(belief, levels, rules, int(first), int(second))
     steps = [_about(belief, rules, step, belief.pairs.sum(axis=1 - which)) for which, step in enumerate(both)]
@@ -147,7 +148,7 @@ def _two_steps(belief: Belief, levels: Levels, rules: Rules) -> SearchVerdict:
 def _steps(
     belief: Belief, levels: Levels, rules: Rules, first: int, second: int
 ) -> tuple[LevelStep, LevelStep]:
-    """Both of two steps that lie in these cells."""
+    """Return the two steps that lie in these cells."""
     before, between = range(first), range(first, second)
     after = range(second, len(belief.single))
     return (
@@ -157,7 +158,7 @@ def _steps(
 
 
 def _about(belief: Belief, rules: Rules, step: LevelStep, masses: Array) -> LevelStep:
-    """The same step, said to lie in the fewest neighbouring cells that hold the confidence asked for."""
+    """Return the same step within the fewest neighbouring cells that hold the confidence of the rules."""
     low, high = likeliest_cells(masses, rules.confidence * float(masses.sum()))
     ends = belief.measured[low], belief.measured[high]
     return replace(step, low=ends[0], high=ends[1], confidence=float(masses[low:high].sum()))
@@ -166,7 +167,7 @@ def _about(belief: Belief, rules: Rules, step: LevelStep, masses: Array) -> Leve
 def _step(
     belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float, before: range, after: range
 ) -> LevelStep:
-    """The change between the levels that two runs of measured positions share; both may be empty."""
+    """Return the change between the levels of two runs of measured positions; both may be empty."""
     low = _shared(belief, levels, rules, before, near_good=before.start == 0)
     high = _shared(belief, levels, rules, after, near_good=False)
     values = levels.grid.values
@@ -179,9 +180,9 @@ def _step(
 
 
 def _shared(belief: Belief, levels: Levels, rules: Rules, run: range, near_good: bool) -> Array:
-    """(levels,) the distribution of the level that the measured positions `run` + 1 share.
+    """Return the distribution, (levels,), of the level that the measured positions `run` + 1 share.
 
-    `near_good`: it is good's level, zero but for its wobble.
+    `near_good`: it is the level of good, zero except for its wobble.
     """
     logs = levels.scale_prior[:, None] + np.zeros(len(levels.grid.values))
     for index in run:
@@ -193,7 +194,7 @@ def _shared(belief: Belief, levels: Levels, rules: Rules, run: range, near_good:
 
 
 def _difference(levels: Levels, bad: int, rules: Rules) -> tuple[float, tuple[float, float], float]:
-    """Ratio of bad to good with its interval, and the smallest difference that it does not leave open."""
+    """Return the ratio of bad to good, its interval, and the smallest difference that is ruled out."""
     middle, low, high = quantiles(levels.grid.values, levels.distribution(bad), rules.confidence)
     seen = {0: max(abs(np.expm1(low)), abs(np.expm1(high))), -1: -np.expm1(low), 1: np.expm1(high)}
     smallest = max(float(seen[rules.sign]), 0.0)

@@ -5,51 +5,53 @@ from collections.abc import Iterable, Iterator, Sequence
 from history.rendering.escaping import JOINER, escaped
 from history.rendering.functions import shortened
 from runners.bisect.domain.question import BisectPoint
-from runners.bisect.report.state import BisectState, Measured
-from runners.bisect.report.wording import beside, headline, reproduce, within
+from runners.bisect.report.state import BisectState, MeasuredPosition
+from runners.bisect.report.wording import headline, merge_hint, reproduce, smaller_step_hint
 
 MOST_ROWS = 12
-"""Of the posterior."""
+"""The most rows of the table of probabilities."""
 
 LEAST_SHARE = 0.005
-"""Of the posterior, of a row."""
+"""The least posterior probability of a row."""
 
 BAR = 20
-"""Characters of a probability of 1."""
+"""The length in characters of the bar of a probability of 1."""
 
 MOST_COLLAPSED = 20
-"""That are listed by name."""
+"""The most commits that are listed as unable to change a server."""
 
 FUNCTIONS = 8
+"""The most functions of a profile."""
 
 KEPT = f"\n{JOINER}"
-"""Not printable, and wanted: what keeps texts from being markup is."""
+"""Characters that are not printable but are kept: the joiner prevents texts from being read as markup."""
 
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
-"""Heads and rows."""
+"""The heads and the rows of a table."""
 
 
-def text(account: BisectState) -> str:
-    """For a terminal: commits' texts as they are, without characters that move the cursor."""
-    lines = [_head(account), headline(account), ""]
-    for each in account.blamed():
-        lines += [*_about(each), *_quoted("\n".join(each.message.splitlines()[1:])), ""]
-    lines += [line for each in (within(account), beside(account)) if each for line in (each, "")]
-    for title, table in _tables(account):
+def text(state: BisectState) -> str:
+    """Render the report for a terminal, without the control characters that commit messages may hold."""
+    lines = [_head(state), headline(state), ""]
+    for point in state.blamed():
+        lines += [*_about(point), *_quoted("\n".join(point.message.splitlines()[1:])), ""]
+    lines += [line for hint in (merge_hint(state), smaller_step_hint(state)) if hint for line in (hint, "")]
+    for title, table in _tables(state):
         lines += [f"{title}:", *_aligned(table), ""]
-    for title, items in _lists(account):
+    for title, items in _lists(state):
         lines += [f"{title}:", *(f"  {line}" for item in items for line in item.splitlines()), ""]
-    lines += ["again by hand:", *(f"  {each}" for each in reproduce(account))]
+    lines += ["to reproduce:", *(f"  {command}" for command in reproduce(state))]
     return _printable("\n".join(lines)) + "\n"
 
 
-def markdown(account: BisectState) -> str:
-    """As GitHub renders it, and a mailing list can read."""
-    lines = [f"### {escaped(headline(account))}", "", escaped(_head(account)), ""]
-    for each in account.blamed():
-        lines += [*(f"- {escaped(line)}" for line in _about(each)), "", *_quoted(each.message), ""]
-    lines += [line for each in (within(account), beside(account)) if each for line in (escaped(each), "")]
-    for title, (heads, rows) in _tables(account):
+def markdown(state: BisectState) -> str:
+    """Render the report as Markdown that is readable as plain text too."""
+    lines = [f"### {escaped(headline(state))}", "", escaped(_head(state)), ""]
+    for point in state.blamed():
+        lines += [*(f"- {escaped(line)}" for line in _about(point)), "", *_quoted(point.message), ""]
+    for hint in (merge_hint(state), smaller_step_hint(state)):
+        lines += [escaped(hint), ""] if hint else []
+    for title, (heads, rows) in _tables(state):
         lines += [
             f"**{title}**",
             "",
@@ -57,34 +59,34 @@ def markdown(account: BisectState) -> str:
             _row([":--" if head in _LEFT else "--:" for head in heads]),
         ]
         lines += [*(_row(map(escaped, row)) for row in rows), ""]
-    for title, items in _lists(account):
+    for title, items in _lists(state):
         lines += [f"**{title}**", ""]
         for item in items:
             first, *rest = item.splitlines()
             lines += [f"- {escaped(first)}", *(["", *_quoted("\n".join(rest), "      "), ""] if rest else [])]
         lines += [""]
-    lines += ["**Again by hand**", "", "```sh", *reproduce(account), "```"]
+    lines += ["**To reproduce**", "", "```sh", *reproduce(state), "```"]
     return _printable("\n".join(lines)) + "\n"
 
 
-def result(account: BisectState) -> str:
-    """Markdown for the body of a change's issue: the answer and whose commit it is."""
-    lines = [f"**Bisected** ({escaped(account.log.bisect.uid)}): {escaped(headline(account))}.", ""]
-    for each in account.blamed():
-        lines += [*(f"- {escaped(line)}" for line in _about(each)), ""]
-    lines += [escaped(beside(account)), ""] if beside(account) else []
+def result(state: BisectState) -> str:
+    """Render verdict and culprit as Markdown for the body of the issue of a change."""
+    lines = [f"**Bisected** ({escaped(state.log.bisect.uid)}): {escaped(headline(state))}.", ""]
+    for point in state.blamed():
+        lines += [*(f"- {escaped(line)}" for line in _about(point)), ""]
+    lines += [escaped(smaller_step_hint(state)), ""] if smaller_step_hint(state) else []
     return _printable("\n".join(lines))
 
 
 # --- parts
 
 
-def _head(account: BisectState) -> str:
-    bisect, question = account.log.bisect, account.log.question
+def _head(state: BisectState) -> str:
+    bisect, question = state.log.bisect, state.log.question
     source = f", from {question.git}" if question.git else ""
     return (
-        f"bisect {bisect.uid} of {bisect.began_at:%Y-%m-%d}: {question.told}{source}, on "
-        f"{bisect.machine.hostname}; {account.rounds} rounds, confidence {question.confidence:.0%}"
+        f"bisect {bisect.uid} of {bisect.began_at:%Y-%m-%d}: {question.summary}{source}, on "
+        f"{bisect.machine.hostname}; {state.rounds} rounds, confidence {question.confidence:.0%}"
     )
 
 
@@ -95,41 +97,41 @@ def _about(point: BisectPoint) -> Iterator[str]:
         yield f"author {point.author}, {point.date}"
 
 
-def _tables(account: BisectState) -> Iterator[tuple[str, Table]]:
-    if account.counts:
-        yield "Where the change is", _posterior(account)
-        yield "What was measured, as a ratio to good", _points(account)
-    if account.differential is not None:
-        yield "CPU time per query, culprit and what comes before it", _functions(account)
+def _tables(state: BisectState) -> Iterator[tuple[str, Table]]:
+    if state.counts:
+        yield "Where the change is", _posterior(state)
+        yield "Measured positions, as ratios to good", _points(state)
+    if state.differential is not None:
+        yield "CPU time per query, culprit against its parent", _functions(state)
 
 
 _LEFT = ("commit", "", "subject", "function")
 
 
-def _posterior(account: BisectState) -> Table:
+def _posterior(state: BisectState) -> Table:
     rows: list[tuple[str, ...]] = []
-    for place, share in account.likeliest(MOST_ROWS, LEAST_SHARE):
-        point = account.point(place)
+    for place, share in state.likeliest(MOST_ROWS, LEAST_SHARE):
+        point = state.point(place)
         rows.append((str(place), point.short, f"{share:.1%}", _bar(share), _short(point.subject)))
-    alone = account.posterior[0]
+    alone = state.posterior[0]
     rows.append(("", "no single culprit", f"{alone:.1%}", _bar(alone), ""))
     return ("position", "commit", "probability", "", "subject"), rows
 
 
-def _points(account: BisectState) -> Table:
-    good = account.point(0)
-    rows = [("0", good.short, "1", "", "", _short(good.subject)), *map(_measured, account.measured())]
+def _points(state: BisectState) -> Table:
+    good = state.point(0)
+    rows = [("0", good.short, "1", "", "", _short(good.subject)), *map(_measured, state.measured())]
     return ("position", "commit", "ratio", "interval", "rounds", "subject"), rows
 
 
-def _measured(each: Measured) -> tuple[str, ...]:
-    interval = f"{each.low:.3f}–{each.high:.3f}"
-    subject = _short(each.point.subject)
-    return str(each.position), each.point.short, f"{each.ratio:.3f}", interval, str(each.rounds), subject
+def _measured(position: MeasuredPosition) -> tuple[str, ...]:
+    interval = f"{position.low:.3f}–{position.high:.3f}"
+    point, ratio = position.point, f"{position.ratio:.3f}"
+    return str(position.position), point.short, ratio, interval, str(position.rounds), _short(point.subject)
 
 
-def _functions(account: BisectState) -> Table:
-    both = account.differential
+def _functions(state: BisectState) -> Table:
+    both = state.differential
     assert both is not None
     change = f"{both.contender_total - both.base_total:+.2f}"
     rows = [("whole server", f"{both.base_total:.2f}", f"{both.contender_total:.2f}", change)]
@@ -139,22 +141,22 @@ def _functions(account: BisectState) -> Table:
     return ("function", "before µs", "after µs", "change"), rows
 
 
-def _lists(account: BisectState) -> Iterator[tuple[str, list[str]]]:
-    excluded = [f"{point.short} {point.subject}: {reason}" for point, reason in account.excluded()]
+def _lists(state: BisectState) -> Iterator[tuple[str, list[str]]]:
+    excluded = [f"{point.short} {point.subject}: {reason}" for point, reason in state.excluded()]
     if excluded:
-        yield "Not measured", excluded
-    collapsed = account.log.span.collapsed
+        yield "Not measurable", excluded
+    collapsed = state.log.span.collapsed
     if collapsed:
         items = [f"{each['commit'][:12]} {_short(each['subject'])}: {each['reason']}" for each in collapsed]
         more = len(items) - MOST_COLLAPSED
         items = items[:MOST_COLLAPSED] + ([f"and {more} more"] if more > 0 else [])
-        yield f"Cannot matter ({len(collapsed)})", items
-    if account.log.span.bad:
-        last = account.point(account.log.span.length).short
-        yield "Note", [f"bad is {account.log.span.bad[:12]}, which does not differ from {last}"]
+        yield f"Cannot change a server ({len(collapsed)})", items
+    if state.log.span.bad:
+        last = state.point(state.log.span.length).short
+        yield "Note", [f"bad is {state.log.span.bad[:12]}, which does not differ from {last}"]
 
 
-# --- form
+# --- formatting
 
 
 def _bar(share: float) -> str:
@@ -181,10 +183,10 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _quoted(lines: str, indent: str = "    ") -> Iterator[str]:
-    """As it is: indented, so that nothing in it is markup."""
+    """Indent text so that nothing in it is read as markup."""
     yield from (f"{indent}{line}".rstrip() for line in lines.splitlines())
 
 
 def _printable(lines: str) -> str:
-    """Without control characters, which commits may hold and terminals obey."""
+    """Replace control characters, which commit messages may hold and terminals obey."""
     return "".join(each if each.isprintable() or each in KEPT else " " for each in lines)

@@ -1,4 +1,4 @@
-"""A bisect once more, from its log: what was known after each round, and what the search wanted next."""
+"""The replay of a bisect from its log: what was known after each round, and what the search chose next."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,27 +14,27 @@ from runners.bisect.domain.question import CandidateRange, Question, rules_of
 from runners.bisect.domain.rules import Measure
 from runners.bisect.inference.search import Search
 from runners.bisect.report.state import FORMAT
-from runners.bisect.run.event_log import Log, Round, new_search, rounds_of_observations, tell
+from runners.bisect.run.event_log import Log, Round, apply_entry, new_search, rounds_of_observations
 
 
 class LogError(TidemarkError):
-    """A file is no log of a bisect."""
+    """A file is not the log of a bisect."""
 
 
 def read_file(path: Path) -> Log:
-    """The log that `report --format json` wrote. Raises LogError."""
+    """Read the log that `report --format json` wrote. Raises LogError."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         if kept["tidemark"] != "bisect":
-            raise ValueError("it does not say so")
+            raise ValueError("its key `tidemark` is not `bisect`")
         if kept["format"] > FORMAT:
-            raise LogError("the log was written by a newer Tidemark", where=str(path), hint="update")
+            raise LogError("the log was written by a newer Tidemark", where=str(path), hint="update Tidemark")
         return _log(kept)
     except OSError as error:
         raise LogError(f"the log cannot be read: {error.strerror}", where=str(path)) from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise LogError(
-            f"the file is no log of a bisect: {error!r}",
+            f"the file is not the log of a bisect: {error!r}",
             where=str(path),
             hint="./tidemark bisect report --format json writes one",
         ) from error
@@ -61,7 +61,7 @@ def _log(kept: Mapping[str, Any]) -> Log:
         began_at=datetime.fromisoformat(kept["began_at"]),
         events=events,
     )
-    # What is wrong in it is found here, and not in the middle of a replay.
+    # A wrong log fails here, and not in the middle of a replay.
     Question.of_json(bisect.question)
     rules_of(bisect.question)
     CandidateRange.of_json(bisect.span)
@@ -69,27 +69,27 @@ def _log(kept: Mapping[str, Any]) -> Log:
 
 
 def replay(log: Log) -> Iterator[str]:
-    """A line for each event and round, with what was known after it. Raises LogError for a wrong log."""
+    """Yield lines for every event and round with what was known after it. Raises LogError."""
     search = new_search(log.bisect)
     span = log.span
-    yield f"bisect {log.bisect.uid}: {log.question.told}"
+    yield f"bisect {log.bisect.uid}: {log.question.summary}"
     ends = f"position 0 is {span.points[0].short}, {span.length} {span.points[-1].short}"
     yield f"{span.length} candidates; {ends}"
     number = 0
     for entry in log.entries():
         try:
-            tell(search, entry)
+            apply_entry(search, entry)
             if isinstance(entry, Round):
                 number += 1
-                yield f"{number:>4} {_told_round(entry, span)}"
+                yield f"{number:>4} {_round_line(entry, span)}"
                 yield f"     {_known(search, span)}"
             else:
-                yield f"     {_told_event(entry, span)}"
+                yield f"     {_event_line(entry, span)}"
         except (ValueError, KeyError, IndexError) as error:
             raise LogError(f"the log is wrong at round {number}: {error}", where=log.bisect.uid) from error
 
 
-def _told_round(entry: Round, span: CandidateRange) -> str:
+def _round_line(entry: Round, span: CandidateRange) -> str:
     ratios = ", ".join(
         f"{place} ({span.points[place].short}) {exp(ratio):.3f}" for place, ratio in entry.log_ratios.items()
     )
@@ -109,7 +109,7 @@ def _known(search: Search, span: CandidateRange) -> str:
     return f"likeliest {place} ({span.points[place].short}) {posterior[place]:.1%}; {others}; {then}"
 
 
-def _told_event(entry: BisectEvent, span: CandidateRange) -> str:
+def _event_line(entry: BisectEvent, span: CandidateRange) -> str:
     detail = entry.detail
     match entry.kind:
         case EventKind.SESSION:
@@ -120,6 +120,6 @@ def _told_event(entry: BisectEvent, span: CandidateRange) -> str:
             first = str(detail["reason"]).partition("\n")[0]
             return f"excluded: {detail['position']} ({span.points[detail['position']].short}): {first}"
         case EventKind.PROFILED:
-            return f"session {entry.session} has profiles of culprit and parent"
+            return f"session {entry.session} profiled culprit and parent"
         case EventKind.VERDICT:
             return f"verdict: {detail['verdict']['kind']}"

@@ -1,4 +1,4 @@
-"""What is known of a bisect, for whoever tells it: verdict, points, and what was not measured."""
+"""The state of a bisect, for reports: its verdict, its positions, and what could not be measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,131 +11,133 @@ from history.store.writer import Store
 from runners.bisect.domain.question import BisectPoint
 from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.inference.search import Search
-from runners.bisect.run.event_log import Log, follow, observations
+from runners.bisect.run.event_log import Log, observations, search_after
 from suites.metrics import METRICS, Metric
 
 if TYPE_CHECKING:
     from history.comparison.profile_diff import Differential
 
 FORMAT = 1
-"""Of the JSON that `replay` reads."""
+"""The version of the JSON format that `replay` reads."""
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A position with rounds."""
+class MeasuredPosition:
+    """A position that has rounds."""
 
     position: int
     point: BisectPoint
     ratio: float
-    """To good: posterior median."""
+    """The ratio to good; posterior median."""
 
     low: float
     high: float
+    """The interval of the ratio, with the confidence of the question."""
+
     rounds: int
 
 
 @dataclass(frozen=True)
 class BisectState:
-    """A bisect as it is now."""
+    """A bisect as its log describes it."""
 
     log: Log
     differential: "Differential | None" = None
-    """Of culprit against what comes before it, when they were profiled."""
+    """The profile of the culprit against its parent, when they were profiled."""
 
     @cached_property
     def search(self) -> Search:
-        """At the end of the log."""
-        return follow(self.log)
+        """The search at the end of the log."""
+        return search_after(self.log)
 
     @property
     def metric(self) -> Metric:
-        """That is searched by."""
+        """The metric of the question."""
         return METRICS[self.log.question.metric]
 
     @cached_property
     def verdict(self) -> SearchVerdict | None:
-        """As it was given; None while there is none."""
+        """The stored verdict; None while there is none."""
         kept = self.log.bisect.verdict
         return None if kept is None else verdict_of(kept["verdict"])
 
     @cached_property
     def rounds(self) -> int:
-        """That were measured."""
+        """The number of measured rounds."""
         return sum(1 for _ in self.log.all_rounds())
 
     @cached_property
     def counts(self) -> Mapping[int, int]:
-        """Rounds by position."""
-        found: dict[int, int] = {}
-        for each in self.log.all_rounds():
-            for place in each.log_ratios:
-                found[place] = found.get(place, 0) + 1
-        return found
+        """The number of rounds by position, without good."""
+        counts: dict[int, int] = {}
+        for entry in self.log.all_rounds():
+            for place in entry.log_ratios:
+                counts[place] = counts.get(place, 0) + 1
+        return counts
 
-    def measured(self) -> Iterator[Measured]:
-        """The positions with rounds, in order; good, which is 1, apart."""
+    def measured(self) -> Iterator[MeasuredPosition]:
+        """Yield the positions with rounds, in order, without good, whose ratio is 1."""
         for place in sorted(self.counts):
-            yield Measured(place, self.point(place), *self.search.level(place), self.counts[place])
+            yield MeasuredPosition(place, self.point(place), *self.search.level(place), self.counts[place])
 
     @cached_property
     def posterior(self) -> tuple[float, ...]:
-        """By position, that of no single culprit at 0; empty while nothing is measured."""
+        """The posterior by position, at 0 that of no single culprit; empty before the first round."""
         return tuple(map(float, self.search.posterior)) if self.counts else ()
 
     def likeliest(self, count: int, least: float) -> list[tuple[int, float]]:
-        """At most so many positions with at least so much of the posterior, in order."""
+        """Return at most `count` positions with a posterior of at least `least`, in order of position."""
         posterior = self.posterior
         first = sorted(range(1, len(posterior)), key=lambda place: (-posterior[place], place))[:count]
         return [(place, posterior[place]) for place in sorted(first) if posterior[place] >= least]
 
     def excluded(self) -> Iterator[tuple[BisectPoint, str]]:
-        """What does not compile or start, and why."""
+        """Yield the points that do not compile or start, with the reason."""
         for event in self.log.bisect.events:
             if event.kind is EventKind.EXCLUDED:
                 yield self.point(event.detail["position"]), event.detail["reason"]
 
     def point(self, position: int) -> BisectPoint:
-        """A position's."""
+        """Return the point at a position."""
         return self.log.span.points[position]
 
     def blamed(self) -> Sequence[BisectPoint]:
-        """The commits that the verdict names: one, those of a range, the two of two steps, or none."""
+        """Return the commits that the verdict names: one, those of a range, both of two steps, or none."""
         verdict = self.verdict
         if verdict is None:
             return ()
         if verdict.kind == "two-steps":
-            return [self.point(each.high) for each in verdict.steps]
+            return [self.point(step.high) for step in verdict.steps]
         if verdict.kind in ("culprit", "range"):
             return self.log.span.points[verdict.low + 1 : verdict.high + 1]
         return ()
 
     def pair(self) -> tuple[Version, Version]:
-        """What shows the change best: before and after it, else good and bad."""
+        """Return the versions before and after the change, or good and bad without a culprit."""
         verdict = self.verdict
         placed = verdict is not None and verdict.kind in ("culprit", "range")
         low, high = (verdict.low, verdict.high) if verdict and placed else (0, self.log.span.length)
         return self.point(low).parsed, self.point(high).parsed
 
 
-def account_of(store: Store, log: Log) -> BisectState:
-    """With the profiles that the history holds."""
+def load_state(store: Store, log: Log) -> BisectState:
+    """Return the state of a bisect with the profiles that the history holds."""
     return BisectState(log, _differential(store, log))
 
 
-def export(account: BisectState) -> dict[str, Any]:
-    """Everything, as JSON; `log_of` reads it again."""
-    log = account.log
-    bisect, verdict = log.bisect, account.verdict
+def export(state: BisectState) -> dict[str, Any]:
+    """Return the whole bisect as JSON, which `replay.read_file` reads."""
+    log = state.log
+    bisect, verdict = log.bisect, state.verdict
     events = [
         {
-            "number": each.number,
-            "kind": each.kind,
-            "session": each.session,
-            "detail": {name: value for name, value in each.detail.items() if name != "observations"},
-            "at": each.happened_at.isoformat(),
+            "number": event.number,
+            "kind": event.kind,
+            "session": event.session,
+            "detail": {name: value for name, value in event.detail.items() if name != "observations"},
+            "at": event.happened_at.isoformat(),
         }
-        for each in bisect.events
+        for event in bisect.events
     ]
     return {
         "tidemark": "bisect",
@@ -149,15 +151,15 @@ def export(account: BisectState) -> dict[str, Any]:
         "events": events,
         "observations": observations(log.all_rounds()),
         "verdict": None if verdict is None else asdict(verdict),
-        "blamed": [asdict(each) for each in account.blamed()],
-        "measured": [asdict(each) for each in account.measured()],
-        "posterior": [round(each, 6) for each in account.posterior],
+        "blamed": [asdict(point) for point in state.blamed()],
+        "measured": [asdict(position) for position in state.measured()],
+        "posterior": [round(share, 6) for share in state.posterior],
     }
 
 
 def verdict_of(kept: Mapping[str, Any]) -> SearchVerdict:
-    """A verdict as `asdict` wrote it, which JSON has in lists."""
-    rest = kept.get("rest")  # those of the first Tidemarks know of none
+    """Read a verdict that `asdict` wrote, with lists in place of tuples."""
+    rest = kept.get("rest")  # the first versions of Tidemark stored none
     read = {
         "interval": tuple(kept["interval"]),
         "steps": tuple(map(_step_of, kept["steps"])),
@@ -171,12 +173,12 @@ def _step_of(kept: Mapping[str, Any]) -> LevelStep:
 
 
 def _differential(store: Store, log: Log) -> "Differential | None":
-    account = BisectState(log)
-    uids = [each.session for each in log.bisect.events if each.kind is EventKind.PROFILED]
+    state = BisectState(log)
+    uids = [event.session for event in log.bisect.events if event.kind is EventKind.PROFILED]
     session = store.latest_session((), uid=uids[-1]) if uids else None
     if session is None:
         return None
     from history.comparison.profile_diff import differential
 
-    rounds = [store.profiles(session.id, log.question.step, version) for version in account.pair()]
+    rounds = [store.profiles(session.id, log.question.step, version) for version in state.pair()]
     return differential(*rounds) if all(rounds) else None

@@ -1,4 +1,4 @@
-"""What a verdict means, in words, for people who decide what to do next."""
+"""Verdicts in words, with what to do next."""
 
 import shlex
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from runners.bisect.domain.rules import SearchVerdict
 from runners.bisect.report.state import BisectState
 
 
-def headline(account: BisectState) -> str:
-    """One line that answers the question."""
-    verdict = account.verdict
+def headline(state: BisectState) -> str:
+    """Return the answer to the question in one line."""
+    verdict = state.verdict
     if verdict is None:
         return "there is no verdict yet"
     return {
@@ -21,19 +21,19 @@ def headline(account: BisectState) -> str:
         "slope": _slope,
         "undecided": _undecided,
         "swapped": _swapped,
-    }[verdict.kind](account, verdict)
+    }[verdict.kind](state, verdict)
 
 
 def changed(size: float, interval: tuple[float, float]) -> str:
-    """A ratio as a change: `-38.8 % (-41.0 % to -36.2 %)`."""
+    """Format a ratio as a change with its interval: `-38.8% (-41.0% to -36.2%)`."""
     low, high = interval
     return f"{_signed(size)} ({_signed(low)} to {_signed(high)})"
 
 
-def reproduce(account: BisectState) -> Iterator[str]:
-    """Three commands of a shell."""
-    question = account.log.question
-    old, new = map(str, account.pair())
+def reproduce(state: BisectState) -> Iterator[str]:
+    """Yield the three shell commands that measure the change again."""
+    question = state.log.question
+    old, new = map(str, state.pair())
     git = f" --git {_word(question.git)}" if question.git else ""
     source = f"TIDEMARK_GIT_{question.engine.upper()}={_word(question.git)} " if question.git else ""
     where = (
@@ -44,88 +44,88 @@ def reproduce(account: BisectState) -> Iterator[str]:
     yield f"./compare.py {old} {new} {where} --metric {question.metric}"
 
 
-def within(account: BisectState) -> str:
-    """What to do with a culprit that is a merge: its own side is another search. Empty for others."""
-    blamed = account.blamed()
+def merge_hint(state: BisectState) -> str:
+    """Return how to search the commits of a culprit that is a merge; empty for other culprits."""
+    blamed = state.blamed()
     if len(blamed) != 1:
         return ""
     came = f"came with the merge {blamed[0].short}"
-    side = [each for each in account.log.span.collapsed if each["reason"] == came]
+    side = [commit for commit in state.log.span.collapsed if commit["reason"] == came]
     if not side:
         return ""
     last = side[-1]["commit"]
     part = f"$(git merge-base {blamed[0].commit}^1 {last})"
-    return f"It is a merge of {len(side)} commits; to search these: --good {part} --bad {last}"
+    return f"It is a merge of {len(side)} commits; to search them: --good {part} --bad {last}"
 
 
-def beside(account: BisectState) -> str:
-    """What is known of a much smaller change elsewhere, and how to look for it. Empty without one."""
-    rest = account.verdict.rest if account.verdict else None
+def smaller_step_hint(state: BisectState) -> str:
+    """Return what is known of a much smaller change elsewhere and how to search for it; empty without one."""
+    rest = state.verdict.rest if state.verdict else None
     if rest is None:
         return ""
-    low, high = account.point(rest.low).short, account.point(rest.high).short
+    low, high = state.point(rest.low).short, state.point(rest.high).short
     return (
-        f"Besides, something between {low} and {high} changes {_what(account)} by "
-        f"{changed(rest.size, rest.interval)}: too little beside it to be searched for at once. For that: "
+        f"In addition, something between {low} and {high} changes {_what(state)} by "
+        f"{changed(rest.size, rest.interval)}, too little for the same search to locate. To search for it: "
         f"--good {_word(low)} --bad {_word(high)}"
     )
 
 
-def _culprit(account: BisectState, verdict: SearchVerdict) -> str:
-    point = account.point(verdict.high)
+def _culprit(state: BisectState, verdict: SearchVerdict) -> str:
+    point = state.point(verdict.high)
     name = f"{point.short} ({point.subject})" if point.subject else point.short
-    return f"{name} changes {_what(account)} by {changed(verdict.size, verdict.interval)}"
+    return f"{name} changes {_what(state)} by {changed(verdict.size, verdict.interval)}"
 
 
-def _range(account: BisectState, verdict: SearchVerdict) -> str:
-    low, high = account.point(verdict.low + 1), account.point(verdict.high)
+def _range(state: BisectState, verdict: SearchVerdict) -> str:
+    low, high = state.point(verdict.low + 1), state.point(verdict.high)
     many = verdict.high - verdict.low
     return (
-        f"one of {many} neighbours, {low.short} to {high.short}, changes {_what(account)} by "
+        f"one of {many} neighbouring commits, {low.short} to {high.short}, changes {_what(state)} by "
         f"{changed(verdict.size, verdict.interval)}; the others cannot be measured"
     )
 
 
-def _none(account: BisectState, verdict: SearchVerdict) -> str:
+def _none(state: BisectState, verdict: SearchVerdict) -> str:
     return (
-        f"good and bad do not differ in {_what(account)} on this machine: a change of "
-        f"{percent(verdict.smallest_seen)} or more would have been seen"
+        f"good and bad do not differ in {_what(state)} on this machine: a change of "
+        f"{percent(verdict.smallest_seen)} or more would have been detected"
     )
 
 
-def _two_steps(account: BisectState, verdict: SearchVerdict) -> str:
+def _two_steps(state: BisectState, verdict: SearchVerdict) -> str:
     steps = ", and ".join(
-        f"{account.point(each.high).short} by {changed(each.size, each.interval)}" for each in verdict.steps
+        f"{state.point(step.high).short} by {changed(step.size, step.interval)}" for step in verdict.steps
     )
-    return f"two steps: {_what(account)} changes at {steps}"
+    return f"two steps: {_what(state)} changes at {steps}"
 
 
-def _slope(account: BisectState, verdict: SearchVerdict) -> str:
+def _slope(state: BisectState, verdict: SearchVerdict) -> str:
     return (
-        f"a slope, and no single culprit: many small changes bring {_what(account)} to "
+        f"a slope and no single culprit: many small changes add up to a change of {_what(state)} of "
         f"{changed(verdict.size, verdict.interval)}"
     )
 
 
-def _undecided(account: BisectState, verdict: SearchVerdict) -> str:
-    low, high = account.point(verdict.low), account.point(verdict.high)
+def _undecided(state: BisectState, verdict: SearchVerdict) -> str:
+    low, high = state.point(verdict.low), state.point(verdict.high)
     return (
-        f"undecided after {account.rounds} rounds: likeliest between {low.short} and {high.short} "
+        f"undecided after {state.rounds} rounds: most likely between {low.short} and {high.short} "
         f"({verdict.confidence:.0%})"
     )
 
 
-def _swapped(account: BisectState, verdict: SearchVerdict) -> str:
-    question = account.log.question
+def _swapped(state: BisectState, verdict: SearchVerdict) -> str:
+    question = state.log.question
     other = "better" if question.direction == "worse" else "worse"
     return (
-        f"bad is {other}, not {question.direction}: {_what(account)} differs from good by "
-        f"{changed(verdict.size, verdict.interval)}; ask for it with --direction {other}"
+        f"bad is {other}, not {question.direction}: {_what(state)} differs from good by "
+        f"{changed(verdict.size, verdict.interval)}; search for it with --direction {other}"
     )
 
 
-def _what(account: BisectState) -> str:
-    return f"{account.log.question.metric} of {account.log.question.step}"
+def _what(state: BisectState) -> str:
+    return f"{state.log.question.metric} of {state.log.question.step}"
 
 
 def _signed(ratio: float) -> str:
@@ -133,5 +133,5 @@ def _signed(ratio: float) -> str:
 
 
 def _word(text: str) -> str:
-    """One word of a shell, that cannot end the block of code it stands in."""
+    """Quote a word for a shell so that it cannot end the code block that it stands in."""
     return shlex.quote(" ".join(text.split()).replace("`", "'"))

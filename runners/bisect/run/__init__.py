@@ -1,1 +1,1 @@
-"""Carrying out a bisect: candidates, builds, sessions, and the log."""
+"""Carrying out a bisect: its candidates, builds and sessions, and the log that they write."""

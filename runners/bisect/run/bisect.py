@@ -1,4 +1,4 @@
-"""Carrying out a bisect: take up what there is, compile, measure until there is a verdict, and keep it."""
+"""Carrying out a bisect: resume or begin it, compile, measure until there is a verdict, and store that."""
 
 import math
 import secrets
@@ -19,10 +19,10 @@ from history.store.writer import Store
 from runners.bisect.domain.question import CandidateRange, Question, step_of
 from runners.bisect.domain.rules import SearchVerdict
 from runners.bisect.run.builds import Provide, Unusable, build_of, built_already, provider
-from runners.bisect.run.candidates import span_of
+from runners.bisect.run.candidates import candidate_range
 from runners.bisect.run.conductor import BisectError, Conductor
 from runners.bisect.run.event_log import Log
-from runners.bisect.run.recorder import Ledger
+from runners.bisect.run.recorder import EventRecorder
 from runners.bisect.run.target_change import target_change
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
@@ -31,38 +31,38 @@ from runners.measuring.session import run_session
 from suites.definition import Mode, Suite, load_suite
 
 PROFILED_ROUNDS = 3
-"""Of culprit and parent, so that it is known how much a function's share scatters."""
+"""The profiled rounds of culprit and parent: enough to know how much the share of a function varies."""
 
 
 class OtherMachineError(TidemarkError):
-    """A bisect goes on where it began, or not at all."""
+    """A bisect can only be resumed on the machine where it began."""
 
 
 @dataclass(frozen=True)
 class BisectRequest:
-    """What a person asked for."""
+    """What was asked for on the command line."""
 
     question: Question
     address: str | None
-    """Of the git source, with user name and password; None for a list of releases."""
+    """The address of the git source, with user name and password; None for a list of releases."""
 
     budget_seconds: float = math.inf
-    """After which no round begins."""
+    """The time after which no further round begins."""
 
     build_ahead: int = 0
-    """Likely positions that are compiled before anything is measured."""
+    """The number of likely positions that are compiled before anything is measured."""
 
     again: bool = False
-    """Whether what is known of the same question does not count."""
+    """Whether a new bisect begins even if one of the same question exists."""
 
     perf: bool = False
-    """Whether culprit and parent are profiled in the end."""
+    """Whether culprit and parent are profiled at the end."""
 
     keep_disturbed: bool = False
-    """Whether a disturbed round is taken instead of being measured again."""
+    """Whether a disturbed round is recorded instead of being measured again."""
 
     change: str | None = None
-    """The fingerprint of the change that it looks for."""
+    """The fingerprint of the change whose culprit is searched for."""
 
 
 def _now() -> datetime:
@@ -70,8 +70,8 @@ def _now() -> datetime:
 
 
 @dataclass(frozen=True)
-class Edges:
-    """What is neither history nor reasoning; tests have others."""
+class Dependencies:
+    """The functions that touch the machine and the clock; tests replace them."""
 
     provide: Provide
     run: Callable[..., object] = run_session
@@ -81,122 +81,130 @@ class Edges:
 
 
 @dataclass
-class Bisecting:
-    """One call of the command. The history holds all of its state: another call goes on."""
+class BisectRun:
+    """One call of the command. All state is in the history, so that the next call resumes it."""
 
-    asked: BisectRequest
+    request: BisectRequest
     home: Home
     store: Store
     progress: Progress
-    edges: Edges
+    dependencies: Dependencies
 
     def run(self) -> Log:
-        """Go on until there is a verdict or the time is over; returns the log as it is then.
+        """Measure until there is a verdict or the time budget is exhausted; return the log.
 
         Raises TidemarkError for what cannot be searched or measured, KeyboardInterrupt after cleaning up.
         """
-        began = self.edges.monotonic()
-        question = self.asked.question
+        began = self.dependencies.monotonic()
+        question = self.request.question
         suite = load_suite(question.suite)
         step_of(suite, question.profile, question.step)
         with measuring_alone(self.home):
-            span = span_of(question.engine, question.good, question.bad, self.asked.address, self.home)
-            bisect = self._take_up(span)
-            ledger = Ledger(self.store, bisect, self.edges.now)
+            span = candidate_range(
+                question.engine, question.good, question.bad, self.request.address, self.home
+            )
+            bisect = self._find_or_begin(span)
+            recorder = EventRecorder(self.store, bisect, self.dependencies.now)
             if bisect.verdict is None:
-                self._search(bisect, ledger, suite, began + self.asked.budget_seconds)
-            if self.asked.perf:
-                self._profile(ledger, suite)
-            return ledger.log
+                self._search(bisect, recorder, suite, began + self.request.budget_seconds)
+            if self.request.perf:
+                self._profile(recorder, suite)
+            return recorder.log
 
-    # --- which bisect it is
+    # --- resuming or beginning
 
-    def _take_up(self, span: CandidateRange) -> Bisect:
-        """The bisect of the same question and points on this machine, else a new one.
+    def _find_or_begin(self, span: CandidateRange) -> Bisect:
+        """Return the bisect of the same question and points on this machine, else a new one.
 
         Raises OtherMachineError when one began on another machine.
         """
-        machine = self.edges.machine(self.home)
-        same = [] if self.asked.again else list(self._same(span))
-        here = [each for each in same if each.machine.fingerprint == machine.fingerprint]
+        machine = self.dependencies.machine(self.home)
+        same = [] if self.request.again else list(self._same_question(span))
+        here = [bisect for bisect in same if bisect.machine.fingerprint == machine.fingerprint]
         if here:
-            known = "it has a verdict" if here[0].verdict else "gone on with"
-            self.progress.note(f"bisect {here[0].uid}, begun {here[0].began_at:%Y-%m-%d %H:%M} UTC: {known}")
+            known = "it has a verdict" if here[0].verdict else "resumed"
+            self.progress.note(
+                f"bisect {here[0].uid}, begun on {here[0].began_at:%Y-%m-%d %H:%M} UTC: {known}"
+            )
             return here[0]
         if same:
             raise _other_machine(same[0], machine)
-        question = self.asked.question
+        question = self.request.question
         kept = question.to_json(question.rules())
-        change = target_change(self.store, self.asked.change, question, span)
+        change = target_change(self.store, self.request.change, question, span)
         with self.store.database.writing() as connection:
-            uid, when = secrets.token_hex(4), self.edges.now()
+            uid, when = secrets.token_hex(4), self.dependencies.now()
             new = bisects.begin(connection, uid, machine, kept, span.to_json(), change, when)
-        many = f"{span.length} candidates, {len(span.collapsed)} commits cannot matter"
-        self.progress.note(f"bisect {uid}: {question.told}: {many}")
+        many = f"{span.length} candidates, {len(span.collapsed)} commits cannot change a server"
+        self.progress.note(f"bisect {uid}: {question.summary}: {many}")
         return new
 
-    def _same(self, span: CandidateRange) -> Iterator[Bisect]:
+    def _same_question(self, span: CandidateRange) -> Iterator[Bisect]:
         with self.store.database.reading() as connection:
-            for each in bisects.load_all(connection):
-                same = Question.of_json(each.question) == self.asked.question
-                if same and CandidateRange.of_json(each.span).versions == span.versions:
-                    yield each
+            for bisect in bisects.load_all(connection):
+                same = Question.of_json(bisect.question) == self.request.question
+                if same and CandidateRange.of_json(bisect.span).versions == span.versions:
+                    yield bisect
 
     # --- the search
 
-    def _search(self, bisect: Bisect, ledger: Ledger, suite: Suite, deadline: float) -> None:
-        if not isinstance(ledger.search.next(), SearchVerdict):
-            self._measure(bisect, ledger, suite, deadline)
-        found = ledger.search.next()
-        if isinstance(found, SearchVerdict):
-            ledger.conclude(found)
+    def _search(self, bisect: Bisect, recorder: EventRecorder, suite: Suite, deadline: float) -> None:
+        if not isinstance(recorder.search.next(), SearchVerdict):
+            self._measure(bisect, recorder, suite, deadline)
+        decision = recorder.search.next()
+        if isinstance(decision, SearchVerdict):
+            recorder.conclude(decision)
 
-    def _measure(self, bisect: Bisect, ledger: Ledger, suite: Suite, deadline: float) -> None:
-        span, question = ledger.span, ledger.question
-        # Before anything is measured, so that what cannot be searched is known in minutes.
+    def _measure(self, bisect: Bisect, recorder: EventRecorder, suite: Suite, deadline: float) -> None:
+        span, question = recorder.span, recorder.question
+        # Good and bad are built first, so that a range that cannot be searched fails within minutes.
         ends = {span.points[place].parsed: self._end(span, place) for place in (0, span.length)}
-        self._build_ahead(bisect, ledger)
+        self._build_ahead(bisect, recorder)
         request = self._request(tuple(ends), suite, bisect)
         conductor = Conductor(
-            ledger,
+            recorder,
             question,
             step_of(suite, question.profile, question.step),
             self.home,
             self.progress,
             lambda place: self._build(span, place),
             deadline,
-            self.edges.monotonic,
+            self.dependencies.monotonic,
         )
-        self.edges.run(request, self.home, self.store, self.progress, given=ends, conduct=conductor)
+        self.dependencies.run(request, self.home, self.store, self.progress, given=ends, driver=conductor)
 
     def _end(self, span: CandidateRange, position: int) -> Build:
-        """Good or bad, which have to be there. Raises BisectError."""
-        found = self._build(span, position)
-        if isinstance(found, Unusable):
+        """Return the build of good, bad or the culprit. Raises BisectError when it cannot be built."""
+        build = self._build(span, position)
+        if isinstance(build, Unusable):
             what = "good" if position == 0 else "bad"
             raise BisectError(
-                f"{what} ({span.points[position].version}) {found.reason}",
+                f"{what} ({span.points[position].version}) {build.reason}",
                 hint=f"name another --{what} that compiles",
             )
-        return found
+        return build
 
     def _build(self, span: CandidateRange, position: int) -> Build | Unusable:
-        return build_of(span.points[position].parsed, self.asked.address, self.home, self.edges.provide)
+        return build_of(
+            span.points[position].parsed, self.request.address, self.home, self.dependencies.provide
+        )
 
-    def _build_ahead(self, bisect: Bisect, ledger: Ledger) -> None:
-        """What is compiled already is told once; what is likely is compiled while nothing is measured."""
-        span = ledger.span
+    def _build_ahead(self, bisect: Bisect, recorder: EventRecorder) -> None:
+        """Record once what is compiled already, and compile likely positions while nothing is measured."""
+        span = recorder.span
         if not bisect.events and (known := built_already(span, self.home)):
-            ledger.write(EventKind.BUILT, {"positions": known})
-        for position in ledger.worth_compiling(self.asked.build_ahead) if self.asked.build_ahead else ():
-            found = self._build(span, position)
-            if isinstance(found, Unusable):
-                ledger.write(EventKind.EXCLUDED, {"position": position, "reason": found.reason})
+            recorder.write(EventKind.BUILT, {"positions": known})
+        for position in (
+            recorder.worth_compiling(self.request.build_ahead) if self.request.build_ahead else ()
+        ):
+            build = self._build(span, position)
+            if isinstance(build, Unusable):
+                recorder.write(EventKind.EXCLUDED, {"position": position, "reason": build.reason})
             else:
-                ledger.write(EventKind.BUILT, {"positions": [position]})
+                recorder.write(EventKind.BUILT, {"positions": [position]})
 
     def _request(self, versions: tuple[Version, ...], suite: Suite, bisect: Bisect) -> Request:
-        question = self.asked.question
+        question = self.request.question
         return Request(
             versions=versions,
             suite=suite,
@@ -204,17 +212,17 @@ class Bisecting:
             steps=suite.select((question.step,)),
             repetitions=1,
             mode=Mode.ROUNDS,
-            keep_disturbed=self.asked.keep_disturbed,
+            keep_disturbed=self.request.keep_disturbed,
             seconds=question.seconds,
-            git={} if self.asked.address is None else {question.engine: self.asked.address},
+            git={} if self.request.address is None else {question.engine: self.request.address},
             bisect=bisect.uid,
         )
 
-    # --- where the time went
+    # --- profiles
 
-    def _profile(self, ledger: Ledger, suite: Suite) -> None:
-        """Profile culprit and parent, once."""
-        log = ledger.log
+    def _profile(self, recorder: EventRecorder, suite: Suite) -> None:
+        """Profile culprit and parent, unless that was done before."""
+        log = recorder.log
         verdict = (log.bisect.verdict or {}).get("verdict", {})
         done = any(event.kind is EventKind.PROFILED for event in log.bisect.events)
         if verdict.get("kind") not in ("culprit", "range") or done:
@@ -225,13 +233,13 @@ class Bisecting:
         request = replace(
             self._request(tuple(pair), suite, log.bisect), perf=Sampled.AFTER, repetitions=PROFILED_ROUNDS
         )
-        outcome = self.edges.run(request, self.home, self.store, self.progress, given=pair)
-        ledger.write(EventKind.PROFILED, {}, session=str(getattr(outcome, "uid", "")))
+        outcome = self.dependencies.run(request, self.home, self.store, self.progress, given=pair)
+        recorder.write(EventKind.PROFILED, {}, session=str(getattr(outcome, "uid", "")))
 
 
-def edges_of(home: Home, progress: Progress) -> Edges:
-    """The real ones."""
-    return Edges(provide=provider(home, progress))
+def real_dependencies(home: Home, progress: Progress) -> Dependencies:
+    """Return the real ones: the build cache, real sessions, this machine, the system's clocks."""
+    return Dependencies(provide=provider(home, progress))
 
 
 def _other_machine(bisect: Bisect, machine: Machine) -> OtherMachineError:
@@ -239,5 +247,5 @@ def _other_machine(bisect: Bisect, machine: Machine) -> OtherMachineError:
     return OtherMachineError(
         f"bisect {bisect.uid} of the same question began on another machine: {bisect.machine.hostname}",
         where=differs,
-        hint="go on with it there; or begin anew on this machine with --again: numbers of two do not mix",
+        hint="resume it there, or begin a new one here with --again: results of two machines cannot be mixed",
     )

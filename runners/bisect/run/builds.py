@@ -1,4 +1,4 @@
-"""Builds of the positions of a bisect, and which failures speak of the commit and not of the machine."""
+"""Builds of the positions of a bisect; a failure of the commit is told apart from one of the machine."""
 
 import re
 import shutil
@@ -19,19 +19,20 @@ from build.work import CompileError
 from runners.bisect.domain.question import CandidateRange
 
 LEAST_FREE_BYTES = 500_000_000
-"""With less than this free, a failure is one of the disk."""
+"""With less free space than this, in bytes, a failure is attributed to the disk."""
 
 MOST_LINES = 12
-"""Of a reason."""
+"""The most lines of a reason."""
 
 LONGEST_LINE = 200
+"""The most characters of a line of a reason."""
 
-_COMPILERS_WORDS = re.compile(r":\d+: (?:fatal )?error: |^ld: |undefined reference to")
-_MACHINES_FAULT = re.compile(r"No space left on device|Killed signal|signal 9|Cannot allocate memory")
+_COMPILER_ERROR = re.compile(r":\d+: (?:fatal )?error: |^ld: |undefined reference to")
+_MACHINE_ERROR = re.compile(r"No space left on device|Killed signal|signal 9|Cannot allocate memory")
 
 
 class MachineError(TidemarkError):
-    """The machine, and not the commit, is why something failed."""
+    """Something failed because of the machine, not because of the commit."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,11 @@ class Unusable:
 
 
 Provide = Callable[[Version, str | None], Build]
-"""The build of a version, from a git source if one is named."""
+"""Returns the build of a version, from a git source if one is given."""
 
 
 def provider(home: Home, progress: Progress) -> Provide:
-    """As the build cache provides them, with ccache."""
+    """Return the function that provides builds from the build cache, compiling them where needed."""
 
     def provided(version: Version, git: str | None) -> Build:
         return provide(version, home, progress, git_source=git)
@@ -55,27 +56,27 @@ def provider(home: Home, progress: Progress) -> Provide:
 
 
 def build_of(version: Version, git: str | None, home: Home, provided: Provide) -> Build | Unusable:
-    """The build of a position, or why its source cannot be had or compiled.
+    """Return the build of a position, or why its source is missing or does not compile.
 
-    Raises the error of everything else: of the disk, the network, the cache.
+    Raises TidemarkError for failures of the disk, the network or the cache.
     """
     try:
         build = provided(version, git)
     except (CompileError, RecipeError) as error:
         require_disk_free(home.path, error)
-        if _MACHINES_FAULT.search(str(error)):
+        if _MACHINE_ERROR.search(str(error)):
             raise _of_machine(error, home.path) from error
         return Unusable(_why_not_compiled(error))
     except SourceError as error:
         if git is not None:
-            raise  # a commit that is known lies in the mirror: the machine lost it
-        return Unusable(f"cannot be had: {error.what}")
+            raise  # a known commit is in the mirror: it was lost on this machine
+        return Unusable(f"source not available: {error.what}")
     require_clean(build)
     return replace(build, version=version)
 
 
 def require_disk_free(folder: Path, error: Exception) -> None:
-    """Raise MachineError, because of `error`, when the disk is full: then nobody else is to blame."""
+    """Raise MachineError from `error` when the disk is full: the commit is then not at fault."""
     if shutil.disk_usage(folder).free < LEAST_FREE_BYTES:
         raise _of_machine(error, folder) from error
 
@@ -85,32 +86,32 @@ def _of_machine(error: Exception, folder: Path) -> MachineError:
     return MachineError(
         f"the machine ran out of disk or memory ({free / 1e9:.1f} GB of disk are free):\n{error}",
         where=str(folder),
-        hint="make room, and call the same command again: what was measured is kept",
+        hint="free some space, and run the same command again: what was measured is kept",
     )
 
 
 def built_already(span: CandidateRange, home: Home) -> list[int]:
-    """Candidates whose commit or release is in the build cache: a hint, as compilers differ."""
-    found = set()
+    """Return the candidates whose commit or release is in the build cache, maybe with another compiler."""
+    cached = set()
     for build in all_builds(home):
         source = build.manifest.get("source", {})
         if not build.manifest.get("patches"):
-            found.add(str(source.get("commit") or build.version))
+            cached.add(str(source.get("commit") or build.version))
     inner = enumerate(span.points[1:-1], start=1)
-    return [place for place, point in inner if (point.commit or point.version) in found]
+    return [place for place, point in inner if (point.commit or point.version) in cached]
 
 
-def told_reason(reason: str) -> str:
-    """A reason for people: its first line, and the end of the log that follows it."""
-    kept = reason.strip().splitlines()
-    return "\n".join(kept if len(kept) <= MOST_LINES else [kept[0], "…", *kept[2 - MOST_LINES :]])
+def shorten_reason(reason: str) -> str:
+    """Shorten a reason to MOST_LINES lines: its first line, and the end of the log that follows it."""
+    lines = reason.strip().splitlines()
+    return "\n".join(lines if len(lines) <= MOST_LINES else [lines[0], "…", *lines[2 - MOST_LINES :]])
 
 
 def _why_not_compiled(error: TidemarkError) -> str:
-    """What failed, and the compiler's own words, which stand far above the end of a log of many processes."""
+    """Return what failed with the errors of the compiler: a parallel build logs them far above its end."""
     log = Path(error.where)
-    said = log.read_text(errors="replace").splitlines() if error.where and log.is_file() else []
-    words = [line[:LONGEST_LINE] for line in said if _COMPILERS_WORDS.search(line)]
-    if not words:
+    lines = log.read_text(errors="replace").splitlines() if error.where and log.is_file() else []
+    errors = [line[:LONGEST_LINE] for line in lines if _COMPILER_ERROR.search(line)]
+    if not errors:
         return f"does not compile: {error}"
-    return "\n".join([f"does not compile: {error.what.partition('; the log')[0]}", *words[: MOST_LINES - 1]])
+    return "\n".join([f"does not compile: {error.what.partition('; the log')[0]}", *errors[: MOST_LINES - 1]])

@@ -1,4 +1,4 @@
-"""The points between good and bad: commits of a git source, or known releases where there is none."""
+"""The candidates between good and bad: commits of a git source, or known releases without one."""
 
 from build.engines import ENGINES
 from build.home import Home
@@ -10,16 +10,16 @@ from build.version import Engine, Version, is_release, release_numbers
 from runners.bisect.domain.question import BisectPoint, CandidateRange
 
 LONGEST_MESSAGE = 4_000
-"""Characters of a commit's message that the history keeps."""
+"""The most characters of a commit message that the history stores."""
 
 DIGITS = 12
-"""Of a commit in the name of a version."""
+"""The hex digits of a commit in the name of a version."""
 
 
-def git_of(engine: Engine, good: str, bad: str, given: str | None) -> str | None:
-    """The git source to search; None for a list of releases.
+def git_source_of(engine: Engine, good: str, bad: str, given: str | None) -> str | None:
+    """Return the address of the git source to search; None for a list of releases.
 
-    What was given or is in the environment; else, unless good and bad are both releases, upstream's.
+    It is the one that was given or is in the environment; else upstream's, unless good and bad are releases.
     """
     chosen = git_address(engine, given)
     if chosen is not None:
@@ -28,27 +28,31 @@ def git_of(engine: Engine, good: str, bad: str, given: str | None) -> str | None
     return None if releases else ENGINES[engine].upstream.git
 
 
-def span_of(engine: Engine, good: str, bad: str, address: str | None, home: Home) -> CandidateRange:
-    """Raises GitError and RangeError for what cannot be searched; fetches the git source where it must."""
+def candidate_range(engine: Engine, good: str, bad: str, address: str | None, home: Home) -> CandidateRange:
+    """Return good, the candidates and bad; fetch the git source where needed.
+
+    Raises GitError and RangeError for a range that cannot be searched.
+    """
     if address is None:
         return _releases(engine, good, bad, home)
-    found = commit_range(mirror(address, engine, home), engine, good, bad)
-    points = (found.good, *found.candidates)
+    commits = commit_range(mirror(address, engine, home), engine, good, bad)
+    points = (commits.good, *commits.candidates)
     collapsed = [
-        {"commit": each.commit, "subject": each.subject, "reason": each.reason} for each in found.collapsed
+        {"commit": commit.commit, "subject": commit.subject, "reason": commit.reason}
+        for commit in commits.collapsed
     ]
     return CandidateRange(
-        tuple(_point(engine, each) for each in points), tuple(collapsed), _collapsed_bad(found)
+        tuple(_point(engine, point) for point in points), tuple(collapsed), _collapsed_bad(commits)
     )
 
 
 def shown_address(address: str | None) -> str | None:
-    """As the history and reports have it."""
+    """Return the address as history and reports show it: without user name and password."""
     return None if address is None else without_credentials(address)
 
 
-def _collapsed_bad(found: CommitRange) -> str:
-    return "" if found.candidates[-1].commit == found.bad.commit else found.bad.commit
+def _collapsed_bad(commits: CommitRange) -> str:
+    return "" if commits.candidates[-1].commit == commits.bad.commit else commits.bad.commit
 
 
 def _point(engine: Engine, commit: Described) -> BisectPoint:
@@ -60,13 +64,15 @@ def _point(engine: Engine, commit: Described) -> BisectPoint:
 def _releases(engine: Engine, good: str, bad: str, home: Home) -> CandidateRange:
     first, last = release_numbers(good), release_numbers(bad)
     if first == last:
-        raise RangeError("good and bad are the same release", where=good, hint="name two different ones")
+        raise RangeError(
+            "good and bad are the same release", where=good, hint="choose two different releases"
+        )
     if first > last:
         raise RangeError(
             "good and bad are swapped: bad is the older release",
             where=f"{good}, {bad}",
-            hint=f"--good {bad} --bad {good}; of something that became faster: --direction better",
+            hint=f"--good {bad} --bad {good}; for something that became faster add --direction better",
         )
     known = {*known_releases(engine, home), good, bad}
-    between = sorted((each for each in known if first <= release_numbers(each) <= last), key=release_numbers)
-    return CandidateRange(tuple(BisectPoint(str(Version(engine, each))) for each in between))
+    between = sorted((ref for ref in known if first <= release_numbers(ref) <= last), key=release_numbers)
+    return CandidateRange(tuple(BisectPoint(str(Version(engine, ref))) for ref in between))

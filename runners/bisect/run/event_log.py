@@ -1,4 +1,4 @@
-"""The log of a bisect with what its sessions measured: all that the state of a search is made of."""
+"""The log of a bisect with the rounds of its sessions, from which the state of its search is rebuilt."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from runners.bisect.inference.search import Search
 
 @dataclass(frozen=True)
 class Round:
-    """One round that was finished: good, and other positions interleaved with it."""
+    """One finished round: good, and other positions interleaved with it."""
 
     session: str
-    """Uid."""
+    """The uid of its session."""
 
     number: int
-    """Within the session, from 1."""
+    """Its number within the session, from 1."""
 
     log_ratios: Mapping[int, float]
-    """By position: ln(value / value of good)."""
+    """By position, without good: ln(value / value of good)."""
 
 
 Entry = BisectEvent | Round
@@ -32,69 +32,69 @@ Entry = BisectEvent | Round
 
 @dataclass(frozen=True)
 class Log:
-    """A bisect, and the rounds of its sessions."""
+    """A bisect and the rounds of its sessions."""
 
     bisect: Bisect
     rounds: Mapping[str, Sequence[Round]]
-    """By session, in order."""
+    """The rounds by session, in order."""
 
     @property
     def question(self) -> Question:
-        """What was asked."""
+        """The question of the bisect."""
         return Question.of_json(self.bisect.question)
 
     @property
     def span(self) -> CandidateRange:
-        """What may be answered."""
+        """The candidates between good and bad."""
         return CandidateRange.of_json(self.bisect.span)
 
     def entries(self) -> Iterator[Entry]:
-        """Events and rounds in the order in which the search was told of them."""
-        session, given = "", 0
+        """Yield events and rounds in the order in which the search took them in."""
+        session, last = "", 0
         for event in self.bisect.events:
             if event.session == session and event.kind is not EventKind.SESSION:
                 upto = int(event.detail.get("after_round", 0))
             else:
                 upto = None
-            for each in self._of(session, given, upto):
-                given = each.number
-                yield each
+            for entry in self._of(session, last, upto):
+                last = entry.number
+                yield entry
             if event.kind is EventKind.SESSION:
-                session, given = event.session or "", 0
+                session, last = event.session or "", 0
             yield event
-        yield from self._of(session, given, None)
+        yield from self._of(session, last, None)
 
     def all_rounds(self) -> Iterator[Round]:
-        """In order."""
-        yield from (each for each in self.entries() if isinstance(each, Round))
+        """Yield the rounds in order."""
+        yield from (entry for entry in self.entries() if isinstance(entry, Round))
 
     def _of(self, session: str, after: int, upto: int | None) -> Iterator[Round]:
-        for each in self.rounds.get(session, ()):
-            if each.number > after and (upto is None or each.number <= upto):
-                yield each
+        for entry in self.rounds.get(session, ()):
+            if entry.number > after and (upto is None or entry.number <= upto):
+                yield entry
 
 
 def read_log(store: Store, bisect: Bisect) -> Log:
-    """The log as the history has it; of a bisect with a verdict with the observations that it rests on."""
+    """Read the log of a bisect; with a verdict its rounds are those that the verdict is based on."""
     if bisect.verdict is not None:
         return answered(bisect)
     span, question = CandidateRange.of_json(bisect.span), Question.of_json(bisect.question)
-    found = {}
+    rounds = {}
     for uid in bisect.sessions:
         session = store.latest_session((), uid=uid)
         runs = () if session is None else store.runs(session.id, (), {question.metric})
-        found[uid] = rounds_of_runs(uid, runs, span, question)
-    return Log(bisect, found)
+        rounds[uid] = rounds_of_runs(uid, runs, span, question)
+    return Log(bisect, rounds)
 
 
 def answered(bisect: Bisect) -> Log:
-    """The log of a bisect with a verdict, whose observations it holds."""
+    """Return the log of a bisect with a verdict from the observations that are stored with it."""
     assert bisect.verdict is not None
     return Log(bisect, rounds_of_observations(bisect.verdict["observations"]))
 
 
 def rounds_of_runs(uid: str, runs: Iterable[Run], span: CandidateRange, question: Question) -> list[Round]:
-    """The rounds of a session in which good and another position finished."""
+    """Return the rounds of a session in which good and at least one other position finished."""
     positions = {version: position for position, version in enumerate(span.versions)}
     by_number: dict[int, dict[int, float]] = {}
     for run in runs:
@@ -107,32 +107,32 @@ def rounds_of_runs(uid: str, runs: Iterable[Run], span: CandidateRange, question
             and value > 0
         ):
             by_number.setdefault(run.repetition, {})[position] = value
-    found = []
+    rounds = []
     for number, values in sorted(by_number.items()):
         ratios = {
             place: log(value / values[0]) for place, value in sorted(values.items()) if place and 0 in values
         }
         if ratios and all(map(isfinite, ratios.values())):
-            found.append(Round(uid, number, ratios))
-    return found
+            rounds.append(Round(uid, number, ratios))
+    return rounds
 
 
 def observations(rounds: Iterable[Round]) -> list[list[Any]]:
-    """Rounds as JSON: session, round, position, log ratio."""
+    """Return rounds as JSON lists of session, round, position and log ratio."""
     return [
-        [each.session, each.number, place, ratio]
-        for each in rounds
-        for place, ratio in each.log_ratios.items()
+        [entry.session, entry.number, place, ratio]
+        for entry in rounds
+        for place, ratio in entry.log_ratios.items()
     ]
 
 
 def rounds_of_observations(kept: Iterable[Sequence[Any]]) -> dict[str, list[Round]]:
-    """What `observations` wrote, by session. Raises ValueError for what it did not."""
-    found: dict[tuple[str, int], dict[int, float]] = {}
+    """Read what `observations` wrote, by session. Raises ValueError for anything else."""
+    by_round: dict[tuple[str, int], dict[int, float]] = {}
     for session, number, position, ratio in kept:
-        found.setdefault((str(session), int(number)), {})[int(position)] = float(ratio)
+        by_round.setdefault((str(session), int(number)), {})[int(position)] = float(ratio)
     by_session: dict[str, list[Round]] = {}
-    for (session, number), ratios in found.items():
+    for (session, number), ratios in by_round.items():
         by_session.setdefault(session, []).append(Round(session, number, ratios))
     return by_session
 
@@ -141,13 +141,13 @@ def rounds_of_observations(kept: Iterable[Sequence[Any]]) -> dict[str, list[Roun
 
 
 def new_search(bisect: Bisect) -> Search:
-    """A search that was told of nothing yet."""
+    """Return the search of a bisect before its first entry."""
     kept = bisect.question
     return Search(CandidateRange.of_json(bisect.span).length, rules_of(kept), kept["build_cost_rounds"])
 
 
-def tell(search: Search, entry: Entry) -> None:
-    """Give the search one entry of its log."""
+def apply_entry(search: Search, entry: Entry) -> None:
+    """Apply one entry of the log to the search."""
     if isinstance(entry, Round):
         for position, ratio in entry.log_ratios.items():
             search.observe(Observation(position, ratio))
@@ -158,9 +158,9 @@ def tell(search: Search, entry: Entry) -> None:
         search.exclude(entry.detail["position"])
 
 
-def follow(whole: Log) -> Search:
-    """The search as it stands at the end of a log."""
+def search_after(whole: Log) -> Search:
+    """Return the search at the end of a log."""
     search = new_search(whole.bisect)
     for entry in whole.entries():
-        tell(search, entry)
+        apply_entry(search, entry)
     return search

@@ -1,4 +1,4 @@
-"""The log of a bisect while it is written: each line goes into the history first, then to the search."""
+"""Writing the log of a bisect: every event goes into the history first, and to the search after that."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -12,79 +12,89 @@ from history.store.records import RunStatus
 from history.store.writer import Store
 from runners.bisect.domain.rules import SearchVerdict
 from runners.bisect.inference.search import Search
-from runners.bisect.run.event_log import Log, follow, observations, read_log, rounds_of_runs, tell
+from runners.bisect.run.event_log import (
+    Log,
+    apply_entry,
+    observations,
+    read_log,
+    rounds_of_runs,
+    search_after,
+)
 
 
 def halves(length: int) -> list[int]:
-    """The positions between good and bad, each half's middle before those of its quarters."""
-    found, parts = list[int](), [(0, length)]
+    """Return the positions between good and bad: the middle, the middles of the halves, and so on."""
+    positions, parts = list[int](), [(0, length)]
     while parts:
         low, high = parts.pop(0)
         middle = (low + high) // 2
         if low < middle < high:
-            found.append(middle)
+            positions.append(middle)
             parts += [(low, middle), (middle, high)]
-    return found
+    return positions
 
 
 class MetricError(TidemarkError):
-    """A round has no value of the metric that is asked for."""
+    """A round has no value of the metric that was asked for."""
 
 
-class Ledger:
-    """A bisect that goes on. Made anew after a kill, it stands where its log and its sessions' runs end."""
+class EventRecorder:
+    """Records the events of a bisect and keeps its search up to date.
+
+    A new one, made after a kill, continues where the log and the runs of its sessions end.
+    """
 
     def __init__(self, store: Store, bisect: Bisect, now: Callable[[], datetime]) -> None:
         self._store, self._bisect, self._now = store, bisect, now
         whole = read_log(store, bisect)
         self.question, self.span = whole.question, whole.span
-        self.search: Search = follow(whole)
+        self.search: Search = search_after(whole)
         self._session, self._rounds = "", 0
 
     @property
     def log(self) -> Log:
-        """As the history has it now."""
+        """The log as the history has it now."""
         with self._store.database.reading() as connection:
             return read_log(self._store, bisects.load(connection, self._bisect.uid))
 
     def begin_session(self, uid: str) -> None:
-        """From now on rounds are of this session."""
+        """Record that the next rounds belong to this session."""
         self.write(EventKind.SESSION, {}, session=uid)
         self._session, self._rounds = uid, 0
 
     def write(self, kind: EventKind, detail: Mapping[str, Any], session: str | None = None) -> None:
-        """Add a line."""
+        """Append an event to the log, and apply it to the search."""
         if session is None and self._session:
             session, detail = self._session, {**detail, "after_round": self._rounds}
         when = self._now()
         with self._store.database.writing() as connection:
             bisects.append(connection, self._bisect, kind, detail, when, session)
-        tell(self.search, BisectEvent(0, kind, session, detail, when))
+        apply_entry(self.search, BisectEvent(0, kind, session, detail, when))
 
     def take_round(self, uid: str, number: int) -> None:
-        """Tell the search of a round that is in the history. Raises MetricError when its metric is not."""
+        """Apply a recorded round to the search. Raises MetricError when it has no value of the metric."""
         session = self._store.latest_session((), uid=uid)
         assert session is not None
         runs = self._store.runs(session.id, (), {self.question.metric})
-        its = [run for run in runs if run.repetition == number]
-        found = rounds_of_runs(uid, its, self.span, self.question)
-        for each in found:
-            tell(self.search, each)
+        runs_of_round = [run for run in runs if run.repetition == number]
+        rounds = rounds_of_runs(uid, runs_of_round, self.span, self.question)
+        for entry in rounds:
+            apply_entry(self.search, entry)
         self._rounds = number
-        finished = [run.version for run in its if run.status is RunStatus.FINISHED]
-        if not found and self.span.versions[0] in finished and len(finished) > 1:
+        finished = [run.version for run in runs_of_round if run.status is RunStatus.FINISHED]
+        if not rounds and self.span.versions[0] in finished and len(finished) > 1:
             values = [run.values for run in self._store.runs(session.id) if run.repetition == number]
-            self._refuse_metric({name for each in values for name, value in each.items() if value > 0})
+            self._refuse_metric({name for metrics in values for name, value in metrics.items() if value > 0})
 
     def conclude(self, verdict: SearchVerdict) -> None:
-        """Write the verdict, with the observations that it rests on."""
+        """Record the verdict with the observations that it is based on."""
         kept = observations(self.log.all_rounds())
         self._session = ""
         detail = {"verdict": asdict(verdict), "observations": kept, "alternatives": self.search.alternatives}
         self.write(EventKind.VERDICT, detail)
 
     def worth_compiling(self, count: int) -> list[int]:
-        """At most so many positions that are likely to be asked for; none that is compiled or excluded."""
+        """Return at most `count` positions that are likely to be measured, neither compiled nor excluded."""
         if any(True for _ in self.log.all_rounds()):
             return list(self.search.likely_next(count))
         unusable = {
@@ -94,8 +104,8 @@ class Ledger:
         }
         return [place for place in halves(self.span.length) if place not in unusable][:count]
 
-    def told(self, positions: Sequence[int]) -> str:
-        """What is known of positions after their rounds, and where the change is likeliest."""
+    def progress(self, positions: Sequence[int]) -> str:
+        """Describe the levels of positions after their rounds, and the likeliest culprit."""
         levels = ", ".join("{:.3f} ({:.3f}–{:.3f})".format(*self.search.level(place)) for place in positions)
         posterior = self.search.posterior
         likeliest = int(posterior[1:].argmax()) + 1
@@ -105,7 +115,7 @@ class Ledger:
     def _refuse_metric(self, recorded: set[str]) -> None:
         metric = self.question.metric
         raise MetricError(
-            f"{self.question.step} has no {metric} above zero on this machine, so that there is no ratio",
+            f"{self.question.step} has no {metric} above zero on this machine, so no ratio to compare",
             where="--metric",
-            hint=f"above zero are: {', '.join(sorted(recorded))}",
+            hint=f"metrics above zero: {', '.join(sorted(recorded))}",
         )

@@ -15,7 +15,7 @@ from history.stats.estimators import ratio_interval
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, pooled_noise, sequential_interval
 from history.store.records import Run, RunStatus, Session, SessionStatus
-from runners.measuring.undecided import Deciding
+from runners.measuring.sequential_verdicts import SequentialVerdicts
 from suites.metrics import METRICS
 from tests.history.handmade import NIGHT, session_start
 
@@ -86,13 +86,15 @@ def test_compare_judges_as_the_session_did_that_decided(rounds: list[list[float]
     """Else a step that was decided might be open afterwards, or one that stayed open be called clean."""
     names = [f"step-{place}" for place in range(len(rounds))]
     calibrated = {names[0]: Noise(0.01, 9)}
-    deciding = Deciding("base", ["new"], Design(steps=len(names), confidence=0.98), 0.02, calibrated)
+    sequential = SequentialVerdicts(
+        "base", ["new"], Design(steps=len(names), confidence=0.98), 0.02, calibrated
+    )
     for name, numbers in zip(names, rounds, strict=True):
         for log in numbers:
-            deciding.add(name, {"base": 1000.0, "new": 1000 * math.exp(log)})
+            sequential.add(name, {"base": 1000.0, "new": 1000 * math.exp(log)})
     steps = [step_of(name, numbers) for name, numbers in zip(names, rounds, strict=True)]
     intervals = Intervals(steps, 0.98, UNTIL_DECIDED, lambda metric: calibrated)
-    verdicts = deciding.verdicts("new")
+    verdicts = sequential.verdicts("new")
     for step in steps:
         judgement = judge_step(step, QPS, 0.02, intervals)
         if len(step.pairs) < 3:

@@ -16,11 +16,11 @@ from build.work import CompileError
 from history.store.records import Machine, RunRecord, RunStatus, SessionStatus
 from history.store.writer import Store
 from runners.bisect.domain.question import Question
-from runners.bisect.run.bisect import Bisecting, BisectRequest, Edges
+from runners.bisect.run.bisect import BisectRequest, BisectRun, Dependencies
 from runners.bisect.run.event_log import Log
 from runners.measuring.request import Request
 from runners.measuring.rounds import Rounds
-from runners.measuring.session import Conduct, SessionOutcome, Sitting
+from runners.measuring.session import ActiveSession, SessionDriver, SessionOutcome
 from runners.measuring.session_versions import MeasuredVersion
 from suites.definition import Step
 from suites.measurement import Measurement
@@ -101,9 +101,9 @@ class Stand:
     """Of the clock; each round takes one."""
 
     @property
-    def edges(self) -> Edges:
+    def dependencies(self) -> Dependencies:
         """As a bisect takes them."""
-        return Edges(
+        return Dependencies(
             provide=self.provide,
             run=self.run,
             machine=lambda home: self.machine,
@@ -114,7 +114,7 @@ class Stand:
     def bisect(self, question: Question, **asked: Any) -> Log:
         """Carry out, or go on with, a bisect."""
         what = BisectRequest(question, self.address, **asked)
-        return Bisecting(what, self.home, self.store, self.progress, self.edges).run()
+        return BisectRun(what, self.home, self.store, self.progress, self.dependencies).run()
 
     def provide(self, version: Version, git: str | None) -> Build:
         """A build, one folder for all."""
@@ -146,7 +146,7 @@ class Stand:
         store: Store,
         progress: Progress,
         given: Mapping[Version, Build],
-        conduct: Conduct | None = None,
+        driver: SessionDriver | None = None,
     ) -> SessionOutcome:
         """A session: as the real one, it is finished unless it is interrupted; killed, it is neither."""
         uid = f"s{total_sessions(store)}"
@@ -158,8 +158,8 @@ class Stand:
         room = sizes(request.suite, request.profile, Hardware(2, 8 << 30))
         status = SessionStatus.FAILED
         try:
-            assert conduct is not None
-            conduct(Sitting(uid, cast("Rounds", rounds), list(given.values()), room, self.folder))
+            assert driver is not None
+            driver(ActiveSession(uid, cast("Rounds", rounds), list(given.values()), room, self.folder))
             status = SessionStatus.FINISHED
         except KilledError:
             raise
@@ -180,35 +180,35 @@ class FakeRounds:
     stand: Stand
     session: int
 
-    def enter(self, build: Build, folder: Path) -> MeasuredVersion:
+    def add_version(self, build: Build, folder: Path) -> MeasuredVersion:
         """Load a build."""
         self.stand.fuse.pass_()
         name = str(build.version)
         self.stand.loaded.append(name)
-        entrant = MeasuredVersion(build, cast("Any", FakeServer(self.stand.destroyed, name)))
+        version = MeasuredVersion(build, cast("Any", FakeServer(self.stand.destroyed, name)))
         if name in self.stand.not_starting:
-            entrant.broken = "the server does not answer"
-        return entrant
+            version.broken = "the server does not answer"
+        return version
 
-    def carry_out(self, number: int, step: Step, entrants: Sequence[MeasuredVersion]) -> None:
+    def measure_round(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> None:
         """One round, written at once."""
         self.stand.fuse.pass_()
         self.stand.minutes += 1
         records = []
-        for place, entrant in enumerate(entrants):
-            if entrant.name in self.stand.dying:
-                entrant.out[step.name] = "signal 11"
+        for place, version in enumerate(versions):
+            if version.name in self.stand.dying:
+                version.excluded_steps[step.name] = "signal 11"
                 continue
-            records.append(self._record(number, step, entrant, place))
+            records.append(self._record(number, step, version, place))
         self.stand.store.record_runs(self.session, records)
         self.stand.fuse.pass_()
 
-    def _record(self, number: int, step: Step, entrant: MeasuredVersion, place: int) -> RunRecord:
-        noise = random.Random(f"{total_rounds(self.stand.store)} {entrant.name}").gauss(0.0, NOISE)
-        qps = self.stand.rates[entrant.name] * (1 + noise)
+    def _record(self, number: int, step: Step, version: MeasuredVersion, place: int) -> RunRecord:
+        noise = random.Random(f"{total_rounds(self.stand.store)} {version.name}").gauss(0.0, NOISE)
+        qps = self.stand.rates[version.name] * (1 + noise)
         values = {"qps": qps, "server_cpu_us_per_op": 1e6 / qps, **self.stand.metrics}
         return RunRecord(
-            build=entrant.build,
+            build=version.build,
             configuration=None,
             step=step.name,
             step_position=3,

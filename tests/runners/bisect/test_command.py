@@ -8,7 +8,7 @@ import pytest
 from build.version import Engine
 from history.store.writer import open_store
 from runners.bisect.domain.question import QuestionError, metric_named
-from runners.bisect.run.candidates import git_of
+from runners.bisect.run.candidates import git_source_of
 from runners.cli import main, parser
 from runners.commands import bisect
 from tests.runners.bisect.conftest import Line
@@ -26,7 +26,7 @@ def command(stand: Made, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyP
     def called(*steps: tuple[int, float], words: tuple[str, ...] = ()) -> int:
         machine = made[0] if made else stand(*steps)
         made.append(machine)
-        monkeypatch.setattr(bisect, "edges_of", lambda home, shown: machine.edges)
+        monkeypatch.setattr(bisect, "real_dependencies", lambda home, shown: machine.dependencies)
         ends = ("--good", line.good, "--bad", line.code[-1], "--step", "update-nonindex")
         history = ("--history", str(tmp_path / "history.db"))
         return main(["bisect", *ends, "--git", str(line.repository.path), *history, *words])
@@ -65,7 +65,7 @@ def test_what_fails_is_said_to_go_on(command: Callable[..., int], capsys: pytest
     assert command((11, 0.7), words=("--metric", "wal_bytes_per_op")) == 2
     err = capsys.readouterr().err
     assert "no wal_bytes_per_op above zero" in err
-    assert "the same command goes on from here" in err
+    assert "the same command resumes from here" in err
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_an_unknown_metric_names_the_others() -> None:
 
 def test_releases_without_git_are_a_list_and_with_it_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TIDEMARK_GIT_POSTGRES", raising=False)
-    git = git_of
+    git = git_source_of
     assert git(Engine.POSTGRES, "15.17", "18.6", None) is None
     assert git(Engine.POSTGRES, "15.17", "18.6", "/srv/pg") == "/srv/pg"
     assert git(Engine.POSTGRES, "REL_17_0", "18.6", None) == "https://git.postgresql.org/git/postgresql.git"
@@ -126,7 +126,7 @@ def test_releases_without_git_are_a_list_and_with_it_commits(monkeypatch: pytest
 
 def test_a_password_stays_out_of_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["bisect", "--good", "a", "--bad", "b", "--step", "insert", "--git", "https://me:pw@host/pg.git"]
-    asked = bisect.asked_of(parser().parse_args(words))
+    asked = bisect.parse_request(parser().parse_args(words))
     assert asked.address == "https://me:pw@host/pg.git"
     assert asked.question.git == "https://host/pg.git"
 
@@ -135,7 +135,7 @@ def test_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     open_store(tmp_path / "history.db").close()
     history = ("--history", str(tmp_path / "history.db"))
     assert main(["bisect", "status", *history]) == 0
-    assert "no bisect has begun" in capsys.readouterr().out
+    assert "there is no bisect yet" in capsys.readouterr().out
     assert main(["bisect", "report", *history]) == 2
     assert main(["bisect", "replay", "nobody", *history]) == 2
     assert main(["bisect", "report", "--history", str(tmp_path / "none.db")]) == 2

@@ -7,7 +7,7 @@ import pytest
 from build.errors import TidemarkError
 from build.home import Home
 from runners import cli
-from runners.commands.bisect import planned
+from runners.commands.bisect import select_box
 
 PLAN = """
 history = "nights.db"
@@ -32,14 +32,14 @@ def plan(tmp_path: Path) -> Path:
 
 def test_the_plan_says_where_from_and_where_to(plan: Path, tmp_path: Path) -> None:
     arguments = cli.parser().parse_args([*ASKED, "--plan", str(plan)])
-    assert planned(arguments, Home(tmp_path)).label == "tidemark-db1"
+    assert select_box(arguments, Home(tmp_path)).label == "tidemark-db1"
     assert (arguments.git, arguments.history) == ("/srv/postgres.git", str(tmp_path / "nights.db"))
 
 
 def test_what_is_named_goes_before_the_plan(plan: Path, tmp_path: Path) -> None:
     words = ["--plan", str(plan), "--git", "/mine.git", "--history", "mine.db"]
     arguments = cli.parser().parse_args([*ASKED, *words])
-    planned(arguments, Home(tmp_path))
+    select_box(arguments, Home(tmp_path))
     assert (arguments.git, arguments.history) == ("/mine.git", "mine.db")
 
 
@@ -63,4 +63,4 @@ def test_a_check_refuses(plan: Path, more: tuple[str, str], capsys: pytest.Captu
 def test_without_a_box_nothing_can_be_checked(plan: Path, tmp_path: Path) -> None:
     arguments = cli.parser().parse_args(["bisect", *ASKED[3:], "--plan", str(plan), "--check"])
     with pytest.raises(TidemarkError, match="the plan has no box ''"):
-        planned(arguments, Home(tmp_path))
+        select_box(arguments, Home(tmp_path))

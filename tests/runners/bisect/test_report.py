@@ -17,7 +17,7 @@ from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.report.render import markdown, result, text
 from runners.bisect.report.replay import LogError, read_file, replay
 from runners.bisect.report.state import BisectState, export, verdict_of
-from runners.bisect.report.wording import beside, headline, within
+from runners.bisect.report.wording import headline, merge_hint, smaller_step_hint
 from runners.bisect.run.event_log import Log
 from runners.cli import main
 from tests.history.profiled import profile
@@ -43,9 +43,9 @@ def log(stand: Made, line: Line, monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 def test_golden_reports(log: Log) -> None:
-    account = BisectState(log)
-    require_golden("bisect.txt", text(account), GOLDEN)
-    require_golden("bisect.md", markdown(account), GOLDEN)
+    state = BisectState(log)
+    require_golden("bisect.txt", text(state), GOLDEN)
+    require_golden("bisect.md", markdown(state), GOLDEN)
     require_golden("bisect-replay.txt", "\n".join(replay(log)) + "\n", GOLDEN)
 
 
@@ -121,39 +121,40 @@ STEPS = (LevelStep(3, 4, 0.97, 0.9, (0.88, 0.92)), LevelStep(10, 12, 0.96, 0.8, 
     ("given", "wanted"),
     [
         (verdict("culprit", 3, 4), "(Change 4) changes qps of update-nonindex by -10.0% (-12.0% to -8.0%)"),
-        (verdict("range", 3, 6), "one of 3 neighbours"),
-        (verdict("none", 0, 16), "a change of 1.3% or more would have been seen"),
+        (verdict("range", 3, 6), "one of 3 neighbouring commits"),
+        (verdict("none", 0, 16), "a change of 1.3% or more would have been detected"),
         (verdict("two-steps", 0, 16, steps=STEPS), "two steps: qps of update-nonindex changes at"),
-        (verdict("slope", 0, 16), "a slope, and no single culprit"),
+        (verdict("slope", 0, 16), "a slope and no single culprit"),
         (verdict("undecided", 3, 9), "undecided after"),
         (verdict("swapped", 0, 16, size=1.1), "bad is better, not worse"),
     ],
     ids=lambda each: getattr(each, "kind", None),
 )
 def test_every_verdict_is_told_in_every_way(log: Log, given: SearchVerdict, wanted: str) -> None:
-    account = BisectState(log)
-    account.__dict__["verdict"] = given
-    assert wanted in headline(account)
-    told = text(account)
+    state = BisectState(log)
+    state.__dict__["verdict"] = given
+    assert wanted in headline(state)
+    told = text(state)
     assert wanted in told
-    assert wanted.partition(" (")[0].replace("-", "") in markdown(account).replace("-", "")
+    assert wanted.partition(" (")[0].replace("-", "") in markdown(state).replace("-", "")
     places = {"two-steps": 2, "culprit": 1, "range": 3}.get(given.kind, 0)
-    assert len(account.blamed()) == places
+    assert len(state.blamed()) == places
     assert told.count("./tidemark run") == 1
 
 
 def test_what_changes_much_less_elsewhere_is_told_with_how_to_find_it(log: Log) -> None:
-    account = BisectState(log)
-    assert beside(account) == ""
+    state = BisectState(log)
+    assert smaller_step_hint(state) == ""
     small = LevelStep(5, 9, 0.96, 1.03, (1.02, 1.04))
-    account.__dict__["verdict"] = verdict("culprit", 10, 11, rest=small)
-    low, high = (account.point(place).short for place in (5, 9))
-    assert f"between {low} and {high} changes qps of update-nonindex by +3.0% (+2.0% to +4.0%)" in beside(
-        account
+    state.__dict__["verdict"] = verdict("culprit", 10, 11, rest=small)
+    low, high = (state.point(place).short for place in (5, 9))
+    assert (
+        f"between {low} and {high} changes qps of update-nonindex by +3.0% (+2.0% to +4.0%)"
+        in smaller_step_hint(state)
     )
-    assert f"--good {low} --bad {high}" in text(account)
-    for told in (text(account), markdown(account), result(account)):
-        assert "too little beside it to be searched for" in told
+    assert f"--good {low} --bad {high}" in text(state)
+    for told in (text(state), markdown(state), result(state)):
+        assert "too little for the same search to locate" in told
 
 
 def test_a_verdict_is_read_as_it_was_written() -> None:
@@ -167,18 +168,18 @@ def test_a_verdict_is_read_as_it_was_written() -> None:
 def test_profiles_are_part_of_the_report(log: Log) -> None:
     before = {number: profile({"client backend;main;heap_update": 400}) for number in (1, 2, 3)}
     after = {number: profile({"client backend;main;weigh_successor": 900}) for number in (1, 2, 3)}
-    account = BisectState(log, differential(before, after))
-    assert "| weigh\\_successor | 0.00 |" in markdown(account)
-    assert "weigh_successor" in text(account)
+    state = BisectState(log, differential(before, after))
+    assert "| weigh\\_successor | 0.00 |" in markdown(state)
+    assert "weigh_successor" in text(state)
 
 
 def test_a_merge_tells_how_to_search_its_side(log: Log) -> None:
-    account = BisectState(log)
-    culprit = account.blamed()[0]
+    state = BisectState(log)
+    culprit = state.blamed()[0]
     side = {"commit": "f" * 40, "subject": "of the side", "reason": f"came with the merge {culprit.short}"}
     merged = replace(log, bisect=replace(log.bisect, span={**log.bisect.span, "collapsed": [side]}))
-    assert within(account) == ""
-    assert f"--bad {'f' * 40}" in within(BisectState(merged))
+    assert merge_hint(state) == ""
+    assert f"--bad {'f' * 40}" in merge_hint(BisectState(merged))
 
 
 def test_a_release_has_no_commit() -> None:

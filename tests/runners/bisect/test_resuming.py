@@ -16,7 +16,7 @@ from history.store.schema import nights, runs, sessions
 from runners.bisect.report.replay import replay
 from runners.bisect.report.state import BisectState
 from runners.bisect.run.bisect import OtherMachineError
-from runners.bisect.run.event_log import Log, Round, follow, read_log
+from runners.bisect.run.event_log import Log, Round, read_log, search_after
 from tests.runners.bisect.conftest import SLOWER, Line, asked, verdict_of
 from tests.runners.bisect.stand import Fuse, KilledError, Stand, total_rounds
 
@@ -90,13 +90,13 @@ def test_the_state_is_a_function_of_log_and_runs(stand: Made, line: Line) -> Non
         elif entry.kind in (EventKind.EXCLUDED, EventKind.BUILT):
             assert entry.detail["after_round"] == before, "each event stands where it happened"
     assert before > 3
-    again = follow(log)
+    again = search_after(log)
     found = again.next()
     assert found == verdict_of(log)
     runs_alone = replace(log.bisect, events=log.bisect.events[:-1])
     without = read_log(machine.store, runs_alone)
     assert list(without.all_rounds()) == list(log.all_rounds()), "the verdict holds what the runs say"
-    assert follow(without).next() == found
+    assert search_after(without).next() == found
 
 
 def test_the_same_again_measures_nothing(stand: Made, line: Line) -> None:

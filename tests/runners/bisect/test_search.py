@@ -103,17 +103,17 @@ def test_what_does_not_compile_is_not_asked_for_again() -> None:
 def test_positions_that_there_are_not() -> None:
     search = Search(4)
     for position in (0, 5):
-        with pytest.raises(ValueError, match="positions are 1 to 4"):
+        with pytest.raises(ValueError, match="between 1 and 4"):
             search.observe(Observation(position, 0.0))
-        with pytest.raises(ValueError, match="positions are 1 to 4"):
+        with pytest.raises(ValueError, match="between 1 and 4"):
             search.built(position)
-    with pytest.raises(ValueError, match="bad version"):
+    with pytest.raises(ValueError, match="bad cannot be excluded"):
         search.exclude(4)
     with pytest.raises(ValueError, match="no rounds"):
         search.level(2)
     with pytest.raises(ValueError, match="finite"):
         Observation(1, math.nan)
-    with pytest.raises(ValueError, match="candidates"):
+    with pytest.raises(ValueError, match="length must be at least 1"):
         Search(0)
 
 

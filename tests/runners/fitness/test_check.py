@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from build.home import Home
 from runners.commands import check as command
 from runners.fitness import memory, neighbours, processor, profiling
+from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.checks import CHECKS, examine
 from runners.fitness.finding import FIX, NOT_VISIBLE, Level
-from runners.fitness.fixes import Mended, SettingChange
+from runners.fitness.fixes import AppliedChanges, SettingChange
 from runners.fitness.kernel import chosen
-from runners.fitness.place import Place
 from suites.accounting.disturbance import Disturbance
 from tests.runners.fitness.fake_kernel import CPU, FakeKernel, a_good_machine
 
@@ -31,21 +31,23 @@ THP = "/sys/kernel/mm/transparent_hugepage"
 
 
 @pytest.mark.usefixtures("quick_disk")
-def test_a_good_machine_is_fit(place: Place) -> None:
-    findings = list(examine(place))
-    assert {each.check.name: each.found.text for each in findings if each.found.level is not Level.OK} == {}
+def test_a_good_machine_is_fit(machine: CheckedMachine) -> None:
+    findings = list(examine(machine))
+    assert {
+        each.check.name: each.reading.text for each in findings if each.reading.level is not Level.OK
+    } == {}
     assert len(findings) == len(CHECKS) == len({each.check.name for each in findings})
-    assert command.exit_code(findings, Mended()) == 0
+    assert command.exit_code(findings, AppliedChanges()) == 0
 
 
 @pytest.mark.usefixtures("quick_disk")
-def test_a_machine_that_shows_nothing_is_not_called_unfit(place: Place, tmp_path: Path) -> None:
+def test_a_machine_that_shows_nothing_is_not_called_unfit(machine: CheckedMachine, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    findings = list(examine(replace(place, kernel=FakeKernel(tmp_path / "empty"))))
-    assert {each.found.level for each in findings} == {Level.OK, Level.NOTE}
-    said = {each.check.name: each.found.text for each in findings if each.found.level is Level.NOTE}
+    findings = list(examine(replace(machine, kernel=FakeKernel(tmp_path / "empty"))))
+    assert {each.reading.level for each in findings} == {Level.OK, Level.NOTE}
+    said = {each.check.name: each.reading.text for each in findings if each.reading.level is Level.NOTE}
     assert said["governor"] == said["turbo"] == said["clock source"] == NOT_VISIBLE
-    assert said["steal"].startswith("cannot be known: ")
+    assert said["steal"].startswith("cannot be determined: ")
     assert {"memory", "load", "file system", "perf", "SMT", "huge pages"} <= said.keys()
 
 
@@ -56,8 +58,10 @@ def test_nonsense_in_any_file_stops_no_check(text: str, tmp_path_factory: pytest
     kernel = a_good_machine(folder)
     for name in list(kernel.tree()):
         kernel.put(name, text)
-    place = Place(folder, kernel, lambda _: None, lambda _: text, lambda: datetime(2026, 3, 2), False, 0.001)
-    assert len(list(examine(place))) == len(CHECKS)
+    machine = CheckedMachine(
+        folder, kernel, lambda _: None, lambda _: text, lambda: datetime(2026, 3, 2), False, 0.001
+    )
+    assert len(list(examine(machine))) == len(CHECKS)
 
 
 def test_every_check_says_why_in_a_sentence() -> None:
@@ -75,42 +79,46 @@ def test_every_check_says_why_in_a_sentence() -> None:
         (("performance", "schedutil"), Level.UNFIT, "performance on 1 processors, schedutil on 1 processors"),
     ],
 )
-def test_governor(tmp_path: Path, place: Place, names: tuple[str, ...], level: Level, text: str) -> None:
+def test_governor(
+    tmp_path: Path, machine: CheckedMachine, names: tuple[str, ...], level: Level, text: str
+) -> None:
     kernel = FakeKernel(tmp_path / "other")
     kernel.governors(*names)
-    found = processor.governor(replace(place, kernel=kernel))
+    found = processor.governor(replace(machine, kernel=kernel))
     assert (found.level, found.text) == (level, text)
-    assert bool(found.mend) == (level is Level.UNFIT)
+    assert bool(found.remedy) == (level is Level.UNFIT)
 
 
 @pytest.mark.parametrize(("file", "on"), [("intel_pstate/no_turbo", "0"), ("cpufreq/boost", "1")])
-def test_turbo(tmp_path: Path, place: Place, file: str, on: str) -> None:
-    place = replace(place, kernel=FakeKernel(tmp_path / "other"))
-    assert isinstance(place.kernel, FakeKernel)
+def test_turbo(tmp_path: Path, machine: CheckedMachine, file: str, on: str) -> None:
+    machine = replace(machine, kernel=FakeKernel(tmp_path / "other"))
+    assert isinstance(machine.kernel, FakeKernel)
     for text, level in ((on, Level.UNFIT), ("1" if on == "0" else "0", Level.OK)):
-        place.kernel.put(f"{CPU}/{file}", text)
-        assert processor.turbo(place).level is level
+        machine.kernel.put(f"{CPU}/{file}", text)
+        assert processor.turbo(machine).level is level
 
 
-def test_smt_is_a_note_with_the_command(kernel: FakeKernel, place: Place) -> None:
+def test_smt_is_a_note_with_the_command(kernel: FakeKernel, machine: CheckedMachine) -> None:
     kernel.put(f"{CPU}/smt/active", "1\n")
-    found = processor.smt(place)
-    assert (found.level, found.mend) == (Level.NOTE, f"echo off > {CPU}/smt/control")
+    found = processor.smt(machine)
+    assert (found.level, found.remedy) == (Level.NOTE, f"echo off > {CPU}/smt/control")
 
 
 @pytest.mark.parametrize(
-    ("now", "offered", "level", "mend"),
+    ("now", "offered", "level", "remedy"),
     [
         ("kvm-clock", "kvm-clock", Level.OK, ""),
         ("hpet", "tsc hpet", Level.UNFIT, f"echo tsc > {CLOCKS}/current_clocksource"),
         ("acpi_pm", "hpet acpi_pm", Level.UNFIT, ""),
     ],
 )
-def test_clock(kernel: FakeKernel, place: Place, now: str, offered: str, level: Level, mend: str) -> None:
+def test_clock(
+    kernel: FakeKernel, machine: CheckedMachine, now: str, offered: str, level: Level, remedy: str
+) -> None:
     kernel.put(f"{CLOCKS}/current_clocksource", now)
     kernel.put(f"{CLOCKS}/available_clocksource", offered)
-    found = processor.clock(place)
-    assert (found.level, found.text, found.mend) == (level, now, mend)
+    found = processor.clock(machine)
+    assert (found.level, found.text, found.remedy) == (level, now, remedy)
 
 
 # --- memory
@@ -125,24 +133,26 @@ def test_clock(kernel: FakeKernel, place: Place, now: str, offered: str, level: 
         ("defrag", "always [defer+madvise] never", Level.OK),
     ],
 )
-def test_huge_pages(kernel: FakeKernel, place: Place, file: str, text: str, level: Level) -> None:
+def test_huge_pages(kernel: FakeKernel, machine: CheckedMachine, file: str, text: str, level: Level) -> None:
     kernel.put(f"{THP}/{file}", text)
-    assert memory.huge_pages(place).level is level
+    assert memory.huge_pages(machine).level is level
 
 
 @pytest.mark.parametrize(
-    ("used", "swappiness", "level", "mend"),
+    ("used", "swappiness", "level", "remedy"),
     [
         (0, 60, Level.UNFIT, FIX),
         (0, 10, Level.NOTE, "swapoff --all"),
         (524288, 1, Level.UNFIT, "swapoff --all"),
     ],
 )
-def test_swap(kernel: FakeKernel, place: Place, used: int, swappiness: int, level: Level, mend: str) -> None:
+def test_swap(
+    kernel: FakeKernel, machine: CheckedMachine, used: int, swappiness: int, level: Level, remedy: str
+) -> None:
     kernel.put("/proc/swaps", f"Filename\tType\n/a swap file   file\t2097152\t{used}\t-2\n")
     kernel.put("/proc/sys/vm/swappiness", str(swappiness))
-    found = memory.swap(place)
-    assert (found.level, found.mend) == (level, mend)
+    found = memory.swap(machine)
+    assert (found.level, found.remedy) == (level, remedy)
     assert found.text == f"2.0 GiB, {used / 1024**2:.1f} GiB of it used, swappiness {swappiness}"
 
 
@@ -158,11 +168,11 @@ def test_swaps_add_up(rows: list[tuple[str, int, int]]) -> None:
     assert memory.swaps_kib("Filename Type Size Used Priority\n" + text) == wanted
 
 
-def test_memory_that_others_hold(kernel: FakeKernel, place: Place) -> None:
+def test_memory_that_others_hold(kernel: FakeKernel, machine: CheckedMachine) -> None:
     kernel.put("/proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 499 kB\n")
-    assert memory.available(place).level is Level.UNFIT
+    assert memory.available(machine).level is Level.UNFIT
     kernel.put("/proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 500 kB\n")
-    assert memory.available(place).level is Level.OK
+    assert memory.available(machine).level is Level.OK
 
 
 words = st.text("abcdefer+-_", min_size=1, max_size=9)
@@ -178,34 +188,36 @@ def test_the_word_in_brackets(choices: list[str], data: st.DataObject) -> None:
 # --- company
 
 
-def sampled(place: Place, steal: float = 0.0, others: float = 0.0, culprits: tuple[str, ...] = ()) -> Place:
-    place.__dict__["sample"] = Disturbance(1.0, steal, others, 0, culprits)
-    return place
+def sampled(
+    machine: CheckedMachine, steal: float = 0.0, others: float = 0.0, culprits: tuple[str, ...] = ()
+) -> CheckedMachine:
+    machine.__dict__["sample"] = Disturbance(1.0, steal, others, 0, culprits)
+    return machine
 
 
-def test_steal(place: Place) -> None:
-    assert neighbours.steal(sampled(place, steal=0.02)).level is Level.OK
-    found = neighbours.steal(sampled(place, steal=0.021))
-    assert (found.level, found.text) == (Level.UNFIT, "2.1% of the CPU time wanted in 1.0 s (limit 2%)")
+def test_steal(machine: CheckedMachine) -> None:
+    assert neighbours.steal(sampled(machine, steal=0.02)).level is Level.OK
+    found = neighbours.steal(sampled(machine, steal=0.021))
+    assert (found.level, found.text) == (Level.UNFIT, "2.1% of the CPU time requested in 1.0 s (limit 2%)")
 
 
-def test_others_at_work_are_named(place: Place) -> None:
-    found = neighbours.load(sampled(place, others=0.5, culprits=("cc1", "dpkg")))
+def test_others_at_work_are_named(machine: CheckedMachine) -> None:
+    found = neighbours.load(sampled(machine, others=0.5, culprits=("cc1", "dpkg")))
     assert found.level is Level.UNFIT
     assert "50.0% of a core" in found.text
     assert found.text.endswith("most used by cc1, dpkg")
 
 
-def test_a_minute_that_was_busy_is_a_note(kernel: FakeKernel, place: Place) -> None:
+def test_a_minute_that_was_busy_is_a_note(kernel: FakeKernel, machine: CheckedMachine) -> None:
     kernel.put("/proc/loadavg", "1.01 0 0 1/2 3")  # two processors
-    assert neighbours.load(sampled(place)).level is Level.NOTE
+    assert neighbours.load(sampled(machine)).level is Level.NOTE
     kernel.put("/proc/loadavg", "0.99 0 0 1/2 3")
-    assert neighbours.load(sampled(place)).level is Level.OK
+    assert neighbours.load(sampled(machine)).level is Level.OK
 
 
 def test_the_sample_keeps_a_core_busy_and_counts_none_of_it(tmp_path: Path) -> None:
     began = _wanted_seconds()
-    found = Place(tmp_path, sample_seconds=0.3).sample
+    found = CheckedMachine(tmp_path, sample_seconds=0.3).sample
     assert _wanted_seconds() - began > 0.2
     assert found.seconds == pytest.approx(0.3, abs=0.3)
 
@@ -216,22 +228,22 @@ def _wanted_seconds() -> float:
     return (int(running) + int(waiting)) / 1e9
 
 
-def test_other_databases(kernel: FakeKernel, place: Place) -> None:
+def test_other_databases(kernel: FakeKernel, machine: CheckedMachine) -> None:
     kernel.process(50, "postgres")
     kernel.process(51, "postgres")
     kernel.process(60, "redis-server")
-    found = neighbours.databases(place)
+    found = neighbours.databases(machine)
     assert (found.level, found.text) == (Level.UNFIT, "postgres (2 processes), redis-server (1 processes)")
-    assert found.mend == "pkill -x postgres; pkill -x redis-server"
+    assert found.remedy == "pkill -x postgres; pkill -x redis-server"
     kernel.path("/run/systemd/system").mkdir(parents=True)
-    assert neighbours.databases(place).mend == "systemctl stop postgresql redis-server"
+    assert neighbours.databases(machine).remedy == "systemctl stop postgresql redis-server"
 
 
 # --- profiling
 
 
 @pytest.mark.parametrize(
-    ("paranoid", "pointers", "is_root", "mend"),
+    ("paranoid", "pointers", "is_root", "remedy"),
     [
         (0, 0, False, ""),
         (1, 0, False, FIX),
@@ -242,18 +254,20 @@ def test_other_databases(kernel: FakeKernel, place: Place) -> None:
     ],
 )
 def test_perf(
-    kernel: FakeKernel, place: Place, paranoid: int, pointers: int, is_root: bool, mend: str
+    kernel: FakeKernel, machine: CheckedMachine, paranoid: int, pointers: int, is_root: bool, remedy: str
 ) -> None:
     kernel.put(profiling.PARANOID, str(paranoid))
     kernel.put(profiling.POINTERS, str(pointers))
-    found = profiling.profiler(replace(place, is_root=is_root))
-    assert (found.level, found.mend) == (Level.NOTE if mend else Level.OK, mend)
+    found = profiling.profiler(replace(machine, is_root=is_root))
+    assert (found.level, found.remedy) == (Level.NOTE if remedy else Level.OK, remedy)
 
 
-def test_no_perf_and_no_counters(kernel: FakeKernel, place: Place) -> None:
-    assert profiling.profiler(replace(place, which=lambda name: None)).mend == "apt-get install linux-perf"
+def test_no_perf_and_no_counters(kernel: FakeKernel, machine: CheckedMachine) -> None:
+    assert (
+        profiling.profiler(replace(machine, which=lambda name: None)).remedy == "apt-get install linux-perf"
+    )
     shutil.rmtree(kernel.path("/sys/bus"))
-    found = profiling.profiler(place)
+    found = profiling.profiler(machine)
     assert (found.level, "cpu-clock only" in found.text) == (Level.NOTE, True)
 
 
@@ -261,30 +275,32 @@ def test_no_perf_and_no_counters(kernel: FakeKernel, place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick_disk")
-def test_what_is_shown(kernel: FakeKernel, place: Place) -> None:
+def test_what_is_shown(kernel: FakeKernel, machine: CheckedMachine) -> None:
     kernel.governors("powersave", "powersave")
-    findings = list(examine(sampled(place)))
+    findings = list(examine(sampled(machine)))
     change = SettingChange("/sys/a", "1", "0")
-    shown = command.as_text(findings, Mended([change]))
+    shown = command.as_text(findings, AppliedChanges([change]))
     assert "unfit  governor       powersave on 2 processors\n" in shown
-    assert f"{' ' * 22}mend: ./tidemark check --fix\n" in shown
+    assert f"{' ' * 22}fix: ./tidemark check --fix\n" in shown
     assert "  /sys/a: 1 -> 0\n" in shown
-    assert shown.endswith("Unfit to measure on: governor.")
-    assert all(len(line) <= command.WIDTH or "mend: " in line for line in shown.splitlines())
-    said = json.loads(command.as_json(findings, Mended([change])))
+    assert shown.endswith("Unfit for benchmarking: governor.")
+    assert all(len(line) <= command.WIDTH or "fix: " in line for line in shown.splitlines())
+    said = json.loads(command.as_json(findings, AppliedChanges([change])))
     assert said["fit"] is False
     assert said["changed"] == [{"name": "/sys/a", "before": "1", "after": "0"}]
     first = said["findings"][0]
     assert (first["check"], first["level"], first["mend"]) == ("governor", "unfit", FIX)
-    assert command.exit_code(findings, Mended()) == 1
-    assert command.exit_code(findings, Mended(failures={"/sys/a": "no"})) == 2
+    assert command.exit_code(findings, AppliedChanges()) == 1
+    assert command.exit_code(findings, AppliedChanges(failures={"/sys/a": "no"})) == 2
 
 
 @pytest.fixture
 def on_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kernel: FakeKernel) -> FakeKernel:
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(command, "Kernel", lambda: kernel)
-    monkeypatch.setattr(command, "Place", lambda home, machine: sampled(Place(home, machine, is_root=False)))
+    monkeypatch.setattr(
+        command, "CheckedMachine", lambda home, machine: sampled(CheckedMachine(home, machine, is_root=False))
+    )
     return kernel
 
 
@@ -300,13 +316,13 @@ def test_fix_and_restore_from_the_command_line(
     before = on_files.tree()
     assert run() == 1
     assert run(fix=True) == 0
-    assert "./tidemark check --restore puts it back" in capsys.readouterr().out
+    assert "./tidemark check --restore restores" in capsys.readouterr().out
     assert Home(tmp_path / "home").fitness.exists()
     assert run(restore=True, form="json") == 0
     assert len(json.loads(capsys.readouterr().out)["changed"]) == 2
     assert on_files.tree() == before
     assert run(restore=True) == 0
-    assert capsys.readouterr().out == "Nothing to put back.\n"
+    assert capsys.readouterr().out == "Nothing to restore.\n"
     assert not Home(tmp_path / "home").fitness.exists()
 
 
@@ -323,16 +339,16 @@ def test_a_measurement_is_not_disturbed(
     assert "powersave" in on_files.tree()["sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"]
 
 
-def test_sensors_of_processors_only(place: Place, kernel: FakeKernel) -> None:
+def test_sensors_of_processors_only(machine: CheckedMachine, kernel: FakeKernel) -> None:
     kernel.put("/sys/class/hwmon/hwmon1/name", "nvme\n")
     kernel.put("/sys/class/hwmon/hwmon1/temp1_input", "99000\n")
     kernel.put("/sys/class/hwmon/hwmon0/temp2_input", "-1000\n")
     kernel.put("/sys/class/thermal/thermal_zone0/type", "acpitz\n")
     kernel.put("/sys/class/thermal/thermal_zone0/temp", "99000\n")
-    assert processor.temperature(place).text == "41 °C at hwmon/hwmon0/temp1_input (limit 75 °C)"
+    assert processor.temperature(machine).text == "41 °C at hwmon/hwmon0/temp1_input (limit 75 °C)"
     kernel.put("/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n")
     kernel.put("/sys/class/thermal/thermal_zone1/temp", "75500\n")
-    found = processor.temperature(place)
+    found = processor.temperature(machine)
     assert (found.level, found.text) == (
         Level.UNFIT,
         "76 °C at thermal/thermal_zone1/temp (limit 75 °C)",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runners.fitness import memory, processor, profiling
-from runners.fitness.fixes import Mended, MendingError, fix, plan, restore
+from runners.fitness.fixes import AppliedChanges, SavedSettingsError, fix, plan, restore
 from runners.fitness.kernel import chosen
 from tests.runners.fitness.fake_kernel import CPU, FakeKernel, a_good_machine
 
@@ -68,11 +68,11 @@ def test_restore_undoes_fix(files: dict[str, str], tmp_path_factory: pytest.Temp
     folder = tmp_path_factory.mktemp("machine")
     kernel, state = a_machine(folder / "root", files), folder / "fitness.json"
     before = kernel.tree()
-    mended = fix(kernel, state)
-    assert mended.failures == {}
+    applied = fix(kernel, state)
+    assert applied.failures == {}
     assert plan(kernel) == []  # nothing is left to fix
-    assert state.exists() == bool(mended.changes) == (kernel.tree() != before)
-    assert fix(kernel, state) == Mended()  # a second one has nothing to do
+    assert state.exists() == bool(applied.changes) == (kernel.tree() != before)
+    assert fix(kernel, state) == AppliedChanges()  # a second one has nothing to do
     assert restore(kernel, state).failures == {}
     assert kernel.tree() == before
     assert not state.exists()
@@ -169,10 +169,10 @@ def given_refusals(kernel: Stubborn, refused: set[str], ignored: set[str]) -> No
 def test_what_could_not_be_set_is_said_and_needs_no_way_back(stubborn: Stubborn, state: Path) -> None:
     given_refusals(stubborn, {GOVERNOR}, {processor.NO_TURBO})
     before = stubborn.tree()
-    mended = fix(stubborn, state)
-    assert mended.failures == {
-        GOVERNOR: "may not be set to performance: run it as root",
-        processor.NO_TURBO: "was set to 1, but stays 0",
+    applied = fix(stubborn, state)
+    assert applied.failures == {
+        GOVERNOR: "cannot be set to performance: permission denied, run it as root",
+        processor.NO_TURBO: "was set to 1, but is still 0",
     }
     assert json.loads(state.read_text()) == {profiling.NMI_WATCHDOG: "1"}
     restore(stubborn, state)
@@ -199,7 +199,7 @@ def test_what_could_not_be_put_back_can_be_tried_again(stubborn: Stubborn, state
 def test_a_processor_that_has_gone(stubborn: Stubborn, state: Path) -> None:
     fix(stubborn, state)
     stubborn.path(GOVERNOR).unlink()
-    assert restore(stubborn, state).failures == {GOVERNOR: "is no longer there"}
+    assert restore(stubborn, state).failures == {GOVERNOR: "no longer exists"}
     assert not state.exists()
 
 
@@ -235,20 +235,20 @@ def test_a_damaged_file_is_left_alone(stubborn: Stubborn, state: Path, text: str
     state.write_text(text)
     before = stubborn.tree()
     for act in (fix, restore):
-        with pytest.raises(MendingError, match="cannot be read"):
+        with pytest.raises(SavedSettingsError, match="cannot be read"):
             act(stubborn, state)
     assert (state.read_text(), stubborn.tree()) == (text, before)
 
 
 def test_nothing_is_changed_that_cannot_be_put_back(stubborn: Stubborn, tmp_path: Path) -> None:
     before = stubborn.tree()
-    with pytest.raises(MendingError, match="cannot be kept"):
+    with pytest.raises(SavedSettingsError, match="cannot be saved"):
         fix(stubborn, tmp_path / "missing" / "fitness.json")
     assert stubborn.tree() == before
 
 
 def test_nothing_to_put_back(kernel: FakeKernel, state: Path) -> None:
-    assert restore(kernel, state) == Mended()
+    assert restore(kernel, state) == AppliedChanges()
 
 
 def test_what_is_as_it_was_needs_no_putting_back(kernel: FakeKernel, state: Path) -> None:
@@ -256,5 +256,5 @@ def test_what_is_as_it_was_needs_no_putting_back(kernel: FakeKernel, state: Path
     kernel.governors("powersave")
     fix(kernel, state)
     kernel.governors("powersave")
-    assert restore(kernel, state) == Mended()
+    assert restore(kernel, state) == AppliedChanges()
     assert not state.exists()

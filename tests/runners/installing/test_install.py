@@ -115,7 +115,7 @@ def test_what_a_person_has_changed_is_kept_and_shown(
     assert f"changed     {unit}" in capsys.readouterr().out
     assert install(plan, root) == 1
     said = capsys.readouterr().out
-    assert f"kept as it is, --force replaces or removes it: {unit}" in said
+    assert f"kept, because it was modified; --force replaces or removes it: {unit}" in said
     assert "    -OnCalendar=*-*-* 05:00:00 UTC\n    +OnCalendar=*-*-* 03:17:00 UTC\n" in said
     assert unit.read_text() == theirs
     assert main(["runner", "uninstall", "--root", str(root)]) == 1

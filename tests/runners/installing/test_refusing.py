@@ -22,11 +22,11 @@ from tests.runners.installing.boxes import PLAN, a_site, install
     ("words", "why"),
     [
         (["--box", "other"], "the plan has no box 'other'"),
-        (["--at", "25:00"], "'25:00' is no time of the day"),
+        (["--at", "25:00"], "'25:00' is not a time of day"),
         (["--user", "root"], "'root' cannot be the user"),
         (["--user", "x y\nALL"], "cannot be the user"),
         (["--home", "/srv/a\nExecStart=/bin/evil"], "the output folder holds a control character"),
-        (["--actions-runner", "/srv/none"], "this is no folder of GitHub's runner"),
+        (["--actions-runner", "/srv/none"], "this is not the folder of GitHub's runner"),
     ],
 )
 def test_refusals(
@@ -50,15 +50,15 @@ def test_without_systemd_or_root_nothing_is_done(
 ) -> None:
     words = ["runner", "install", "--plan", str(plan), "--box", "db1", "--home", "/nowhere/tidemark"]
     monkeypatch.setattr(TargetMachine, "write", None)
-    monkeypatch.setattr(TargetMachine, "call", None)
+    monkeypatch.setattr(TargetMachine, "run", None)
     monkeypatch.setattr(TargetMachine, "account", lambda self, name: None)
     monkeypatch.setattr(TargetMachine, "has_systemd", False)
     assert main(words) == 2
     said = capsys.readouterr()
-    assert "was not started by systemd" in said.err
+    assert "systemd is not the init" in said.err
     assert said.out == ""
     monkeypatch.setattr(TargetMachine, "has_systemd", True)
-    monkeypatch.setattr(TargetMachine, "is_ours", False)
+    monkeypatch.setattr(TargetMachine, "is_writable", False)
     assert main(words) == 2
     assert "only root may set up this machine" in capsys.readouterr().err
     assert not Path("/nowhere").exists()
@@ -79,19 +79,19 @@ class Real(TargetMachine):
         found: UserAccount | None = self.its[0]  # type: ignore[attr-defined]
         return found
 
-    def says(self, argv: object) -> str:
+    def output_of(self, argv: object) -> str:
         assert isinstance(argv, list)
         answers: dict[str, str] = self.its[1]  # type: ignore[attr-defined]
         return answers.get(" ".join(argv[1:]), "")
 
 
 def told(site: Site, machine: TargetMachine) -> list[str]:
-    return [action.told for action in to_install(site, machine, force=False).actions]
+    return [action.description for action in to_install(site, machine, force=False).actions]
 
 
 def test_a_user_is_made_and_services_are_enabled(tmp_path: Path) -> None:
     found = told(a_site(tmp_path / "checkout"), Real(tmp_path / "root"))
-    assert found[0].startswith("make the user tidemark: useradd --system --user-group --no-create-home")
+    assert found[0].startswith("create the user tidemark: useradd --system --user-group --no-create-home")
     assert found[-5:] == [
         "systemctl daemon-reload",
         "systemctl enable --now tidemark-nightly.timer",
@@ -113,7 +113,7 @@ def test_what_is_enabled_already_is_left(tmp_path: Path) -> None:
 def test_a_user_of_another_home(tmp_path: Path) -> None:
     service = UserAccount(4711, 4711, "/home/tidemark", may_log_in=False)
     steps = to_install(a_site(tmp_path / "x"), Real(tmp_path / "root", service), force=False)
-    assert not any("useradd" in each.told for each in steps.actions)
+    assert not any("useradd" in each.description for each in steps.actions)
     assert "keeps its home /home/tidemark" in steps.notes[0]
     person = UserAccount(1000, 1000, "/home/tidemark", may_log_in=True)
     with pytest.raises(InstallError, match="belongs to somebody"):
@@ -126,7 +126,7 @@ def test_a_home_that_somebody_else_wrote_is_refused(tmp_path: Path) -> None:
     home = machine.path(site.home)
     home.mkdir(parents=True)
     (home / "fitness.json").touch()
-    assert f"make the folder {home}, of tidemark, mode 755" in told(site, machine)
+    assert f"create the folder {home}, owner tidemark, mode 755" in told(site, machine)
     (home / "history.db").touch()
     with pytest.raises(InstallError, match="do not belong to tidemark") as refused:
         told(site, machine)
@@ -153,7 +153,7 @@ def test_a_checkout_that_others_may_change_is_not_run_by_root(reachable: Path) -
     site = a_site(reachable)
     require_reachable(site)
     (reachable / "runners").chmod(0o777)
-    with pytest.raises(InstallError, match="others than root may change it"):
+    with pytest.raises(InstallError, match="users other than root can change it"):
         require_reachable(site)
     (reachable / "runners").chmod(0o755)
     reachable.chmod(0o700)
@@ -174,13 +174,13 @@ def test_a_python_that_the_user_cannot_reach(reachable: Path, tmp_path: Path) ->
 
 
 def test_a_temporary_folder_is_refused() -> None:
-    with pytest.raises(InstallError, match="temporary folders of their own"):
+    with pytest.raises(InstallError, match="private temporary folders"):
         require_reachable(a_site(Path("/tmp")))
 
 
 @pytest.mark.parametrize("name", ['quo"te', "it's", "back\\slash"])
 def test_a_program_that_systemd_would_not_start(name: str, plan: Path) -> None:
-    with pytest.raises(InstallError, match="systemd starts no such program"):
+    with pytest.raises(InstallError, match="which systemd cannot start"):
         site(plan, "db1", "x", checkout=Path("/opt") / name)
 
 

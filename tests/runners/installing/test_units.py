@@ -101,7 +101,7 @@ PRINTABLE = st.characters(min_codepoint=32, max_codepoint=0x2FF, categories=("L"
 
 @given(st.text(PRINTABLE))
 def test_a_word_is_read_back(text: str) -> None:
-    assert unescaped(word(text, told=True)) == text
+    assert unescaped(word(text, is_argument=True)) == text
     assert "\n" not in word(text)
 
 

@@ -14,7 +14,7 @@ from runners.fitness import memory, processor, profiling
 from runners.fitness.finding import NOT_VISIBLE
 from runners.fitness.settings import settings
 from runners.measuring.machine_facts import changes, describe
-from runners.measuring.session import _marked
+from runners.measuring.session_description import with_machine_changes
 from tests.history.handmade import MACHINE, record_steps, session_start
 from tests.runners.fitness.fake_kernel import CPU, FakeKernel, a_good_machine
 
@@ -138,7 +138,7 @@ def test_a_session_on_a_changed_machine_is_marked_once(tmp_path: Path) -> None:
     with open_store(Home(tmp_path).history) as store:
         for number, each in enumerate([slow, slow, quick, quick, slow]):
             start = replace(session_start(f"s{number}"), machine=each)
-            marked = _marked(start, changes(store.latest_machine(each.hostname), each))
+            marked = with_machine_changes(start, changes(store.latest_machine(each.hostname), each))
             store.start_session(marked)
             session = store.latest_session((), uid=f"s{number}")
             assert session is not None
@@ -159,7 +159,7 @@ def test_the_comparison_warns_of_it(tmp_path: Path) -> None:
     with open_store(Home(tmp_path).history) as store:
         warned = []
         for uid, changed in (("same", []), ("other", ["turbo: off -> on", "kernel: 6.8 -> 6.9"])):
-            record_steps(store, _marked(session_start(uid), changed), steps)
+            record_steps(store, with_machine_changes(session_start(uid), changed), steps)
             (found,) = compare(store, parse_version(base), [parse_version(contender)]).contenders
             warned.append([text for text in found.warnings if "machine has changed" in text])
     assert warned[0] == []

@@ -12,9 +12,13 @@ from build.version import Engine, parse_version
 from history.stats.repeated_intervals import Design
 from history.store.records import Run, RunStatus
 from history.store.resume import Recorded, recorded
+from runners.measuring import round_measurement
+from runners.measuring.failure_policy import MOST_DISTURBED, MOST_FAILURES, FailurePolicy
 from runners.measuring.request import Request
-from runners.measuring.rounds import MOST_DISTURBED, MOST_FAILURES, Rounds
-from runners.measuring.undecided import Deciding
+from runners.measuring.round_measurement import RoundMeasurement
+from runners.measuring.rounds import Rounds
+from runners.measuring.run_recorder import RunRecorder
+from runners.measuring.sequential_verdicts import SequentialVerdicts
 from suites.accounting.disturbance import DisturbanceLimits
 from suites.definition import Mode, load_suite
 from suites.measurement import Measurement
@@ -54,7 +58,7 @@ def journal(monkeypatch: pytest.MonkeyPatch) -> Journal:
             journal.disturbed -= 1
             return ("a neighbour",) if journal.disturbed >= 0 else ()
 
-    monkeypatch.setattr("runners.measuring.rounds.DisturbanceWatch", FakeWatch)
+    monkeypatch.setattr(round_measurement, "DisturbanceWatch", FakeWatch)
     return journal
 
 
@@ -65,7 +69,7 @@ def carry_out(
     room: Sizes | None = None,
     recorded: Recorded | None = None,
     **options: Any,
-) -> Rounds:
+) -> list[str]:
     names = tuple(each.version for each in builds)
     request = Request(names, SUITE, "smoke", STEPS, repetitions, **options)
     servers: dict[str, FakeServer] = {}
@@ -77,11 +81,13 @@ def carry_out(
     room = room or sizes(SUITE, SUITE.profile("smoke"), LARGE)
     store: Any = journal
     design = Design(steps=2, least=3, cap=20)
-    deciding = Deciding(str(names[0]), [str(each) for each in names[1:]], design, 0.02, {})
+    verdicts = SequentialVerdicts(str(names[0]), [str(each) for each in names[1:]], design, 0.02, {})
     generator: Any = FakeGenerator(journal, servers)
-    rounds = Rounds(request, room, serve, generator, store, 1, Silent(), deciding, recorded=recorded or {})
-    rounds.run(builds, Path("/nowhere"))
-    return rounds
+    recorder = RunRecorder(request, store, 1, Silent(), recorded or {})
+    policy = FailurePolicy(recorder, verdicts, request.least_rounds, request.keep_disturbed)
+    measurement = RoundMeasurement(request, room, generator)
+    Rounds(request, serve, measurement, recorder, policy, verdicts, Silent()).run(builds, Path("/nowhere"))
+    return recorder.failures
 
 
 def loading(release: str) -> list[str]:
@@ -128,7 +134,7 @@ def test_a_step_that_uses_rows_up_is_limited(journal: Journal) -> None:
 def test_servers_that_do_not_fit_together_work_one_after_the_other_in_a_drawn_order(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runners.measuring.rounds.fit_together", lambda *_: False)
+    monkeypatch.setattr(round_measurement, "fit_together", lambda *_: False)
     carry_out(journal, (OLD, NEW), 20)
     runs = [line for line in journal.lines if line.startswith("run") and line.endswith("update-index")]
     assert set(runs) == {"run 17.11 update-index", "run 18.6 update-index"}
@@ -149,8 +155,8 @@ def test_a_failure_that_names_nobody_is_of_the_one_who_worked_alone(
             raise ServerDiedError("the load generator is late", None)
         return [Measurement({"qps": 1000.0}, [])]
 
-    monkeypatch.setattr("runners.measuring.rounds.fit_together", lambda *_: False)
-    monkeypatch.setattr("runners.measuring.rounds.run_slices", fails_on_new)
+    monkeypatch.setattr(round_measurement, "fit_together", lambda *_: False)
+    monkeypatch.setattr(round_measurement, "run_slices", fails_on_new)
     carry_out(journal, (OLD, NEW), 1)
     assert journal.rounds_of("18.6", "delete") == [(1, RunStatus.FAILED)]
     assert journal.rounds_of("17.11", "delete") == [(1, RunStatus.FINISHED)]
@@ -158,7 +164,7 @@ def test_a_failure_that_names_nobody_is_of_the_one_who_worked_alone(
 
 def test_a_server_that_dies_once_fails_one_round_only(journal: Journal) -> None:
     journal.dies_in = {"18.6 update-index": 1}
-    rounds = carry_out(journal, (OLD, NEW), 3)
+    failures = carry_out(journal, (OLD, NEW), 3)
     assert journal.rounds_of("18.6", "update-index") == [
         (1, RunStatus.FAILED),
         (2, RunStatus.FINISHED),
@@ -167,19 +173,19 @@ def test_a_server_that_dies_once_fails_one_round_only(journal: Journal) -> None:
     # The other version's round is not lost, it begins again from the same data.
     assert journal.rounds_of("17.11", "update-index") == [(each, RunStatus.FINISHED) for each in (1, 2, 3)]
     assert "run 17.11 update-index" in journal.lines
-    (failure,) = rounds.failures
+    (failure,) = failures
     assert "18.6 update-index (round 1)" in failure
     assert "died during update-index: killed by SIGKILL" in failure
 
 
 def test_a_server_that_dies_again_and_again_is_left_out_of_that_step(journal: Journal) -> None:
     journal.dies_in = {"18.6 update-index": 99}
-    rounds = carry_out(journal, (OLD, NEW), 4)
+    failures = carry_out(journal, (OLD, NEW), 4)
     assert 99 - journal.dies_in["18.6 update-index"] == MOST_FAILURES
     assert journal.rounds_of("18.6", "update-index") == [(each, RunStatus.FAILED) for each in (1, 2, 3, 4)]
     assert journal.rounds_of("18.6", "delete") == [(each, RunStatus.FINISHED) for each in (1, 2, 3, 4)]
     assert journal.rounds_of("17.11", "update-index") == [(each, RunStatus.FINISHED) for each in (1, 2, 3, 4)]
-    assert len(rounds.failures) == MOST_FAILURES
+    assert len(failures) == MOST_FAILURES
 
 
 def test_a_server_that_never_starts_again_fails_its_rounds(journal: Journal) -> None:
@@ -191,10 +197,10 @@ def test_a_server_that_never_starts_again_fails_its_rounds(journal: Journal) -> 
 
 def test_data_that_does_not_load_fails_all_rounds_with_the_reason(journal: Journal) -> None:
     journal.unloadable = {"18.6"}
-    rounds = carry_out(journal, (OLD, NEW), 2)
+    failures = carry_out(journal, (OLD, NEW), 2)
     failed = [each for each in journal.records if each.status is RunStatus.FAILED]
     assert [(each.build.release, each.failure) for each in failed] == [("18.6", "no data")] * 4
-    assert len(rounds.failures) == 1
+    assert len(failures) == 1
     assert journal.lines[-1] == "destroy 18.6"
 
 
@@ -233,7 +239,7 @@ def test_decided_steps_stop_and_open_ones_go_on(journal: Journal) -> None:
 
 
 def test_an_open_step_gets_rounds_up_to_the_cap(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Deciding, "open_steps", lambda self, steps: ["delete"])
+    monkeypatch.setattr(SequentialVerdicts, "open_steps", lambda self, steps: ["delete"])
     carry_out(journal, (OLD, NEW), 3, until_decided=True)
     assert len(journal.rounds_of("18.6", "update-index")) == 3
     assert len(journal.rounds_of("18.6", "delete")) == SUITE.profile("smoke").most_rounds
@@ -242,7 +248,7 @@ def test_an_open_step_gets_rounds_up_to_the_cap(journal: Journal, monkeypatch: p
 def test_the_budget_ends_open_steps_but_never_the_least_rounds(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Deciding, "open_steps", lambda self, steps: list(steps))
+    monkeypatch.setattr(SequentialVerdicts, "open_steps", lambda self, steps: list(steps))
     carry_out(journal, (OLD, NEW), 3, until_decided=True, budget_seconds=0.0)
     assert [len(journal.rounds_of("18.6", step.name)) for step in STEPS] == [3, 3]
 

@@ -9,7 +9,7 @@ from build.build import Build
 from build.home import Home
 from build.version import parse_version
 from history.changes.confirmation import ConfirmationRequest, Confirms
-from runners.measuring import session
+from runners.measuring import preparation
 from runners.measuring.request import Request
 from suites.definition import Mode, load_suite
 from suites.server import ServerError
@@ -27,17 +27,17 @@ def test_long_mode_needs_memory_for_all_servers_at_once(
         asked.append(servers)
         return False
 
-    monkeypatch.setattr(session, "tool", str)
-    monkeypatch.setattr(session, "require_reachable", lambda _: None)
-    monkeypatch.setattr(session, "require_short_sockets", lambda _: None)
-    monkeypatch.setattr(session, "require_disk", lambda *_: None)
-    monkeypatch.setattr(session, "fit_together", fits)
+    monkeypatch.setattr(preparation, "tool", str)
+    monkeypatch.setattr(preparation, "require_reachable", lambda _: None)
+    monkeypatch.setattr(preparation, "require_short_sockets", lambda _: None)
+    monkeypatch.setattr(preparation, "require_disk", lambda *_: None)
+    monkeypatch.setattr(preparation, "fit_together", fits)
     home = Home(tmp_path)
     rounds = Request(VERSIONS, SUITE, "smoke", SUITE.steps, 3)
-    session._check(rounds, home)
+    preparation.check_request(rounds, home)
     assert not asked, "rounds measure servers one after the other when they do not fit"
     with pytest.raises(ServerError, match="2 servers do not fit into memory together"):
-        session._check(Request(VERSIONS, SUITE, "smoke", SUITE.steps, 3, mode=Mode.LONG), home)
+        preparation.check_request(Request(VERSIONS, SUITE, "smoke", SUITE.steps, 3, mode=Mode.LONG), home)
     assert asked == [2]
 
 
@@ -45,10 +45,10 @@ def test_a_session_that_confirms_decides_more_strictly() -> None:
     confirms = Confirms(ConfirmationRequest.NEW, "postgres@master", "a", "b", ("insert",), 0.02)
     request = Request(VERSIONS, SUITE, "smoke", SUITE.select(("insert",)), 3, until_decided=True)
     builds = [Build(each, each.ref, each.ref, Path("/nowhere"), {}) for each in VERSIONS]
-    usual = session._deciding(request, builds, {})
-    strict = session._deciding(replace(request, confirms=confirms), builds, {})
+    usual = preparation.verdicts_of(request, builds, {})
+    strict = preparation.verdicts_of(replace(request, confirms=confirms), builds, {})
     for round_ in range(8):
-        for deciding in (usual, strict):
-            deciding.add("insert", {"postgres@17.11": 1000.0, "postgres@18.6": 940.0 + 30 * (round_ % 2)})
+        for verdicts in (usual, strict):
+            verdicts.add("insert", {"postgres@17.11": 1000.0, "postgres@18.6": 940.0 + 30 * (round_ % 2)})
     assert usual.open_steps(["insert"]) == []
     assert strict.open_steps(["insert"]) == ["insert"]

@@ -17,8 +17,9 @@ from build.home import Home
 from build.progress import Silent
 from build.version import Version
 from history.store.writer import open_store
+from runners.measuring import preparation
 from runners.measuring import session as session_module
-from runners.measuring.rounds import Rounds
+from runners.measuring.round_measurement import RoundMeasurement
 from runners.nightly.night import NightResult, measure
 from runners.nightly.plan import Plan
 from suites.measurement import Measurement
@@ -129,18 +130,18 @@ class Lab:
             def version(self) -> str:
                 return "none"
 
-        monkeypatch.setattr(session_module, "_check", check)
-        monkeypatch.setattr(session_module, "provide", provide)
+        monkeypatch.setattr(session_module, "check_request", check)
+        monkeypatch.setattr(preparation, "provide", provide)
         monkeypatch.setattr(session_module, "data_folder", data_folder)
-        monkeypatch.setattr(session_module, "require_engine", lambda *_: None)
+        monkeypatch.setattr(preparation, "require_engine", lambda *_: None)
         monkeypatch.setattr(session_module, "describe", lambda _: MACHINE)
         monkeypatch.setattr(session_module, "make_generator", lambda *_: Generator())
         monkeypatch.setattr(
-            session_module, "_serving", lambda *_: lambda build, folder: FakeServer(build, Journal())
+            session_module, "server_factory", lambda *_: lambda build, folder: FakeServer(build, Journal())
         )
-        monkeypatch.setattr(session_module, "_resumable_since", lambda: self._clock() - timedelta(days=1))
-        monkeypatch.setattr(Rounds, "_load", lambda rounds, entrant: None)
-        monkeypatch.setattr(Rounds, "_measure", self._measure)
+        monkeypatch.setattr(session_module, "resumable_since", lambda: self._clock() - timedelta(days=1))
+        monkeypatch.setattr(RoundMeasurement, "load", lambda rounds, version: None)
+        monkeypatch.setattr(RoundMeasurement, "from_loaded_data", self._measure)
 
     def _measure(
         self, number: int, step: Any, active: Sequence[Any]

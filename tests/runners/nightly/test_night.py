@@ -203,7 +203,7 @@ def test_the_command_measures_reports_and_says_how_it_is(
 ) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
     assert main(["status"]) == 0
-    assert "no night has begun" in capsys.readouterr().out
+    assert "no night has started" in capsys.readouterr().out
     assert main(["nightly", "--plan", str(plan_file)]) == 0
     said = capsys.readouterr().out
     assert "Box db1: 1 session." in said
@@ -223,7 +223,7 @@ def test_a_lock_that_is_held_is_a_quiet_exit_with_a_message(
     assert "another measurement is running" in capsys.readouterr().err
     assert sessions.asked == []
     assert main(["status"]) == 0
-    assert "no night has begun" in capsys.readouterr().out
+    assert "no night has started" in capsys.readouterr().out
 
 
 def test_measuring_and_reporting_apart(

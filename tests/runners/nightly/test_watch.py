@@ -113,7 +113,7 @@ def test_the_watch_opens_one_issue_and_closes_it(
 ) -> None:
     words = ["runner", "watch", "--plan", str(plan)]
     assert main(words) == 0
-    assert "no night has begun" in capsys.readouterr().out
+    assert "no night has started" in capsys.readouterr().out
     assert github.issues == {}
     beats(tmp_path, BEAT)
     assert [main(words), main(words)] == [1, 1]

@@ -1,4 +1,4 @@
-"""Which steps still need rounds: the verdicts on what a session has measured so far."""
+"""The verdicts on what a session has measured so far: which steps still need rounds."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,8 @@ from history.stats.repeated_intervals import Design, Noise, pooled_noise, sequen
 from suites.metrics import METRICS, PRIMARY
 
 
-class Deciding:
-    """The log ratios of every step and contender, round by round."""
+class SequentialVerdicts:
+    """The log ratios of every step and contender, round by round, and the verdicts that they allow."""
 
     def __init__(
         self,
@@ -20,7 +20,7 @@ class Deciding:
         threshold: float,
         calibrated: Mapping[str, Noise],
     ) -> None:
-        """`threshold` is a fraction; `calibrated` is what a calibration says of each step's noise."""
+        """`threshold` is a fraction; `calibrated` is the noise of each step by the last calibration."""
         self._base = base
         self._contenders = contenders
         self._design = design
@@ -31,20 +31,20 @@ class Deciding:
         }
 
     def add(self, step: str, values: Mapping[str, float]) -> None:
-        """Take in one round: the primary metric by version, of those that finished it."""
+        """Add one round: the primary metric by version, of the versions that finished it."""
         base = values.get(self._base, 0.0)
         for contender in self._contenders:
             if base > 0 and values.get(contender, 0.0) > 0:
                 self._logs[contender][step].append(log(values[contender] / base))
 
     def drop(self, version: str, step: str) -> None:
-        """Wait no more for verdicts that need a version which cannot run a step."""
+        """Wait for no verdict that needs a version which cannot run the step."""
         for contender in self._contenders:
             if version in (self._base, contender):
                 self._logs[contender].pop(step, None)
 
     def open_steps(self, steps: Sequence[str]) -> list[str]:
-        """Those of `steps` on which some contender that finished rounds has no verdict yet."""
+        """Return those of `steps` on which a contender that has finished rounds has no verdict yet."""
         undecided = set()
         for contender in self._contenders:
             verdicts = self.verdicts(contender)
@@ -52,15 +52,15 @@ class Deciding:
         return [step for step in steps if step in undecided]
 
     def verdicts(self, contender: str) -> dict[str, Verdict]:
-        """The verdict on every step that has rounds; INCONCLUSIVE also means too few."""
+        """Return the verdict on every step that has rounds; INCONCLUSIVE also stands for too few rounds."""
         logs = self._logs[contender]
         priors = pooled_noise(list(logs.values()), [self._calibrated.get(step) for step in logs])
-        found = {}
+        verdicts = {}
         for (step, rounds), prior in zip(logs.items(), priors, strict=True):
             interval = sequential_interval(rounds, self._design, prior)
-            found[step] = (
+            verdicts[step] = (
                 Verdict.INCONCLUSIVE
                 if interval is None
                 else judge(interval, METRICS[PRIMARY].better, self._threshold)
             )
-        return found
+        return verdicts

@@ -1,4 +1,4 @@
-"""Where checks look: the machine and Tidemark's home, or what a test puts in their place."""
+"""The machine that is checked, with the home of Tidemark; tests replace its parts."""
 
 import os
 import shutil
@@ -17,39 +17,39 @@ SAMPLE_SECONDS = 1.0
 PROGRAM_SECONDS = 10
 
 
-def said_by(command: Sequence[str]) -> str:
-    """What a program prints. Raises OSError when it is missing, fails or takes too long."""
+def run_program(command: Sequence[str]) -> str:
+    """Return the output of a program. Raises OSError when it is missing, fails or takes too long."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PROGRAM_SECONDS, check=True)
     except subprocess.SubprocessError as error:
-        raise OSError(f"{command[0]} gave no answer: {error}") from error
+        raise OSError(f"{command[0]} failed: {error}") from error
     return done.stdout
 
 
 @dataclass(frozen=True)
-class Place:
-    """A machine and a home."""
+class CheckedMachine:
+    """The machine and the home that the checks read."""
 
     home: Path
     kernel: Kernel = field(default_factory=Kernel)
     which: Callable[[str], str | None] = shutil.which
-    said_by: Callable[[Sequence[str]], str] = said_by
+    run_program: Callable[[Sequence[str]], str] = run_program
     now: Callable[[], datetime] = datetime.now
-    """Local time: cron and people think in it."""
+    """Local time, which cron tables use."""
 
     is_root: bool = field(default_factory=lambda: os.geteuid() == 0)
     sample_seconds: float = SAMPLE_SECONDS
 
     @property
     def has_systemd(self) -> bool:
-        """Whether systemd has started this machine: sd_booted(3)."""
+        """Whether systemd is the init of this machine: sd_booted(3)."""
         return self.kernel.path("/run/systemd/system").is_dir()
 
     @cached_property
     def sample(self) -> Disturbance:
-        """What others do while this process keeps one core busy; taken once for all checks.
+        """The activity of other processes while this one keeps a core busy; sampled once for all checks.
 
-        It works because steal shows only in CPU time that is wanted: an idle machine has none.
+        The core is kept busy because steal is only accounted for CPU time that is requested.
         """
         watch = DisturbanceWatch(lambda: [os.getpid()], self.kernel.path("/proc"), self.kernel.path("/sys"))
         watch.begin()

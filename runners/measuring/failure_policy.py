@@ -1,0 +1,132 @@
+"""Failure policy: when a round is repeated, and when a version is excluded from a step or session."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from runners.measuring.round_measurement import MeasuredRound
+from runners.measuring.run_recorder import RunRecorder
+from runners.measuring.sequential_verdicts import SequentialVerdicts
+from runners.measuring.session_versions import MeasuredVersion
+from suites.definition import Step
+from suites.metrics import PRIMARY
+from suites.step import ServerDiedError
+
+MOST_FAILURES = 2
+"""The number of failures after which a version is excluded from the later rounds of a step."""
+
+MOST_DISTURBED = 2
+"""How often a disturbed round is measured again; the next one is recorded with a warning, disturbed or
+not."""
+
+Measure = Callable[[Sequence[MeasuredVersion]], MeasuredRound]
+"""Measures one round of the given versions. Raises ServerDiedError."""
+
+
+@dataclass(frozen=True)
+class FailurePolicy:
+    """Carries rounds out until they are valid, and excludes versions that keep failing."""
+
+    recorder: RunRecorder
+    verdicts: SequentialVerdicts
+    least_rounds: int
+    """The rounds that every step gets; a step that a version cannot run is recorded as failed in these."""
+
+    keep_disturbed: bool = False
+    """Whether a disturbed round is recorded, with a warning, instead of being measured again."""
+
+    def resume(self, versions: Sequence[MeasuredVersion]) -> None:
+        """Restore failures and verdicts from the runs that an interrupted session has recorded."""
+        by_name = {version.name: version for version in versions}
+        for (step, _), runs in self.recorder.recorded.items():
+            for name, run in runs.items():
+                if run.failure is not None:
+                    self._count_failure(by_name[name], step, run.failure)
+            values = {name: run.values[PRIMARY] for name, run in runs.items() if PRIMARY in run.values}
+            self.verdicts.add(step, values)
+        for version in versions:
+            for step in version.excluded_steps:
+                self.verdicts.drop(version.name, step)
+
+    def carry_out(
+        self,
+        number: int,
+        step: Step,
+        versions: Sequence[MeasuredVersion],
+        measure: Measure,
+        *,
+        servers_stay_up: bool = False,
+    ) -> None:
+        """Measure a round until all versions that can run the step have an undisturbed run, and record it.
+
+        When a server dies, its failure is recorded and the other versions begin the round again without it.
+        With `servers_stay_up` (long mode) a disturbed round is recorded with a warning, because hours cannot
+        be measured again, and a version whose server died is excluded from the rest of the session.
+        """
+        done = self.recorder.recorded_versions(step, number)
+        for version in versions:
+            if version.name not in done:
+                self._record_exclusion(version, step, number)
+        repeats_left = 0 if servers_stay_up or self.keep_disturbed else MOST_DISTURBED
+        while active := _able_to_run(versions, step, done):
+            started = _now()
+            try:
+                measurements, reasons = measure(active)
+            except ServerDiedError as error:
+                failed = active if error.place is None else [active[error.place]]
+                self._record_deaths(failed, step, number, error, started)
+                if servers_stay_up:
+                    for version in failed:
+                        version.broken = str(error)
+                done |= {version.name for version in failed}
+                continue
+            values = {
+                version.name: measurement.values[PRIMARY]
+                for version, measurement in zip(active, measurements, strict=True)
+            }
+            if reasons and repeats_left:
+                repeats_left -= 1
+                self.recorder.record_dropped(step, number, reasons, values)
+                continue
+            self.recorder.record_round(step, number, active, measurements, reasons, started)
+            self.verdicts.add(step.name, values)
+            return
+
+    def _record_deaths(
+        self,
+        failed: Sequence[MeasuredVersion],
+        step: Step,
+        number: int,
+        error: ServerDiedError,
+        started: datetime,
+    ) -> None:
+        for version in failed:
+            self._count_failure(version, step.name, str(error))
+            if step.name in version.excluded_steps:
+                self.verdicts.drop(version.name, step.name)
+            self.recorder.report_failure(f"{version.name} {step.name} (round {number})", str(error))
+            self.recorder.record_failure(version, step, number, started, str(error))
+
+    def _count_failure(self, version: MeasuredVersion, step: str, reason: str) -> None:
+        version.failures[step] += 1
+        if version.failures[step] >= MOST_FAILURES:
+            version.excluded_steps[step] = reason
+
+    def _record_exclusion(self, version: MeasuredVersion, step: Step, number: int) -> None:
+        """Record a failed run for a version that cannot run the step, in every planned round."""
+        reason = version.exclusion_reason(step.name)
+        if reason is not None and number <= self.least_rounds:
+            self.recorder.record_failure(version, step, number, _now(), reason)
+
+
+def _able_to_run(versions: Sequence[MeasuredVersion], step: Step, done: set[str]) -> list[MeasuredVersion]:
+    """The versions that can run the step and have neither a recorded run of this round nor failed in it."""
+    return [
+        version
+        for version in versions
+        if version.exclusion_reason(step.name) is None and version.name not in done
+    ]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

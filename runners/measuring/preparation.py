@@ -1,0 +1,133 @@
+"""What a session needs before its first round: sizes, builds, a load generator, perf, a test design."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from build.build import Build
+from build.errors import TidemarkError
+from build.home import Home
+from build.inferno import provide_inferno
+from build.make import provide
+from build.progress import Progress
+from build.version import Version
+from history.changes.confirmation import METRIC_CONFIDENCE
+from history.comparison.compare import CONFIDENCE, THRESHOLD
+from history.stats.estimators import MINIMUM_REPETITIONS
+from history.stats.repeated_intervals import Design
+from history.store.records import CalibratedNoise
+from runners.measuring.request import Request, Sampled
+from runners.measuring.sequential_verdicts import SequentialVerdicts
+from runners.measuring.session_versions import Serve
+from suites.capabilities import require_engine
+from suites.definition import Mode
+from suites.engines import make_server, require_short_sockets
+from suites.generators.registry import GENERATORS
+from suites.processes import require_reachable, tool
+from suites.profiling.perf import find_perf
+from suites.profiling.profiler import Profiling
+from suites.server import Server, ServerError
+from suites.sizing import Sizes, fit_together, require_disk, sizes, this_machine
+
+BUILD_BYTES = 1_500_000_000
+"""The disk space in bytes for the sources, the scratch folder and the result of one compile."""
+
+LONGEST_DATA_NAME = "s00000000/99-99"
+"""The longest name below the data folder, used to check the length of socket paths before anything is
+done."""
+
+
+def check_request(request: Request, home: Home) -> Sizes:
+    """Check everything that can be known to fail before a compile begins; return the sizes of the data.
+
+    Raises TidemarkError when a program, memory, disk space or access to the home is missing.
+    """
+    for program in (*GENERATORS[request.suite.generator].system_programs, "setpriv"):
+        tool(program)
+    require_short_sockets(home.data / LONGEST_DATA_NAME)
+    home.path.mkdir(parents=True, exist_ok=True)
+    require_reachable(home.path)
+    needed = sizes(request.suite, request.profile, this_machine())
+    if request.profile.mode is Mode.LONG and not fit_together(len(request.versions), needed, this_machine()):
+        raise ServerError(
+            f"{len(request.versions)} servers do not fit into memory together; in long mode all are up",
+            where=f"profile {request.profile_name}: buffer_to_memory",
+            hint="measure fewer versions at once, or use a profile with a smaller buffer cache",
+        )
+    # Each version has its loaded data and a copy that it works on.
+    disk_bytes = len(request.versions) * (needed.disk_bytes + needed.data_bytes)
+    require_disk(home.path, disk_bytes + BUILD_BYTES)
+    return needed
+
+
+def provide_builds(
+    request: Request, home: Home, progress: Progress, serve: Serve, given: Mapping[Version, Build]
+) -> tuple[list[Build], dict[Version, str]]:
+    """Return the builds of the versions, and the reasons of those that cannot be built or run the suite.
+
+    One version that fails does not stop the others. Raises TidemarkError when none is left.
+    """
+    builds: list[Build] = []
+    not_built: dict[Version, str] = {}
+    for version in request.versions:
+        try:
+            patches = request.patches.get(version.variant, ())
+            git = request.git.get(version.engine)
+            provided = given.get(version) or provide(
+                version.plain, home, progress, patches=patches, git_source=git
+            )
+            build = replace(provided, version=version)
+            require_engine(build, request.suite.engines, request.suite.name)
+            serve(build, home.data)  # raises for what the version cannot do; creates nothing
+            builds.append(build)
+        except TidemarkError as error:
+            if len(request.versions) == 1:
+                raise
+            not_built[version] = str(error)
+            progress.note(f"{version} is skipped: {error}")
+    if not builds:
+        raise ServerError("none of the versions can be measured", hint="see the messages above")
+    return builds, not_built
+
+
+def profiling_of(request: Request, home: Home, progress: Progress) -> Profiling | None:
+    """Return how the steps are profiled; None when they are not, or when perf or inferno is missing.
+
+    What is missing is reported, and the session continues without profiles.
+    """
+    if request.perf is None:
+        return None
+    try:
+        perf, inferno = find_perf(), provide_inferno(home, progress)
+    except TidemarkError as error:
+        progress.note(f"no profiles: {error}")
+        return None
+    profile = request.profile
+    seconds = min(profile.perf_seconds, profile.seconds)
+    return Profiling(perf, inferno, seconds, profile.slice_seconds, request.perf is Sampled.DURING)
+
+
+def verdicts_of(
+    request: Request, builds: Sequence[Build], noise: Mapping[str, CalibratedNoise]
+) -> SequentialVerdicts:
+    """Return the verdicts that decide which steps need more rounds; those of a confirmation are stricter."""
+    names = [str(build.version) for build in builds]
+    design = Design(
+        steps=len(request.steps),
+        least=max(request.least_rounds, MINIMUM_REPETITIONS),
+        cap=max(request.most_rounds, MINIMUM_REPETITIONS),
+        confidence=METRIC_CONFIDENCE if request.confirms else CONFIDENCE / 100,
+    )
+    threshold = request.confirms.threshold if request.confirms else THRESHOLD / 100
+    calibrated = {step: calibration.noise for step, calibration in noise.items()}
+    return SequentialVerdicts(names[0], names[1:], design, threshold, calibrated)
+
+
+def server_factory(request: Request, needed: Sizes) -> Serve:
+    """Return the function that makes the server of a build, with the settings of the request."""
+
+    def serve(build: Build, folder: Path) -> Server:
+        settings = request.settings_of(build.version.engine)
+        return make_server(build, needed, request.durability, folder, settings)
+
+    return serve

@@ -1,0 +1,113 @@
+"""Measuring one round: the servers of all versions are driven in turns, and other processes are watched."""
+
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from build.errors import TidemarkError
+from runners.measuring.request import Request
+from runners.measuring.session_versions import MeasuredVersion
+from suites.accounting.disturbance import DisturbanceLimits, DisturbanceWatch
+from suites.definition import Mode, Step
+from suites.generators.load import Generator, Share
+from suites.measurement import Measurement
+from suites.profiling.profiler import Profiling
+from suites.sizing import Sizes, fit_together, this_machine
+from suites.slices import Schedule, mirrored
+from suites.step import ServerDiedError, most_transactions, run_slices
+
+MeasuredRound = tuple[list[Measurement], tuple[str, ...]]
+"""The measurement of each version, in the order of the versions, and the reasons why the round is
+disturbed."""
+
+
+@dataclass(frozen=True)
+class RoundMeasurement:
+    """Loads versions and measures single rounds of them; it neither records nor decides anything."""
+
+    request: Request
+    sizes: Sizes
+    generator: Generator
+    profiling: Profiling | None = None
+    limits: DisturbanceLimits = field(default_factory=DisturbanceLimits)
+
+    def load(self, version: MeasuredVersion) -> None:
+        """Load a version, and in rounds mode keep a copy of its data. A failure is stored in its `broken`."""
+        version.load(self.generator)
+        if version.broken is None and self.request.profile.mode is Mode.ROUNDS:
+            try:
+                version.server.keep()
+            except TidemarkError as error:
+                version.broken = str(error)
+
+    def from_loaded_data(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> MeasuredRound:
+        """Measure one round in which every server starts from the loaded data.
+
+        Servers that do not fit into memory together are measured one after the other, in random order.
+        Raises ServerDiedError, whose `place` is the index in `versions`, or None when no version is known
+        to be at fault.
+        """
+        places = list(range(len(versions)))
+        seed = (self.request.suite.seed, step.name, number)
+        groups = [places]
+        if not fit_together(len(versions), self.sizes, this_machine()):
+            groups = [[place] for place in random.Random(repr(seed)).sample(places, len(places))]
+        by_place: dict[int, Measurement] = {}
+        reasons: list[str] = []
+        for group in groups:
+            members = [versions[place] for place in group]
+            try:
+                for place, version in enumerate(members):
+                    _start_from_loaded_data(version, place)
+                share = Share(self._schedule(len(group), seed), number, most_transactions(step, self.sizes))
+                measurements, group_reasons = self.on_running_servers(members, step, share)
+            except ServerDiedError as error:
+                raise ServerDiedError(str(error), _place_of(error, group)) from error
+            finally:
+                for version in members:
+                    version.server.abandon()
+            reasons += group_reasons
+            by_place |= dict(zip(group, measurements, strict=True))
+        return [by_place[place] for place in places], tuple(reasons)
+
+    def on_running_servers(
+        self, versions: Sequence[MeasuredVersion], step: Step, share: Share, *, is_last: bool = True
+    ) -> MeasuredRound:
+        """Measure the slices of a round on servers that are up; only the last round of a step resets them.
+
+        Raises ServerDiedError.
+        """
+        watch = DisturbanceWatch(lambda: [os.getpid()])
+        watch.begin()
+        servers = [version.server for version in versions]
+        settle = self.request.profile.settle_seconds if is_last else 0.0
+        profiling = self.profiling if is_last or (self.profiling and self.profiling.during) else None
+        measurements = run_slices(
+            servers, self.generator, step, share, settle, resets=is_last, profiling=profiling
+        )
+        disturbance = watch.end()
+        metrics = disturbance.metrics()
+        return (
+            [replace(measurement, values={**measurement.values, **metrics}) for measurement in measurements],
+            disturbance.reasons(self.limits),
+        )
+
+    def _schedule(self, servers: int, seed: object) -> Schedule:
+        profile = self.request.profile
+        return mirrored(range(servers), profile.seconds, profile.slice_seconds, seed, profile.warm_seconds)
+
+
+def _place_of(error: ServerDiedError, group: Sequence[int]) -> int | None:
+    """The index, among all versions, of the one that failed; in a group of one it is that one."""
+    if error.place is None:
+        return group[0] if len(group) == 1 else None
+    return group[error.place]
+
+
+def _start_from_loaded_data(version: MeasuredVersion, place: int) -> None:
+    try:
+        version.server.restore()
+        version.server.start()
+    except TidemarkError as error:
+        raise ServerDiedError(str(error), place) from error

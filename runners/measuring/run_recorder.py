@@ -1,0 +1,104 @@
+"""Recording: what a session writes into the history, and what it wrote before an interruption."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from build.progress import Progress
+from history.store.records import DroppedRound, RunRecord, RunStatus
+from history.store.resume import Recorded
+from history.store.writer import Store
+from runners.measuring.request import Request
+from runners.measuring.session_versions import MeasuredVersion
+from suites.definition import Step
+from suites.measurement import Measurement
+
+
+@dataclass
+class RunRecorder:
+    """Writes the runs of one session into the history, numbered in the order in which they were measured."""
+
+    request: Request
+    store: Store
+    session: int
+    """The id of the session in the history."""
+
+    progress: Progress
+    recorded: Recorded = field(default_factory=dict)
+    """The runs of the interrupted session that is resumed; none of them is measured again."""
+
+    failures: list[str] = field(default_factory=list)
+    """What failed and why, one entry per failure."""
+
+    def __post_init__(self) -> None:
+        positions = [run.position for runs in self.recorded.values() for run in runs.values()]
+        self._position = max(positions, default=0)
+
+    def recorded_versions(self, step: Step, number: int) -> set[str]:
+        """The names of the versions whose run of a round is already in the history."""
+        return set(self.recorded.get((step.name, number), ()))
+
+    def record_round(
+        self,
+        step: Step,
+        number: int,
+        versions: Sequence[MeasuredVersion],
+        measurements: Sequence[Measurement],
+        reasons: Sequence[str],
+        started: datetime,
+    ) -> None:
+        """Record the runs of all versions of a round; `reasons` why it is disturbed become warnings."""
+        disturbed = [f"disturbed: {reason}" for reason in reasons]
+        records = []
+        for version, measurement in zip(versions, measurements, strict=True):
+            warned = replace(measurement, warnings=[*measurement.warnings, *disturbed])
+            records.append(self._run_record(version, step, number, warned, started, None))
+            for warning in warned.warnings:
+                self.progress.note(f"{version.name} {step.name} (round {number}): {warning}")
+        # In one transaction: a round with only some of its versions could be neither used nor measured again.
+        self.store.record_runs(self.session, records)
+
+    def record_dropped(
+        self, step: Step, number: int, reasons: Sequence[str], values: Mapping[str, float]
+    ) -> None:
+        """Record a disturbed round that is measured again: its reasons, and its throughput by version."""
+        reason = "; ".join(reasons)
+        self.store.record_dropped(self.session, DroppedRound(step.name, number, reason, dict(values)))
+        self.progress.note(f"{step.name}, round {number}: measured again: {reason}")
+
+    def record_failure(
+        self, version: MeasuredVersion, step: Step, number: int, started: datetime, reason: str
+    ) -> None:
+        """Record a failed run."""
+        record = self._run_record(version, step, number, None, started, reason)
+        self.store.record_runs(self.session, [record])
+
+    def report_failure(self, what: str, reason: str) -> None:
+        """Add a failure to those that the session reports at its end, and show it now."""
+        self.failures.append(f"{what}: {reason}")
+        self.progress.note(f"{what}: failed: {reason}")
+
+    def _run_record(
+        self,
+        version: MeasuredVersion,
+        step: Step,
+        number: int,
+        measurement: Measurement | None,
+        started: datetime,
+        failure: str | None,
+    ) -> RunRecord:
+        self._position += 1
+        names = [suite_step.name for suite_step in self.request.suite.steps]
+        return RunRecord(
+            build=version.build,
+            configuration=version.settings,
+            step=step.name,
+            step_position=1 + names.index(step.name),
+            repetition=number,
+            position=self._position,
+            status=RunStatus.FAILED if failure else RunStatus.FINISHED,
+            failure=failure,
+            started_at=started,
+            ended_at=datetime.now(UTC),
+            measurement=measurement,
+        )

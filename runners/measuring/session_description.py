@@ -1,0 +1,84 @@
+"""What the history stores about a session when it starts: the request, the tools, the machine."""
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from build.home import ROOT
+from build.version import Version
+from history.series.night import CONFIRMS
+from history.store.records import Machine, SessionStart
+from runners.measuring.request import Request
+from suites.profiling.profiler import Profiling
+from suites.sizing import Sizes
+
+
+def describe_session(
+    request: Request,
+    uid: str,
+    sizes: Sizes,
+    generator: str,
+    not_built: Mapping[Version, str],
+    machine: Machine,
+    profiling: Profiling | None,
+) -> SessionStart:
+    """Return the description of a session; `generator` is the version of the load generator."""
+    return SessionStart(
+        uid=uid,
+        machine=machine,
+        suite=request.suite.name,
+        profile=request.profile_name,
+        suite_digest=request.suite.digest,
+        seed=request.suite.seed,
+        durability=request.durability,
+        repetitions=request.least_rounds,
+        command=shlex.join(sys.argv),
+        tools={
+            "generator": generator,
+            "tidemark": _own_version(),
+            "python": sys.version.split()[0],
+        },
+        options=_options(request, sizes, not_built, profiling),
+    )
+
+
+def with_machine_changes(start: SessionStart, changed: Sequence[str]) -> SessionStart:
+    """Return the description with what has changed on the machine: series do not continue across a change."""
+    return replace(start, options={**start.options, "machine_changed": list(changed)}) if changed else start
+
+
+def _options(
+    request: Request, sizes: Sizes, not_built: Mapping[Version, str], profiling: Profiling | None
+) -> dict[str, object]:
+    return {
+        "versions": [str(version) for version in request.versions],
+        "branches": dict(request.branches),
+        "mode": request.profile.mode,
+        "seconds": request.profile.seconds,
+        "slice_seconds": request.profile.slice_seconds,
+        "rounds": {
+            "least": request.least_rounds,
+            "cap": request.most_rounds,
+            "until_decided": request.until_decided,
+        },
+        "bound_to": sizes.bound_to,
+        "threads": sizes.threads,
+        **sizes.data.facts,
+        "settings": dict(request.settings),
+        "groups": {step.name: step.group for step in request.steps if step.group},
+        "not_built": {str(version): reason for version, reason in not_built.items()},
+        **({"bisect": request.bisect} if request.bisect else {}),
+        **({CONFIRMS: request.confirms.option()} if request.confirms else {}),
+        **({"perf": {"event": profiling.perf.described, "when": request.perf}} if profiling else {}),
+    }
+
+
+def _own_version() -> str:
+    """Return the commit of this checkout, or `unknown` without git."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
