@@ -24,9 +24,9 @@ from history.comparison.compare import (
     exit_code,
 )
 from history.comparison.verdict import Verdict
+from history.open import existing_history, open_reader
 from history.rendering.plain_table import Screen, standard_output
 from history.rendering.terminal import render_terminal
-from history.store.reader import existing_history, open_reader
 from history.timestamps import moment
 from suites.measurement import METRICS
 

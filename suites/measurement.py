@@ -112,3 +112,15 @@ METRICS: Mapping[str, Metric] = {name: Metric(name, unit, better, text) for name
 
 LEADING = "qps"
 """The metric that a session's rounds go on for."""
+
+COSTS = (
+    "server_cpu_us_per_op",
+    "client_cpu_us_per_op",
+    "server_cs_per_op",
+    "server_read_kb_per_op",
+    "server_written_kb_per_op",
+    "wal_bytes_per_op",
+    "server_instructions_per_op",
+)
+"""The metrics of what a query costs. A change of throughput that none of them explains is doubtful: a run may
+have stalled."""

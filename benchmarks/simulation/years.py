@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from history.store.writer import open_store
+from history.open import open_store
 from history.timestamps import to_text
 
 FIRST_NIGHT = datetime(2016, 1, 1, 2, 0, tzinfo=UTC)

@@ -4,19 +4,7 @@ from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
-from suites.measurement import METRICS
-
-COSTS = (
-    "server_cpu_us_per_op",
-    "client_cpu_us_per_op",
-    "server_cs_per_op",
-    "server_read_kb_per_op",
-    "server_written_kb_per_op",
-    "wal_bytes_per_op",
-    "server_instructions_per_op",
-)
-"""What a query costs. A change of throughput that none of them explains is to be doubted: a run may have
-stalled."""
+from suites.measurement import COSTS, METRICS
 
 WHOLE_MACHINE = {
     "server_cpu_us_per_op": "machine_cpu_us_per_op",

@@ -11,7 +11,7 @@ from history.rendering.numbers import DASH, amount, rounded
 from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
 from history.series.inventory import Branch, Unfinished
 from history.series.series import SeriesKey
-from history.series.timeline import Chronicle, TimelineEntry
+from history.series.timeline import Timeline, TimelineEntry
 from suites.measurement import METRICS
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def render_overview(
             console.print(line, markup=False, highlight=False)
 
 
-def render_series(told: Chronicle, console: "Console") -> None:
+def render_series(told: Timeline, console: "Console") -> None:
     """Print a sparkline, then a line for each night."""
     key = told.key
     metric = METRICS[key.metric]
@@ -80,7 +80,7 @@ def render_series(told: Chronicle, console: "Console") -> None:
         console.print(SPARKLINE_LEGEND, markup=False, highlight=False)
 
 
-def series_json(told: Chronicle) -> str:
+def series_json(told: Timeline) -> str:
     """The series as one JSON object."""
     key = told.key
     whole = {
@@ -95,7 +95,7 @@ def series_json(told: Chronicle) -> str:
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def series_csv(told: Chronicle) -> str:
+def series_csv(told: Timeline) -> str:
     """The series as CSV, one line for each night; a gap is an empty field and never a zero."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from build.version import parse_version
-from history.series.matrix import Panel
+from history.series.matrix import SeriesMatrix
 from history.series.series import AT_ONCE
 from history.store.schema import machines, nights, sessions
 
@@ -18,10 +18,10 @@ _FACTS = ("cpu_model", "cores", "memory_bytes", "kernel", "operating_system")
 _TOOLS = ("generator",)
 
 
-def markers(connection: Connection, panel: Panel) -> Mapping[int, str]:
-    """Position of a night in the panel -> what changed since the night before it."""
-    ids = [night.session_id for night in panel.nights]
-    rows = _rows(connection, ids, panel.base)
+def markers(connection: Connection, matrix: SeriesMatrix) -> Mapping[int, str]:
+    """Position of a night in the matrix -> what changed since the night before it."""
+    ids = [night.session_id for night in matrix.nights]
+    rows = _rows(connection, ids, matrix.base)
     known = {row["id"]: row for row in _machines(connection, {row["machine_id"] for row in rows.values()})}
     found = {}
     before: RowMapping | None = None

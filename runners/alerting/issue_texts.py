@@ -11,7 +11,7 @@ from history.changes.repository import Change, ChangeStatus, Member
 from history.comparison.profile_diff import FunctionChange
 from history.rendering.confirmed import interval, surest, what
 from history.rendering.escaping import escaped
-from history.rendering.functions import named
+from history.rendering.profiles import named_functions
 from history.rendering.table import NAMES
 from history.series.series import Night, Point
 from suites.measurement import METRICS
@@ -155,7 +155,7 @@ def _table(change: Change) -> Iterator[str]:
 
 def _functions(told: Told) -> Iterator[str]:
     if told.gained:
-        yield f"CPU time per query grew most in {escaped(named(told.gained))}."
+        yield f"CPU time per query grew most in {escaped(named_functions(told.gained))}."
         yield ""
 
 

@@ -14,7 +14,6 @@ from history.rendering.escaping import escaped
 from history.series.series import Point, base_branch, read
 from history.store.alert_outbox import AlertKind, IssueState, WantedIssue
 from history.store.bisects import of_change
-from history.store.database import Asked
 from history.store.profiles import profiles_of
 from history.store.records import ALL_STEPS, RunStatus
 from history.store.schema import gaps, nights, runs
@@ -108,9 +107,9 @@ def _gained(connection: Connection, change: Change) -> Sequence[FunctionChange]:
     rounds = []
     if member.confirmed is not None:
         its = confirmation.session_id(connection, member.confirmed)
-        rounds = [profiles_of(Asked(connection), its, step, night.version) for night in both]
+        rounds = [profiles_of(connection, its, step, night.version) for night in both]
     if not rounds or not all(rounds):
-        rounds = [profiles_of(Asked(connection), night.session_id, step, night.version) for night in both]
+        rounds = [profiles_of(connection, night.session_id, step, night.version) for night in both]
     return differential(*rounds).gained(NAMED_FUNCTIONS) if all(rounds) else ()
 
 

@@ -8,10 +8,9 @@ from history.changes import repository
 from history.changes.detector import Report, judge
 from history.changes.level_shift import Direction
 from history.changes.repository import Change, ChangeStatus
+from history.open import existing_history, open_store
 from history.rendering.changes import LocatedChange, changes_json, render_changes
 from history.store.database import Database
-from history.store.reader import existing_history
-from history.store.writer import open_store
 from history.timestamps import now
 
 

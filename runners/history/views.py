@@ -5,6 +5,7 @@ import sys
 
 from rich.console import Console
 
+from history.open import existing_history, open_store
 from history.rendering.inventory import (
     overview_json,
     render_overview,
@@ -14,9 +15,7 @@ from history.rendering.inventory import (
 )
 from history.rendering.plain_table import PLAIN_WIDTH
 from history.series.inventory import InventoryFilter, branches_held, steps_held, unfinished
-from history.series.timeline import chronicle
-from history.store.reader import existing_history
-from history.store.writer import open_store
+from history.series.timeline import read_timeline
 
 
 def show_(arguments: argparse.Namespace) -> int:
@@ -39,7 +38,7 @@ def show_(arguments: argparse.Namespace) -> int:
 def series_(arguments: argparse.Namespace) -> int:
     """Print one series night by night; 0. Raises SeriesError when none or several are like that."""
     with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
-        told = chronicle(connection, _wanted(arguments), arguments.base, arguments.since)
+        told = read_timeline(connection, _wanted(arguments), arguments.base, arguments.since)
     if arguments.format == "terminal":
         render_series(told, _console())
     else:

@@ -16,9 +16,8 @@ from build.inferno import provide_inferno
 from build.make import provide
 from build.progress import Progress
 from build.version import Engine, Version
-from history.changes.confirmation import METRIC_CONFIDENCE
+from history.changes.confirmation import CONFIRMS, METRIC_CONFIDENCE
 from history.comparison.compare import CONFIDENCE, THRESHOLD
-from history.series.night import CONFIRMS
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design
 from history.store.records import CalibratedNoise, Machine, SessionStart, SessionStatus

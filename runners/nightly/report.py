@@ -82,7 +82,7 @@ def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> Delive
     from runners.alerting.tracker import Tracker  # takes a moment that other nights need not wait
 
     tracker = Tracker(plan.alerts.repository, token, os.environ.get("GITHUB_API_URL", API))
-    with held(home.path / DELIVERING), store.database.telling():
+    with held(home.path / DELIVERING), store.database.delivery_lock():
         delivery = Delivery(store.database, tracker, plan.alerts.labels, plan.alerts.most_new_issues)
         delivered = delivery.run()
     problems += [f"alert {name}: {why}" for name, why in delivered.failed.items()]

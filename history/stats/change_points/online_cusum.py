@@ -152,7 +152,7 @@ class Watchers:
         self._before[column] = 0.0
         self._begin(column, self._night + 1, self._night + 1)
 
-    def surprise(self, values: Array) -> Array:
+    def tail_probability(self, values: Array) -> Array:
         """How probable values so far from the level are in the next night, both ways together.
 
         nan in a gap, and in a series whose noise is not yet known from LEAST_NIGHTS.
@@ -322,10 +322,10 @@ def watch_many(
     return [tuple(changes) for changes in found]
 
 
-def surprise_many(matrix: Array, known: Sequence[Known] = ()) -> Array:
+def tail_probabilities(matrix: Array, known: Sequence[Known] = ()) -> Array:
     """How probable the last night of each row of `matrix` [series, nights] is after the nights before it.
 
-    As Watchers.surprise has it.
+    As Watchers.tail_probability has it.
     """
     watchers = Watchers(len(matrix))
     settled = _by_night(known)
@@ -334,7 +334,7 @@ def surprise_many(matrix: Array, known: Sequence[Known] = ()) -> Array:
             watchers.settle(each.row, each.level)
         for _ in watchers.take(np.ascontiguousarray(values)):
             pass  # what is raised begins another level
-    return watchers.surprise(np.ascontiguousarray(matrix[:, -1]))
+    return watchers.tail_probability(np.ascontiguousarray(matrix[:, -1]))
 
 
 def _by_night(known: Iterable[Known]) -> defaultdict[int, list[Known]]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.comparison.explanation import COSTS, VARIATION, Variation, explained_by, variation
+from history.comparison.explanation import VARIATION, Variation, explained_by, variation
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import (
@@ -19,7 +19,7 @@ from history.comparison.verdict import (
 )
 from history.stats.estimators import Interval
 from history.store.records import Run, RunStatus
-from suites.measurement import METRICS, Better
+from suites.measurement import COSTS, METRICS, Better
 
 MORE, LESS, SAME, UNKNOWN = MetricChange.MORE, MetricChange.LESS, MetricChange.SAME, MetricChange.UNKNOWN
 REGRESSION, IMPROVEMENT = Verdict.REGRESSION, Verdict.IMPROVEMENT

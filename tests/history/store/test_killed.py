@@ -10,10 +10,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from history.open import open_store
 from history.series.night import SERIES_METRICS
 from history.store.database import connect
 from history.store.records import SessionStatus
-from history.store.writer import open_store
 from tests.history.conftest import Target
 from tests.history.handmade import run_record, session_start
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from history.open import open_store
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, IssueState, WantedIssue
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from runners.alerting.delivery import SILENCING, Delivered, Delivery
 from runners.alerting.tracker import Tracker
 from tests.runners.alerting.github import REPOSITORY, TOKEN, Fault, GitHub, running
