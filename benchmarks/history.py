@@ -54,7 +54,7 @@ def figures(path: Path, scale: Scale) -> list[Figure]:
             "compare of two versions, as a program",
             min(compared),
             "s",
-            at_most=0.3,
+            at_most=0.5,
             note=f"median of {REPEATS} {median(compared):.2f} s; least CPU time {min(used):.2f} s",
         ),
         Figure(

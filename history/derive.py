@@ -4,9 +4,8 @@ import json
 
 from sqlalchemy import Connection, or_, select
 
-from history.changes.confirmation import CONFIRMS
 from history.series.night import insert_night
-from history.store.records import SessionStatus
+from history.store.records import CONFIRMS, SessionStatus
 from history.store.schema import confirmations, machines, nights, runs, sessions
 from history.store.session_reads import runs_of
 

@@ -4,17 +4,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from build.home import locate
 from history.errors import HistoryError
 from history.store.database import Database, connect, connect_readonly, sqlite_file
-from history.store.migrate import migrate, schema_number
 from history.store.reader import Reader
 from history.store.schema_status import is_ready, lacks_nights, newest, outdated_metrics, update_metrics
-from history.store.writer import Store
 from history.timestamps import now
+
+if TYPE_CHECKING:
+    from history.store.writer import Store
 
 
 def existing_history(chosen: str | None) -> Path | str:
@@ -46,12 +48,15 @@ def open_reader(target: Path | str) -> Reader:
     return open_store(target)
 
 
-def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> Store:
+def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Store":
     """Open the history at a path or an SQLAlchemy URL; create it, or bring its schema up to date, first.
 
     Raises HistoryError, leaving the target as it is, when that is no history of Tidemark's, is damaged, or
     was written by a newer Tidemark.
     """
+    from history.store.migrate import migrate  # these two are loaded only by those who may write
+    from history.store.writer import Store
+
     number = _stored_schema(target)
     database = connect(target)
     try:
@@ -76,6 +81,8 @@ def _stored_schema(target: Path | str) -> int | None:
 
     Read-only, which leaves a file that is not ours as it is, down to its write-ahead log.
     """
+    from history.store.migrate import schema_number
+
     file = sqlite_file(target)
     if file is None:
         return None

@@ -10,13 +10,9 @@ from sqlalchemy import Connection, RowMapping, select
 from history.comparison.verdict import MetricChange
 from history.series.night import JUDGED_METRICS
 from history.series.series import Night, SeriesKey
-from history.store.records import Environment
+from history.store.records import CONFIRMS, Environment
 from history.store.schema import confirmations, nights, series, sessions
 from history.timestamps import from_text
-
-CONFIRMS = "confirms"
-"""Among the options of a session that measures a commit against an earlier one, to decide about a suspicion:
-such a session is no night of any series (history/derive.py)."""
 
 CONFIDENCE = 0.999
 """That all intervals of a session that confirms hold: of all its steps and judged metrics, at all looks."""

@@ -16,11 +16,11 @@ from build.inferno import provide_inferno
 from build.make import provide
 from build.progress import Progress
 from build.version import Engine, Version
-from history.changes.confirmation import CONFIRMS, METRIC_CONFIDENCE
+from history.changes.confirmation import METRIC_CONFIDENCE
 from history.comparison.compare import CONFIDENCE, THRESHOLD
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design
-from history.store.records import CalibratedNoise, Machine, SessionStart, SessionStatus
+from history.store.records import CONFIRMS, CalibratedNoise, Machine, SessionStart, SessionStatus
 from history.store.writer import Store
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_facts import changes, describe
