@@ -1,4 +1,4 @@
-"""How surprising the last night of each series of a branch is, by what is known of its level and noise.
+"""How improbable the last night of each series of a branch is, by what is known of its level and noise.
 
 A series whose noise the watch knows is held against that. Of a younger one the nights since its last change
 say the level, and with at least LEAST_NIGHTS of them their scatter, pooled over the steps, the noise; with
@@ -126,7 +126,7 @@ class Line:
 
 @dataclass
 class RoundNoise:
-    """The log ratios of rounds, read when they are asked for: they are many, and mostly not needed."""
+    """The log ratios of rounds, read on demand: they are many, and mostly not needed."""
 
     connection: Connection
     matrix: SeriesMatrix

@@ -163,7 +163,7 @@ def _findings(
     gone = {each for each, member in members.items() if is_gone(measured[each], _log_size(member))}
     leading = {each for each, member in members.items() if member.key.metric == LEADING}
     if leading and leading <= gone:
-        # Rounds end when the leading metric is settled, which leaves noisier costs open. These follow it,
+        # Rounds end when the leading metric is decided, which leaves noisier costs open. These follow it,
         # unless what is known of them says otherwise.
         gone |= {
             each for each, member in members.items() if is_gone(_point(measured[each]), _log_size(member))

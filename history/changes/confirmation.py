@@ -171,6 +171,6 @@ def _confirmation(row: RowMapping) -> Confirmation:
 
 
 def latest_by_nights(found: Collection[Confirmation]) -> Iterator[Confirmation]:
-    """One for each series, question and pair of nights: the last of those that asked the same."""
+    """One for each series, question and pair of nights: the last of those with the same question."""
     last = {(each.series_id, each.question, each.before[0], each.after[0]): each for each in found}
     yield from last.values()

@@ -1,4 +1,4 @@
-"""The nightly judge: change points over all series, brought together and reconciled with what is known."""
+"""The nightly detector: change points of all series, grouped, and reconciled with the known changes."""
 
 import hashlib
 import math
@@ -26,8 +26,8 @@ WINDOW = 400
 """Nights that are looked back on: what lies further back was judged when it was new."""
 
 FALSE_CHANGES_A_YEAR = 0.5
-"""That may be found in all series together when nothing changed: thousands of series, each of them right in
-all but one of fifty years, would tell people something false every third day."""
+"""False changes that are accepted in all series together: thousands of series, each with one false change in
+fifty years, would report one every third day."""
 
 
 WHOLE_NIGHTS = 60

@@ -48,10 +48,10 @@ class Member:
     confidence: float
     gone: Night | None
     confirmed: Confirmation | None = None
-    """What settled it in its first night; None when only nights speak for it."""
+    """What confirmed it in its first night; None when it was found from nights alone."""
 
     gone_confirmed: Confirmation | None = None
-    """What settled in the night `gone` that it is gone."""
+    """What confirmed in the night `gone` that it is gone."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[M
     )
     found: dict[int, tuple[Member, ...]] = dict.fromkeys(ids, ())
     rows = connection.execute(query).mappings().all()
-    settled = _confirmations(connection, {row["series_id"] for row in rows})
+    confirmed_by = _confirmations(connection, {row["series_id"] for row in rows})
     for row in rows:
         place = Environment(row["box"], row["suite"], row["configuration"])
         key = SeriesKey(place, row["branch"], row["step"], row["metric"])
@@ -209,8 +209,8 @@ def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[M
             ratio_high=row["ratio_high"],
             confidence=row["confidence"],
             gone=night.get("gone_id"),
-            confirmed=settled.get((row["series_id"], row["last_before_id"], row["first_after_id"])),
-            gone_confirmed=settled.get((row["series_id"], None, row["gone_id"])),
+            confirmed=confirmed_by.get((row["series_id"], row["last_before_id"], row["first_after_id"])),
+            gone_confirmed=confirmed_by.get((row["series_id"], None, row["gone_id"])),
         )
         found[row["change_id"]] = (*found[row["change_id"]], member)
     return found

@@ -1,7 +1,7 @@
 """Which series of a branch look changed tonight: not enough for a change, enough to measure again.
 
 A false suspicion costs an hour of a machine and no person's time, so that the bar is low; what it lets
-through is settled by rounds of its own (history/changes/confirm.py).
+through is decided by rounds of its own (history/changes/confirm.py).
 """
 
 import math
@@ -94,8 +94,8 @@ def look(
         return None
     matrix = _held_against_others(matrix, len(last))
     returned = tuple(_returned(matrix, known))
-    settled = {step for each in returned for step in each.steps}
-    asked = _asked(known, matrix.nights[-1])
+    looks_gone = {step for change in returned for step in change.steps}
+    confirmed = _confirmed(known, matrix.nights[-1])
     groups = groups_of(session_of(connection, matrix.nights[-1].session_id))
     line = Line(matrix, known, groups)
     bar = FALSE_SUSPECTS_A_NIGHT / max(1, counted_series(connection, place.box))
@@ -103,16 +103,16 @@ def look(
     found = [
         each
         for each in _suspects(line, noise, bar, -math.log1p(-least) * HALF)
-        if each.step not in settled and (each.step, each.before) not in asked
+        if each.step not in looks_gone and (each.step, each.before) not in confirmed
     ]
     return Tonight(matrix.nights[-1], tuple(sorted(found, key=lambda each: each.probability)), returned, last)
 
 
-def _asked(known: Sequence[Change], tonight: Night) -> set[tuple[str, Night]]:
+def _confirmed(known: Sequence[Change], tonight: Night) -> set[tuple[str, Night]]:
     """Steps, and the night before a change of theirs that earlier nights confirmed and that is open.
 
-    A cost that those rounds left undecided, which end with throughput, looks changed since that night every
-    night. Its step is told of already, and the watch raises the cost when it stays.
+    Those rounds end when throughput is decided. A cost that they left undecided looks changed every night
+    since. Its step is reported already, and the watch raises the cost when it stays.
     """
     return {
         (each.key.step, each.last_before)
@@ -148,7 +148,7 @@ def _suspects(line: Line, noise: RoundNoise, bar: float, least: float) -> Iterat
 
 
 def _last_before(line: Line, row: int, level: float, tonight: float) -> Night | None:
-    """The last night of another version nearer to the level: one that nobody settled is passed over."""
+    """The last night of another version nearer to the level; one that nothing confirmed is passed over."""
     nights = line.matrix.nights
     others = [
         column

@@ -1,4 +1,4 @@
-"""The lines below a table: where the numbers come from, how they were judged, and what to doubt in them."""
+"""The lines below a table: where the numbers come from, how they were judged, what is doubtful."""
 
 import math
 from collections.abc import Iterator
@@ -83,8 +83,8 @@ def _night_gaps(nights: Nights) -> Iterator[str]:
     for (branch, reason, moments), names in steps.items():
         days = [f"{each:%Y-%m-%d}" for each in moments]
         more = f" and {len(days) - MOST_DAYS} more" if len(days) > MOST_DAYS else ""
-        told = f"{', '.join(days[:MOST_DAYS])}{more}: {' '.join(reason.split())}"
-        yield f"no value: {', '.join(names)}, {branch}, {told}"
+        days_and_reason = f"{', '.join(days[:MOST_DAYS])}{more}: {' '.join(reason.split())}"
+        yield f"no value: {', '.join(names)}, {branch}, {days_and_reason}"
 
 
 def _planned(contender: ContenderComparison) -> str:

@@ -23,7 +23,7 @@ _HEADS = {
     "wal_bytes_per_op": "WAL",
     "latency_p99_ms": "p99",
     "qps_cv": "cv",
-    # In a session that was imported; doubts say so.
+    # In a session that was imported; its warnings say so.
     "machine_cpu_us_per_op": "CPU",
     "machine_cs_per_op": "cs",
     "machine_written_kb_per_op": "wrt",
@@ -82,7 +82,7 @@ class Tone(Enum):
     BAD = auto()
     QUIET = auto()
     OPEN = auto()
-    """Nothing could be settled."""
+    """Nothing could be decided."""
 
 
 _TONES = {

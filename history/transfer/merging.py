@@ -185,7 +185,7 @@ class _Taking:
 
     def _require_ours(self, item: Item, ours: dict[Any, Row]) -> None:
         before = ours.get(item.table.key_of(item.row))
-        if before is not None and item.table.settled:
+        if before is not None and item.table.immutable:
             place = f"{self._source.where}, {self._source.place(item)}"
             _require_same(item.table, item.row, before, place, "the history")
 

@@ -7,8 +7,8 @@ from rich.console import Console
 
 from history.open import existing_history, open_store
 from history.rendering.inventory import (
-    overview_json,
-    render_overview,
+    inventory_json,
+    render_inventory,
     render_series,
     series_csv,
     series_json,
@@ -27,9 +27,9 @@ def show_(arguments: argparse.Namespace) -> int:
         named = arguments.step is not None or arguments.metric is not None
         held = steps_held(connection, wanted) if named else ()
     if arguments.format == "json":
-        sys.stdout.write(overview_json(branches, failed, held))
+        sys.stdout.write(inventory_json(branches, failed, held))
     else:
-        render_overview(branches, failed, held, _console())
+        render_inventory(branches, failed, held, _console())
     if not branches:
         print("tidemark history: no night is like that; leave options out", file=sys.stderr)
     return 0 if branches else 2
@@ -38,11 +38,11 @@ def show_(arguments: argparse.Namespace) -> int:
 def series_(arguments: argparse.Namespace) -> int:
     """Print one series night by night; 0. Raises SeriesError when none or several are like that."""
     with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
-        told = read_timeline(connection, _wanted(arguments), arguments.base, arguments.since)
+        timeline = read_timeline(connection, _wanted(arguments), arguments.base, arguments.since)
     if arguments.format == "terminal":
-        render_series(told, _console())
+        render_series(timeline, _console())
     else:
-        sys.stdout.write({"json": series_json, "csv": series_csv}[arguments.format](told))
+        sys.stdout.write({"json": series_json, "csv": series_csv}[arguments.format](timeline))
     return 0
 
 

@@ -88,7 +88,7 @@ def test_a_commit_that_was_measured_again_is_held_against_the_one_before_it(comm
     assert [night.version for night in found.of_version] == [commit(4), commit(4)]
 
 
-def test_a_night_that_nobody_settled_is_passed_over(commits: Commits) -> None:
+def test_a_night_that_nothing_confirmed_is_passed_over(commits: Commits) -> None:
     commits.more(6)
     commits.more(2, {"insert": 0.9})
     found = tonight(commits)
@@ -121,7 +121,7 @@ def test_what_a_confirmed_change_left_undecided_is_not_asked_again(commits: Comm
     assert {each.key.metric for each in change.members} == {"qps"}
     commits.more(1, {"insert": 0.9})
     assert suspected(commits) == set()
-    # One that only nights speak for has had no rounds that could have settled the cost.
+    # One that only nights speak for has had no rounds that could have decided the cost.
     raised = replace(change, members=tuple(replace(each, confirmed=None) for each in change.members))
     with commits.store.database.reading() as connection:
         found = look(connection, PLACE, BRANCH, [raised], 0.02)

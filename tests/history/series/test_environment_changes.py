@@ -26,9 +26,9 @@ def matrix(store: Store, base: str = "postgres@17", last: int = 100) -> SeriesMa
 
 
 def found(store: Store, base: str = "postgres@17") -> Mapping[int, str]:
-    its_panel = matrix(store, base)
+    its_matrix = matrix(store, base)
     with store.database.reading() as connection:
-        return markers(connection, its_panel)
+        return markers(connection, its_matrix)
 
 
 def another(**changed: object) -> Machine:

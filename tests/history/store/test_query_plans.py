@@ -1,4 +1,4 @@
-"""What compare asks is answered from indexes: a history of years has millions of rows."""
+"""What compare reads comes from indexes: a history of years has millions of rows."""
 
 import re
 import sqlite3
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def asked() -> Iterator[list[tuple[str, Any]]]:
+def recorded_statements() -> Iterator[list[tuple[str, Any]]]:
     """The statements that are executed meanwhile, with their parameters."""
     found: list[tuple[str, Any]] = []
 
@@ -56,7 +56,7 @@ def scans(path: Path, statements: list[tuple[str, Any]]) -> list[str]:
     for statement, parameters in statements:
         if statement.startswith(("SELECT", "WITH")):
             for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters):
-                # Whether there is any night at all is asked by taking the first.
+                # Whether there is any night at all takes the first row of an index.
                 first = " ".join(statement.split()) == ANY_NIGHT
                 if re.match(rf"SCAN ({LARGE})\b", row[3]) and not first:
                     found.append(f"{row[3]}: {statement}")
@@ -86,20 +86,24 @@ CASES: dict[str, Callable[[Reader], object]] = {
 @pytest.mark.parametrize("opened_by", [open_reader, open_store])
 @pytest.mark.parametrize("name", CASES)
 def test_no_large_table_is_gone_through(name: str, opened_by: Callable[[Path], Reader], path: Path) -> None:
-    with asked() as statements, opened_by(path) as history:
+    with recorded_statements() as statements, opened_by(path) as history:
         CASES[name](history)
     assert len(statements) > 10
     assert scans(path, statements) == []
 
 
 def test_a_series_is_read_from_indexes(path: Path) -> None:
-    with asked() as statements, open_store(path) as store, store.database.reading() as connection:
+    with (
+        recorded_statements() as statements,
+        open_store(path) as store,
+        store.database.reading() as connection,
+    ):
         read_timeline(connection, InventoryFilter("db1", "write-heavy", NEW, "insert", "qps"))
     assert scans(path, statements) == []
 
 
 def test_what_there_is_instead_is_looked_for_in_the_last_sessions_only(path: Path) -> None:
-    with asked() as statements, open_reader(path) as history:
+    with recorded_statements() as statements, open_reader(path) as history:
         nothing_in_common(history)
     found = scans(path, statements)
     assert {each.partition(":")[0] for each in found} <= {
