@@ -24,9 +24,9 @@ from history.comparison.compare import (
     exit_code,
 )
 from history.comparison.verdict import Verdict
+from history.open import existing_history, open_reader
 from history.rendering.plain_table import Screen, standard_output
 from history.rendering.terminal import render_terminal
-from history.store.reader import existing_history, open_reader
 from history.timestamps import moment
 from suites.metrics import METRICS, PRIMARY
 
@@ -49,7 +49,7 @@ RENDERERS = {
     "json": ("json_text", "render_json"),
     "csv": ("csv_text", "render_csv"),
 }
-"""Modules of history.rendering, imported when they are asked for."""
+"""Format -> module of history.rendering, imported only when it is chosen, and its function."""
 
 FORMATS = ("terminal", "markdown", *RENDERERS)
 
@@ -147,7 +147,7 @@ def _print(comparison: Comparison, chosen: str, costs: bool) -> None:
     if chosen == "terminal":
         render_terminal(comparison, standard_output(), costs=costs)
     elif chosen == "markdown":
-        from history.rendering.markdown import render_markdown  # each only for whom asked for it
+        from history.rendering.markdown import render_markdown  # imported only when it is chosen
 
         sys.stdout.write(render_markdown(comparison, costs=costs))
     else:  # JSON and CSV hold all costs anyway

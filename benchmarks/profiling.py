@@ -15,8 +15,8 @@ from build.inferno import provide_inferno
 from build.make import provide
 from build.progress import Progress
 from history.comparison.profile_diff import differential
+from history.open import open_store
 from history.stats.estimators import ratio_interval
-from history.store.writer import open_store
 from runners.console import Lines
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone

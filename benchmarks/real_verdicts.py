@@ -22,8 +22,8 @@ from build.progress import Progress
 from build.version import Version, parse_version
 from history.comparison.compare import CONFIDENCE, CompareOptions, ContenderComparison, compare
 from history.comparison.verdict import Verdict
+from history.open import open_store
 from history.stats.estimators import Interval, ratio_interval, simultaneous_confidence
-from history.store.writer import open_store
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_facts import describe
 from runners.measuring.machine_lock import measuring_alone

@@ -23,12 +23,12 @@ from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
 from history.comparison.compare import ComparisonError
 from history.comparison.verdict import Gap
+from history.open import open_store
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.plain_table import Screen
 from history.stats.estimators import ratio_interval
 from history.store.records import RunStatus, SessionStatus
-from history.store.writer import open_store
 from suites.measurement import Measurement
 from suites.metrics import METRICS, beside_verdict
 from tests.history.handmade import NIGHT, record_steps, run_record, session_start

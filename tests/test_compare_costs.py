@@ -19,6 +19,7 @@ from compare import CompareOptions, Comparison, Verdict, compare, exit_code
 from history.comparison.compare import ContenderComparison, StepComparison
 from history.comparison.explanation import Variation
 from history.comparison.verdict import Judgement, MetricChange, Ratio
+from history.open import open_store
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.markdown import render_markdown
@@ -26,7 +27,6 @@ from history.rendering.numbers import amount
 from history.rendering.plain_table import Screen
 from history.stats.estimators import Interval
 from history.store.records import Session, SessionStatus
-from history.store.writer import open_store
 from suites.metrics import METRICS, beside_verdict, imported_stand_ins
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.outcomes import record_outcomes

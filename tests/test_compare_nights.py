@@ -19,6 +19,7 @@ import compare as program
 from build.home import ROOT
 from build.version import parse_version
 from compare import CompareOptions, compare
+from history.open import open_store
 from history.rendering.csv_text import render_csv
 from history.rendering.escaping import JOINER, escaped
 from history.rendering.json_text import render_json
@@ -26,7 +27,6 @@ from history.rendering.plain_table import PLAIN_WIDTH, PlacedField, Screen
 from history.rendering.sparkline import BARS, GAP, sparkline
 from history.rendering.summary import MOST_CHARACTERS, render_summary
 from history.rendering.table import left_out
-from history.store.writer import open_store
 from history.timestamps import moment, now
 from runners import cli
 from suites.metrics import METRICS

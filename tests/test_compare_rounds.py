@@ -15,10 +15,11 @@ import compare as program
 from build.home import ROOT
 from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
+from history.open import open_store
 from history.rendering.json_text import render_json
 from history.rendering.markdown import render_markdown
 from history.store.records import DroppedRound, RunRecord, SessionStart, SessionStatus, StepNoise
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from suites.measurement import Measurement
 from tests.history.handmade import MACHINE, NIGHT, run_record, session_start
 from tests.suites.golden import require_golden

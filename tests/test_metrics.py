@@ -16,11 +16,11 @@ from build.version import Engine, parse_version
 from compare import Comparison, compare
 from history.changes.suspects import counted_series
 from history.comparison.verdict import MetricChange
+from history.open import open_store
 from history.rendering.json_text import render_json
 from history.rendering.plain_table import Screen
 from history.series.series import find
 from history.store.records import SessionStatus
-from history.store.writer import open_store
 from runners.bisect.domain.question import metric_named
 from suites.generators.load import PERCENTILES
 from suites.metrics import (

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from history.store.writer import open_store
+from history.open import open_store
 from history.timestamps import to_text
 from suites.metrics import QPS
 

@@ -1,4 +1,4 @@
-"""How surprising the last night of each series of a branch is, by what is known of its level and noise.
+"""How improbable the last night of each series of a branch is, by what is known of its level and noise.
 
 A series whose noise the watch knows is held against that. Of a younger one the nights since its last change
 say the level, and with at least LEAST_NIGHTS of them their scatter, pooled over the steps, the noise; with
@@ -20,14 +20,13 @@ from build.version import parse_version
 from history.changes.confirm import level_starts
 from history.changes.repository import Change
 from history.comparison.pairs import pair_steps
-from history.series.matrix import Panel
+from history.series.matrix import SeriesMatrix
 from history.series.series import Night
-from history.stats.change_points import Known, surprise_many
+from history.stats.change_points import Known, tail_probabilities
 from history.stats.distributions import student_tail
 from history.stats.estimators import mean, variance
 from history.stats.noise_model import Noise, pooled_noise, without_stalls
 from history.stats.repeated_intervals import moderated
-from history.store.database import Asked
 from history.store.schema import nights
 from history.store.session_reads import runs_of
 from suites.metrics import PRIMARY, judged_metrics
@@ -58,30 +57,30 @@ class Row:
 class Line:
     """A branch at a place up to tonight, its last night.
 
-    `logs` are log ratios of shape (rows, nights), nan in a gap: the panel's series, then the groups of steps.
+    `logs` are log ratios of shape (rows, nights), nan in a gap: the series, then the groups of steps.
     """
 
-    def __init__(self, panel: Panel, known: Sequence[Change], groups: Mapping[str, str]) -> None:
+    def __init__(self, matrix: SeriesMatrix, known: Sequence[Change], groups: Mapping[str, str]) -> None:
         """`groups` are step to group."""
-        self.panel = panel
-        logs = np.full_like(panel.ratios, np.nan)
-        np.log(panel.ratios, out=logs, where=panel.ratios > 0)
-        self.rows = [Row(metric, (step,), (series_id,)) for series_id, step, metric in panel.series]
+        self.matrix = matrix
+        logs = np.full_like(matrix.ratios, np.nan)
+        np.log(matrix.ratios, out=logs, where=matrix.ratios > 0)
+        self.rows = [Row(metric, (step,), (series_id,)) for series_id, step, metric in matrix.series]
         sums = []
         for group in dict.fromkeys(groups.values()):
             its = [
                 place
-                for place, (_, step, metric) in enumerate(panel.series)
+                for place, (_, step, metric) in enumerate(matrix.series)
                 if metric == SUMMED and groups.get(step) == group
             ]
             if len(its) > 1:
                 steps, ids = zip(
-                    *((panel.series[place][1], panel.series[place][0]) for place in its), strict=True
+                    *((matrix.series[place][1], matrix.series[place][0]) for place in its), strict=True
                 )
                 self.rows.append(Row(SUMMED, steps, ids))
                 sums.append(logs[its].mean(axis=0))
         self.logs: Array = np.vstack([logs, *sums]) if len(logs) else logs
-        starts, tonight = level_starts(known), panel.nights[-1].started_at
+        starts, tonight = level_starts(known), matrix.nights[-1].started_at
         self._starts = [
             sorted({each for id_ in row.series_ids for each in starts.get(id_, ()) if each < tonight})
             for row in self.rows
@@ -92,7 +91,7 @@ class Line:
         since = self._starts[row][-1] if self._starts[row] else None
         return [
             column
-            for column, night in enumerate(self.panel.nights[:-1])
+            for column, night in enumerate(self.matrix.nights[:-1])
             if (since is None or night.started_at >= since) and math.isfinite(self.logs[row, column])
         ]
 
@@ -113,10 +112,10 @@ class Line:
         """The levels that known changes began, for the watch."""
         found = []
         for row, starts in enumerate(self._starts):
-            for start, end in pairwise([*starts, self.panel.nights[-1].started_at]):
+            for start, end in pairwise([*starts, self.matrix.nights[-1].started_at]):
                 its = [
                     column
-                    for column, night in enumerate(self.panel.nights)
+                    for column, night in enumerate(self.matrix.nights)
                     if start <= night.started_at < end
                 ]
                 values = self.logs[row, its][np.isfinite(self.logs[row, its])]
@@ -127,10 +126,10 @@ class Line:
 
 @dataclass
 class RoundNoise:
-    """The log ratios of rounds, read when they are asked for: they are many, and mostly not needed."""
+    """The log ratios of rounds, read on demand: they are many, and mostly not needed."""
 
     connection: Connection
-    panel: Panel
+    matrix: SeriesMatrix
     _read: dict[int, Mapping[tuple[str, str], list[float]]] = field(default_factory=dict)
 
     def of(self, night: Night, row: Row) -> list[float]:
@@ -143,13 +142,13 @@ class RoundNoise:
 
     def _rounds(self, night: Night) -> dict[tuple[str, str], list[float]]:
         query = select(nights.c.version).where(
-            nights.c.session_id == night.session_id, nights.c.branch == self.panel.base
+            nights.c.session_id == night.session_id, nights.c.branch == self.matrix.base
         )
         base = self.connection.execute(query).scalar()
         if base is None:
             return {}
         both = (parse_version(base), parse_version(night.version))
-        runs = runs_of(Asked(self.connection), night.session_id, both, judged_metrics())
+        runs = runs_of(self.connection, night.session_id, both, judged_metrics())
         return {
             (step.step, metric): logs
             for step in pair_steps(runs, base, night.version)
@@ -160,13 +159,13 @@ class RoundNoise:
 
 def probabilities(line: Line, noise: RoundNoise) -> Array:
     """How probable it is for each row to lie so far from its level tonight, either way; nan where unknown."""
-    found = surprise_many(line.logs, line.known())
+    found = tail_probabilities(line.logs, line.known())
     by_pool: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
     for row in np.flatnonzero(np.isnan(found) & np.isfinite(line.logs[:, -1])).tolist():
         if line.columns(row):
             by_pool[line.rows[row].pool].append(row)
     for rows in by_pool.values():
-        tonight = {row: noise.of(line.panel.nights[-1], line.rows[row]) for row in rows}
+        tonight = {row: noise.of(line.matrix.nights[-1], line.rows[row]) for row in rows}
         few = [row for row in rows if len(line.columns(row)) < LEAST_NIGHTS]
         found[few] = _by_rounds(line, noise, few, tonight)
         rest = [row for row in rows if row not in few]
@@ -195,7 +194,7 @@ def _by_rounds(
     found = []
     for row, prior in zip(rows, priors, strict=True):
         new = tonight[row]
-        old = noise.of(line.panel.nights[line.columns(row)[-1]], line.rows[row])
+        old = noise.of(line.matrix.nights[line.columns(row)[-1]], line.rows[row])
         df = len(new) + len(old) - 2
         if min(len(new), len(old)) < 1 or df < 1:
             found.append(math.nan)

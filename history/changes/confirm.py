@@ -15,11 +15,10 @@ from history.changes.repository import Member
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import MetricChange, change_of
-from history.series.matrix import Panel, read_panel
+from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import base_branch
 from history.stats.estimators import Interval
 from history.stats.repeated_intervals import Noise
-from history.store.database import Asked
 from history.store.records import Environment, Run
 from history.store.schema import confirmations, nights, sessions
 from history.store.session_reads import latest_noise, session_of
@@ -36,7 +35,9 @@ LOOKED_BACK = 400
 """Nights among which those of a level are: a session may come to a history later than its nights."""
 
 
-def derive(connection: Connection, session_id: int, options: Mapping[str, Any], runs: Sequence[Run]) -> None:
+def insert_findings(
+    connection: Connection, session_id: int, options: Mapping[str, Any], runs: Sequence[Run]
+) -> None:
     """Write what a session that confirms found, of whatever rounds it has.
 
     Nothing when a night that it names is not in this history. It must not have been derived before.
@@ -51,22 +52,22 @@ def derive(connection: Connection, session_id: int, options: Mapping[str, Any], 
     base = base_branch(connection, place)
     if base is None:
         return
-    panel = read_panel(connection, place, confirms.branch, base, judged_metrics(), LOOKED_BACK)
+    matrix = read_matrix(connection, place, confirms.branch, base, judged_metrics(), LOOKED_BACK)
     starts = level_starts(repository.load(connection, branch=confirms.branch, suite=place.suite))
     until = from_text(before["started_at"])
     known = _members(connection, confirms)
     paired = pair_steps(runs, *versions)
     intervals = _intervals(connection, session_id, paired)
     measured = {}
-    for series_id, step, metric in panel.series:
+    for series_id, step, metric in matrix.series:
         pairs = next((each for each in paired if each.step == step), None)
         interval = None if pairs is None else intervals.of(pairs, metric)
         if interval is not None:
             measured[series_id] = interval
     findings = findings_of(confirms, measured, known)
     rows = []
-    for row, (series_id, _, _) in enumerate(panel.series):
-        level = level_of(panel, row, starts.get(series_id, ()), until)
+    for row, (series_id, _, _) in enumerate(matrix.series):
+        level = level_of(matrix, row, starts.get(series_id, ()), until)
         if series_id in findings and level is not None:
             interval = measured[series_id]
             rows.append(
@@ -99,7 +100,7 @@ def level_starts(known: Iterable[repository.Change]) -> Mapping[int, tuple[datet
     return found
 
 
-def level_of(panel: Panel, row: int, starts: Sequence[datetime], until: datetime) -> float | None:
+def level_of(matrix: SeriesMatrix, row: int, starts: Sequence[datetime], until: datetime) -> float | None:
     """The level of a series up to a night, that night included, as a logarithm; None without a value.
 
     The median over the nights since its last change.
@@ -107,10 +108,10 @@ def level_of(panel: Panel, row: int, starts: Sequence[datetime], until: datetime
     since = max((each for each in starts if each <= until), default=None)
     there = [
         place
-        for place, night in enumerate(panel.nights)
+        for place, night in enumerate(matrix.nights)
         if night.started_at <= until and (since is None or night.started_at >= since)
     ]
-    values = panel.ratios[row, there]
+    values = matrix.ratios[row, there]
     values = values[values > 0][-LEVEL_NIGHTS:]  # a gap is nan, and not above zero
     return float(np.median(np.log(values))) if len(values) else None
 
@@ -142,10 +143,10 @@ def _members(connection: Connection, confirms: Confirms) -> Mapping[int, Member]
 
 
 def _intervals(connection: Connection, session_id: int, paired: Sequence[StepPairs]) -> Intervals:
-    session = session_of(Asked(connection), session_id)
+    session = session_of(connection, session_id)
 
     def calibrated(metric: str) -> Mapping[str, Noise]:
-        found = latest_noise(Asked(connection), session, metric, session.started_at)
+        found = latest_noise(connection, session, metric, session.started_at)
         return {step: each.noise for step, each in found.items()}
 
     return Intervals(paired, METRIC_CONFIDENCE, looks_of(session), calibrated)
@@ -161,7 +162,7 @@ def findings_of(
     gone = {each for each, member in members.items() if is_gone(measured[each], _log_size(member))}
     primary = {each for each, member in members.items() if member.key.metric == PRIMARY}
     if primary and primary <= gone:
-        # Rounds end when the primary metric is settled, which leaves noisier costs open. These follow it,
+        # Rounds end when the primary metric is decided, which leaves noisier costs open. These follow it,
         # unless what is known of them says otherwise.
         gone |= {
             each for each, member in members.items() if is_gone(_point(measured[each]), _log_size(member))

@@ -8,9 +8,8 @@ from typing import Any, Self
 from sqlalchemy import Connection, RowMapping, select
 
 from history.comparison.verdict import MetricChange
-from history.series.night import CONFIRMS
 from history.series.series import Night, SeriesKey
-from history.store.records import Environment
+from history.store.records import CONFIRMS, Environment
 from history.store.schema import confirmations, nights, series, sessions
 from history.timestamps import from_text
 from suites.metrics import judged_metrics
@@ -172,6 +171,6 @@ def _confirmation(row: RowMapping) -> Confirmation:
 
 
 def latest_by_nights(found: Collection[Confirmation]) -> Iterator[Confirmation]:
-    """One for each series, question and pair of nights: the last of those that asked the same."""
+    """One for each series, question and pair of nights: the last of those with the same question."""
     last = {(each.series_id, each.question, each.before[0], each.after[0]): each for each in found}
     yield from last.values()

@@ -1,4 +1,4 @@
-"""The nightly judge: change points over all series, brought together and reconciled with what is known."""
+"""The nightly detector: change points of all series, grouped, and reconciled with the known changes."""
 
 import hashlib
 import math
@@ -11,12 +11,11 @@ import numpy as np
 from sqlalchemy import Connection
 
 from history.changes import confirmation, repository
-from history.changes.confirmation import Confirmation
+from history.changes.confirmation import Confirmation, latest_by_nights
 from history.changes.level_shift import Course, Return, Shift, courses, direction_of, together
 from history.changes.repository import Change, ChangeStatus, Member
-from history.changes.settled import settled, without_known
 from history.series.environment_changes import markers
-from history.series.matrix import Panel, read_panel
+from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import base_branch, branches_at, places
 from history.stats.change_points import FALSE_SHARE, ChangePoint, Known, watch_many
 from history.store.database import Database
@@ -27,8 +26,24 @@ WINDOW = 400
 """Nights that are looked back on: what lies further back was judged when it was new."""
 
 FALSE_CHANGES_A_YEAR = 0.5
-"""That may be found in all series together when nothing changed: thousands of series, each of them right in
-all but one of fifty years, would tell people something false every third day."""
+"""False changes that are accepted in all series together: thousands of series, each with one false change in
+fifty years, would report one every third day."""
+
+
+WHOLE_NIGHTS = 60
+"""Nights at the beginning of what is looked back on in which the watch may not find again what it found: of
+those, what is remembered of a change counts, and what was confirmed neither."""
+
+
+@dataclass(frozen=True)
+class KnownShifts:
+    """What was confirmed in the series of a matrix."""
+
+    events: tuple[Shift | Return, ...]
+    """In the order of the nights."""
+
+    known: tuple[Known, ...]
+    """The same as levels, for the watch."""
 
 
 @dataclass(frozen=True)
@@ -85,45 +100,82 @@ def _became(status: ChangeStatus, after: Sequence[Change], ids: set[int]) -> tup
 
 
 def _all_shifts(connection: Connection) -> tuple[int, list[Shift | Return]]:
-    panels = list(_panels(connection))
-    counted = sum(len(panel.series) for panel in panels)
+    matrices = list(_matrices(connection))
+    counted = sum(len(matrix.series) for matrix in matrices)
     share = min(FALSE_SHARE, FALSE_CHANGES_A_YEAR / counted) if counted else FALSE_SHARE
     confirmed = confirmation.load(connection)
-    return counted, [event for panel in panels for event in _events(connection, panel, share, confirmed)]
+    return counted, [event for matrix in matrices for event in _events(connection, matrix, share, confirmed)]
 
 
 def _events(
-    connection: Connection, panel: Panel, false_share: float, confirmed: Sequence[Confirmation]
+    connection: Connection, matrix: SeriesMatrix, false_share: float, confirmed: Sequence[Confirmation]
 ) -> list[Shift | Return]:
     """What the watch raises and what was confirmed, in the order of the nights."""
-    known = settled(panel, confirmed, WINDOW)
-    found = without_known(shifts_of(connection, panel, false_share, known.known), known.events)
+    known = known_shifts(matrix, confirmed, WINDOW)
+    found = without_known(shifts_of(connection, matrix, false_share, known.known), known.events)
     return sorted([*found, *known.events], key=lambda event: event.first_after.started_at)
 
 
-def _panels(connection: Connection) -> Iterator[Panel]:
+def known_shifts(matrix: SeriesMatrix, confirmed: Iterable[Confirmation], looked_back: int) -> KnownShifts:
+    """The shifts and returns that were confirmed in a matrix's series, in nights that the matrix has.
+
+    `looked_back` is the number of nights that a matrix has at most: a full one has lost its past.
+    """
+    row = {series_id: number for number, (series_id, _, _) in enumerate(matrix.series)}
+    column = {night.session_id: number for number, night in enumerate(matrix.nights)}
+    first = WHOLE_NIGHTS if len(matrix.nights) >= looked_back else 0
+    its = [
+        each
+        for each in latest_by_nights(list(confirmed))
+        if each.series_id in row
+        and column.get(each.after.session_id, -1) >= first
+        and (each.is_step or each.is_return)
+    ]
+    return KnownShifts(
+        tuple(_confirmed_shift(each) if each.is_step else _confirmed_return(each) for each in its),
+        tuple(
+            Known(row[each.series_id], column[each.after.session_id], math.log(each.level_after))
+            for each in its
+        ),
+    )
+
+
+def without_known(found: Iterable[Shift], confirmed: Sequence[Shift | Return]) -> list[Shift]:
+    """The shifts that are not one which was confirmed, as the watch saw it too."""
+    steps = [each for each in confirmed if isinstance(each, Shift)]
+    return [
+        shift
+        for shift in found
+        if not any(
+            each.series_id == shift.series_id and each.overlaps(shift) and each.log_size * shift.log_size > 0
+            for each in steps
+        )
+    ]
+
+
+def _matrices(connection: Connection) -> Iterator[SeriesMatrix]:
     for place in places(connection):
         base = base_branch(connection, place)
         for branch in branches_at(connection, place):
             if base is not None and branch != base:
-                yield read_panel(connection, place, branch, base, judged_metrics(), WINDOW)
+                yield read_matrix(connection, place, branch, base, judged_metrics(), WINDOW)
 
 
 def shifts_of(
-    connection: Connection, panel: Panel, false_share: float, known: Sequence[Known] = ()
+    connection: Connection, matrix: SeriesMatrix, false_share: float, known: Sequence[Known] = ()
 ) -> list[Shift]:
-    """The change points of a panel, series by series in the order of the nights; not those that are `known`.
+    """The change points of a matrix, series by series in the order of the nights; not those that are `known`.
 
     In at most `false_share` of quiet series-years there is one.
     """
-    logs = np.full_like(panel.ratios, np.nan)
-    np.log(panel.ratios, out=logs, where=panel.ratios > 0)
+    logs = np.full_like(matrix.ratios, np.nan)
+    np.log(matrix.ratios, out=logs, where=matrix.ratios > 0)
     points = watch_many(logs, false_share, known)
     if not any(points):
         return []
-    marked = markers(connection, panel)
+    marked = markers(connection, matrix)
     return [
-        _shift(panel, row, point, marked) for row, its_points in enumerate(points) for point in its_points
+        _shift(matrix, row, point, marked) for row, its_points in enumerate(points) for point in its_points
     ]
 
 
@@ -161,19 +213,19 @@ def _course(change: Change, member: Member) -> Course:
     return Course(shift, member.gone)
 
 
-def _shift(panel: Panel, row: int, point: ChangePoint, marked: Mapping[int, str]) -> Shift:
-    series_id, step, metric = panel.series[row]
+def _shift(matrix: SeriesMatrix, row: int, point: ChangePoint, marked: Mapping[int, str]) -> Shift:
+    series_id, step, metric = matrix.series[row]
     explained = [text for place, text in marked.items() if point.first < place <= point.last]
     assert point.raised is not None  # the watch raises all that it returns
     return Shift(
         series_id,
-        panel.place,
-        panel.branch,
+        matrix.place,
+        matrix.branch,
         step,
         metric,
-        last_before=panel.nights[point.first],
-        first_after=panel.nights[point.last],
-        raised=panel.nights[point.raised],
+        last_before=matrix.nights[point.first],
+        first_after=matrix.nights[point.last],
+        raised=matrix.nights[point.raised],
         before=math.exp(point.before),
         after=math.exp(point.after),
         low=math.exp(point.low),
@@ -226,3 +278,26 @@ def fingerprint(shift: Shift) -> str:
     """What a change is called: of its surest shift the branch, the suite and the night it was first seen."""
     parts = (shift.branch, shift.place.suite, shift.place.box, shift.first_after.started_at.isoformat())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def _confirmed_shift(confirmed: Confirmation) -> Shift:
+    return Shift(
+        confirmed.series_id,
+        confirmed.key.place,
+        confirmed.key.branch,
+        confirmed.key.step,
+        confirmed.key.metric,
+        last_before=confirmed.before,
+        first_after=confirmed.after,
+        raised=confirmed.after,
+        before=confirmed.level_before,
+        after=confirmed.level_after,
+        low=confirmed.low,
+        high=confirmed.high,
+        confidence=confirmed.confidence,
+        confirmed=True,
+    )
+
+
+def _confirmed_return(confirmed: Confirmation) -> Return:
+    return Return(confirmed.series_id, confirmed.before, confirmed.after)

@@ -1,4 +1,4 @@
-"""Change points as the history tells them: between which nights, which way, undone, come back, together."""
+"""Shifts of a level: between which nights, which way, undone or come back, and which belong together."""
 
 import math
 from collections import defaultdict

@@ -15,7 +15,6 @@ from history.comparison.profile_diff import FunctionChange, differential
 from history.series.environment_changes import changes_between
 from history.series.series import Night, Point, base_branch, nights_of, read
 from history.store.bisects import Bisect, of_change
-from history.store.database import Asked
 from history.store.profiles import profiles_of
 from suites.metrics import PRIMARY
 
@@ -117,9 +116,9 @@ def _gained(connection: Connection, change: Change, member: Member) -> tuple[Fun
     profiles = []
     if member.confirmed is not None:
         session = confirmation.session_id(connection, member.confirmed)
-        profiles = [profiles_of(Asked(connection), session, step, night.version) for night in both]
+        profiles = [profiles_of(connection, session, step, night.version) for night in both]
     if not profiles or not all(profiles):
-        profiles = [profiles_of(Asked(connection), night.session_id, step, night.version) for night in both]
+        profiles = [profiles_of(connection, night.session_id, step, night.version) for night in both]
     return differential(*profiles).gained(MOST_FUNCTIONS) if all(profiles) else ()
 
 

@@ -1,7 +1,7 @@
 """Which series of a branch look changed tonight: not enough for a change, enough to measure again.
 
 A false suspicion costs an hour of a machine and no person's time, so that the bar is low; what it lets
-through is settled by rounds of its own (history/changes/confirm.py).
+through is decided by rounds of its own (history/changes/confirm.py).
 """
 
 import math
@@ -15,9 +15,8 @@ from history.changes.anomaly_score import Line, RoundNoise, probabilities
 from history.changes.confirm import HALF
 from history.changes.repository import Change, ChangeStatus, Member
 from history.comparison.result import groups_of
-from history.series.matrix import Panel, read_panel
+from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import Night, base_branch
-from history.store.database import Asked
 from history.store.records import Environment
 from history.store.schema import series
 from history.store.session_reads import session_of
@@ -89,31 +88,31 @@ def look(
     base = base_branch(connection, place)
     if base is None or base == branch:
         return None
-    panel = read_panel(connection, place, branch, base, judged_metrics(), LOOKED_BACK)
-    last = _nights_of_last(panel)
-    if not last or len(last) == len(panel.nights):
+    matrix = read_matrix(connection, place, branch, base, judged_metrics(), LOOKED_BACK)
+    last = _nights_of_last(matrix)
+    if not last or len(last) == len(matrix.nights):
         return None
-    panel = _held_against_others(panel, len(last))
-    returned = tuple(_returned(panel, known))
-    settled = {step for each in returned for step in each.steps}
-    asked = _asked(known, panel.nights[-1])
-    groups = groups_of(session_of(Asked(connection), panel.nights[-1].session_id))
-    line = Line(panel, known, groups)
+    matrix = _held_against_others(matrix, len(last))
+    returned = tuple(_returned(matrix, known))
+    looks_gone = {step for change in returned for step in change.steps}
+    confirmed = _confirmed(known, matrix.nights[-1])
+    groups = groups_of(session_of(connection, matrix.nights[-1].session_id))
+    line = Line(matrix, known, groups)
     bar = FALSE_SUSPECTS_A_NIGHT / max(1, counted_series(connection, place.box))
-    noise = RoundNoise(connection, panel)
+    noise = RoundNoise(connection, matrix)
     found = [
         each
         for each in _suspects(line, noise, bar, -math.log1p(-least) * HALF)
-        if each.step not in settled and (each.step, each.before) not in asked
+        if each.step not in looks_gone and (each.step, each.before) not in confirmed
     ]
-    return Tonight(panel.nights[-1], tuple(sorted(found, key=lambda each: each.probability)), returned, last)
+    return Tonight(matrix.nights[-1], tuple(sorted(found, key=lambda each: each.probability)), returned, last)
 
 
-def _asked(known: Sequence[Change], tonight: Night) -> set[tuple[str, Night]]:
+def _confirmed(known: Sequence[Change], tonight: Night) -> set[tuple[str, Night]]:
     """Steps, and the night before a change of theirs that earlier nights confirmed and that is open.
 
-    A cost that those rounds left undecided, which end with throughput, looks changed since that night every
-    night. Its step is told of already, and the watch raises the cost when it stays.
+    Those rounds end when throughput is decided. A cost that they left undecided looks changed every night
+    since. Its step is reported already, and the watch raises the cost when it stays.
     """
     return {
         (each.key.step, each.last_before)
@@ -124,17 +123,17 @@ def _asked(known: Sequence[Change], tonight: Night) -> set[tuple[str, Night]]:
     }
 
 
-def _nights_of_last(panel: Panel) -> tuple[Night, ...]:
+def _nights_of_last(matrix: SeriesMatrix) -> tuple[Night, ...]:
     """The nights at the end that have the version of the last one."""
-    its = takewhile(lambda night: night.version == panel.nights[-1].version, reversed(panel.nights))
+    its = takewhile(lambda night: night.version == matrix.nights[-1].version, reversed(matrix.nights))
     return tuple(its)[::-1]
 
 
-def _held_against_others(panel: Panel, of_last: int) -> Panel:
+def _held_against_others(matrix: SeriesMatrix, of_last: int) -> SeriesMatrix:
     """Without the earlier nights of the last version, as of a session that was begun again days later."""
-    kept = [*range(len(panel.nights) - of_last), len(panel.nights) - 1]
-    nights = tuple(panel.nights[place] for place in kept)
-    return replace(panel, nights=nights, ratios=panel.ratios[:, kept])
+    kept = [*range(len(matrix.nights) - of_last), len(matrix.nights) - 1]
+    nights = tuple(matrix.nights[place] for place in kept)
+    return replace(matrix, nights=nights, ratios=matrix.ratios[:, kept])
 
 
 def _suspects(line: Line, noise: RoundNoise, bar: float, least: float) -> Iterator[Suspect]:
@@ -149,8 +148,8 @@ def _suspects(line: Line, noise: RoundNoise, bar: float, least: float) -> Iterat
 
 
 def _last_before(line: Line, row: int, level: float, tonight: float) -> Night | None:
-    """The last night of another version nearer to the level: one that nobody settled is passed over."""
-    nights = line.panel.nights
+    """The last night of another version nearer to the level; one that nothing confirmed is passed over."""
+    nights = line.matrix.nights
     others = [
         column
         for column in line.columns(row)
@@ -161,10 +160,10 @@ def _last_before(line: Line, row: int, level: float, tonight: float) -> Night | 
     return nights[max(near or others)] if others else None
 
 
-def _returned(panel: Panel, known: Sequence[Change]) -> Iterator[Returned]:
+def _returned(matrix: SeriesMatrix, known: Sequence[Change]) -> Iterator[Returned]:
     """Open changes on whose series tonight lies nearer to the level before than to the one after, mostly."""
-    row = {series_id: number for number, (series_id, _, _) in enumerate(panel.series)}
-    tonight = panel.nights[-1]
+    row = {series_id: number for number, (series_id, _, _) in enumerate(matrix.series)}
+    tonight = matrix.nights[-1]
     for change in known:
         if change.status is not ChangeStatus.OPEN:
             continue
@@ -174,9 +173,9 @@ def _returned(panel: Panel, known: Sequence[Change]) -> Iterator[Returned]:
             if each.series_id in row
             and each.gone is None
             and each.first_after.started_at < tonight.started_at
-            and panel.ratios[row[each.series_id], -1] > 0
+            and matrix.ratios[row[each.series_id], -1] > 0
         ]
-        near = [each for each in members if _is_nearer(float(panel.ratios[row[each.series_id], -1]), each)]
+        near = [each for each in members if _is_nearer(float(matrix.ratios[row[each.series_id], -1]), each)]
         before = min((each.last_before for each in members), key=lambda night: night.started_at, default=None)
         if before is None or before.build_id is None or 2 * len(near) <= len(members):
             continue

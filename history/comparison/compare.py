@@ -19,7 +19,7 @@ from history.comparison.result import (
     judge_all,
 )
 from history.comparison.verdict import Verdict
-from history.comparison.warnings import doubts
+from history.comparison.warnings import comparison_warnings
 from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
 from history.store.records import Session
@@ -62,9 +62,9 @@ def compare(
         raise ComparisonError(f"unknown metric '{options.metric}'", hint=f"one of: {', '.join(METRICS)}")
     if base in (*contenders, *branches):
         raise ComparisonError(f"{base} cannot be its own contender")
-    with history.asking() as source:
-        from_ = named(source, base)
-        names = [named(source, each) for each in dict.fromkeys(contenders)]
+    with history.database.reading() as connection:
+        from_ = named(connection, base)
+        names = [named(connection, each) for each in dict.fromkeys(contenders)]
     names += [Name(each, is_branch=True) for each in dict.fromkeys(branches)]
     over = _compare_one if options.since is None else _compare_nights
     found = tuple(each for name in names for each in over(history, from_, options, name))
@@ -104,8 +104,8 @@ def _compare_one(
     intervals = _intervals(history, session, paired, chosen, options)
     noise = {step: each.noise for step, each in known.items()}
     judged = judge_all(chosen, options, intervals, noise, session, {base.engine, contender.engine})
-    with history.asking() as source:
-        nights = trends(source, session, str(base), str(contender), options.metric)
+    with history.database.reading() as connection:
+        nights = trends(connection, session, str(base), str(contender), options.metric)
     profiled = history.profiled_steps(session.id)
     steps = tuple(
         replace(
@@ -122,7 +122,7 @@ def _compare_one(
             steps,
             failures=tuple(failure for step in chosen for failure in step.failures),
             warnings=(
-                *doubts(session, base, contender, [run for run in runs if run.step in names]),
+                *comparison_warnings(session, base, contender, [run for run in runs if run.step in names]),
                 *(text for step in steps for text in _step_warnings(step, session)),
             ),
             looks=intervals.looks,

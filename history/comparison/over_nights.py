@@ -8,11 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise, starmap
-from typing import Any
+from itertools import pairwise
+
+from sqlalchemy import Connection, exists, select
 
 from history.comparison.intervals import Intervals
-from history.comparison.pairs import pair_steps
+from history.comparison.pairs import Pair, StepPairs
 from history.comparison.recent_nights import LAST_NIGHTS, LEAST_NIGHTS, step_positions, values_of
 from history.comparison.result import (
     CompareOptions,
@@ -25,16 +26,16 @@ from history.comparison.result import (
 )
 from history.comparison.warnings import of_engines
 from history.store.reader import Reader
-from history.store.records import ALL_STEPS, Environment, Run, RunStatus
+from history.store.records import ALL_STEPS, Environment
+from history.store.schema import gaps, nights, sessions
 from history.store.session_lookup import Name
 from history.store.session_reads import session_of
-from history.store.sql import Source
 from history.timestamps import from_text, to_text
 from suites.metrics import PRIMARY, beside_verdict
 
 
 @dataclass(frozen=True)
-class _Side:
+class _NightVersion:
     """Base or contender in one night."""
 
     branch: str
@@ -48,8 +49,8 @@ class _Both:
     session_id: int
     started_at: datetime
     place: Environment
-    base: _Side
-    contender: _Side
+    base: _NightVersion
+    contender: _NightVersion
 
 
 def compare_nights(
@@ -62,9 +63,9 @@ def compare_nights(
     if options.session is not None:
         raise ComparisonError("one session is no history", where="--since", hint="leave --session out")
     assert options.since is not None
-    with history.asking() as source:
+    with history.database.reading() as connection:
         by_place: defaultdict[Environment, list[_Both]] = defaultdict(list)
-        for night in starmap(_night, _nights_of_both(source, base, contender, options)):
+        for night in _nights_of_both(connection, base, contender, options):
             by_place[night.place].append(night)
         if not by_place:
             raise ComparisonError(
@@ -72,48 +73,55 @@ def compare_nights(
                 where=history.where,
                 hint="./tidemark history show lists boxes, suites and branches with their nights",
             )
-        found = [_compare(source, base, contender, options, each) for each in by_place.values()]
+        found = [_compare(connection, base, contender, options, each) for each in by_place.values()]
     return tuple(sorted(found, key=lambda each: each.session.started_at, reverse=True))
 
 
 def _nights_of_both(
-    source: Source, base: Name, contender: Name, options: CompareOptions
-) -> Sequence[Sequence[Any]]:
+    connection: Connection, base: Name, contender: Name, options: CompareOptions
+) -> list[_Both]:
     assert options.since is not None
-    its_session = "SELECT 1 FROM sessions WHERE sessions.id = new.session_id AND sessions.profile = :profile"
-    given = {"machine": options.machine, "suite": options.suite, "profile": options.profile}
-    limits = {
-        "machine": "new.box = :machine",
-        "suite": "new.suite = :suite",
-        "profile": f"EXISTS ({its_session})",
-    }
-    values = {name: wanted for name, wanted in given.items() if wanted is not None}
-    return source.rows(
-        "SELECT new.session_id, new.started_at, new.box, new.suite, new.configuration,"
-        " old.branch, old.version, new.branch, new.version FROM nights AS old, nights AS new"
-        f" WHERE {base.matches('old')} AND {contender.matches('new')} AND old.session_id = new.session_id"
-        " AND old.branch != new.branch AND new.started_at >= :since"
-        f"{''.join(f' AND {limits[name]}' for name in values)}"
-        " ORDER BY new.started_at, new.session_id",
-        old=str(base),
-        new=str(contender),
-        since=to_text(options.since),
-        **values,
+    old, new = nights.alias("old"), nights.alias("new")
+    query = (
+        select(
+            *(new.c.session_id, new.c.started_at, new.c.box, new.c.suite, new.c.configuration),
+            *(old.c.branch, old.c.version, new.c.branch, new.c.version),
+        )
+        .join_from(old, new, old.c.session_id == new.c.session_id)
+        .where(
+            base.matches(old),
+            contender.matches(new),
+            old.c.branch != new.c.branch,
+            new.c.started_at >= to_text(options.since),
+        )
+        .order_by(new.c.started_at, new.c.session_id)
     )
-
-
-def _night(session_id: int, started_at: str, box: str, suite: str, configuration: str, *sides: str) -> _Both:
-    old, new = _Side(sides[0], sides[1]), _Side(sides[2], sides[3])
-    return _Both(session_id, from_text(started_at), Environment(box, suite, configuration), old, new)
+    if options.machine is not None:
+        query = query.where(new.c.box == options.machine)
+    if options.suite is not None:
+        query = query.where(new.c.suite == options.suite)
+    if options.profile is not None:
+        its_session = exists().where(sessions.c.id == new.c.session_id)
+        query = query.where(its_session.where(sessions.c.profile == options.profile))
+    return [
+        _Both(
+            session_id,
+            from_text(started_at),
+            Environment(*place),
+            _NightVersion(old_branch, old_version),
+            _NightVersion(new_branch, new_version),
+        )
+        for session_id, started_at, *place, old_branch, old_version, new_branch, new_version in (
+            connection.execute(query)
+        )
+    ]
 
 
 def _compare(
-    source: Source, base: Name, contender: Name, options: CompareOptions, found: Sequence[_Both]
+    connection: Connection, base: Name, contender: Name, options: CompareOptions, found: Sequence[_Both]
 ) -> ContenderComparison:
-    place, last = found[-1].place, session_of(source, found[-1].session_id)
-    metrics = {options.metric, PRIMARY, *beside_verdict()}
-    runs = _as_runs(source, place, found, metrics, (str(base), str(contender)))
-    paired = pair_steps(runs, str(base), str(contender))
+    place, last = found[-1].place, session_of(connection, found[-1].session_id)
+    paired = _paired(connection, place, found, {options.metric, PRIMARY, *beside_verdict()})
     where = f"{place.suite}, {place.configuration}, on {place.box}"
     chosen = choose_steps(paired, options.steps, where)
     if not chosen:
@@ -126,14 +134,14 @@ def _compare(
         replace(step, base_drift=None, trend=_trend(ratios[step.step][-LAST_NIGHTS:])) for step in judged
     )
     names = {step.step for step in steps}
-    lacking = _gaps(source, found, {*names, ALL_STEPS})
+    lacking = _gaps(connection, found, {*names, ALL_STEPS})
     return ContenderComparison(
         base.version,
         contender.version,
         last,
         steps,
         failures=(),
-        warnings=(*of_engines(last, base.version, contender.version), *_changes(source, found)),
+        warnings=(*of_engines(last, base.version, contender.version), *_changes(connection, found)),
         nights=Nights(
             place.configuration,
             tuple(each.started_at for each in found),
@@ -144,58 +152,43 @@ def _compare(
     )
 
 
-def _as_runs(
-    source: Source,
-    place: Environment,
-    found: Sequence[_Both],
-    metrics: Collection[str],
-    names: tuple[str, str],
-) -> list[Run]:
-    """Each night as a round: what the interval of a session does with rounds, it does with nights."""
+def _paired(
+    connection: Connection, place: Environment, found: Sequence[_Both], metrics: Collection[str]
+) -> list[StepPairs]:
+    """Every step that either side has a value of, in suite order, with a pair for each night of both."""
     branches = {side.branch for night in found for side in (night.base, night.contender)}
-    values = values_of(source, place, branches, metrics, [night.session_id for night in found])
-    by_run: defaultdict[tuple[str, int, str], dict[str, float]] = defaultdict(dict)
+    values = values_of(connection, place, branches, metrics, [night.session_id for night in found])
+    by_night: defaultdict[tuple[int, str, str], dict[str, float]] = defaultdict(dict)
     for (branch, step, metric, session_id), value in values.items():
-        by_run[branch, session_id, step][metric] = value
-    positions = step_positions(source, place, branches)
-    runs = []
+        by_night[session_id, branch, step][metric] = value
+    positions = step_positions(connection, place, branches)
+    pairs: defaultdict[str, list[Pair]] = defaultdict(list)
     for number, night in enumerate(found, start=1):
-        for name, side in zip(names, (night.base, night.contender), strict=True):
-            for step, position in positions.items():
-                its = by_run.get((side.branch, night.session_id, step))
-                if its is not None:
-                    runs.append(
-                        Run(
-                            night.session_id,
-                            name,
-                            "",
-                            step,
-                            position,
-                            number,
-                            number,
-                            RunStatus.FINISHED,
-                            None,
-                            its,
-                        )
-                    )
-    return runs
+        for step in positions:
+            base = by_night.get((night.session_id, night.base.branch, step))
+            contender = by_night.get((night.session_id, night.contender.branch, step))
+            if base and contender:
+                pairs[step].append(Pair(number, base, contender))
+            elif base or contender:
+                pairs.setdefault(step, [])  # it is shown, with what is missing
+    in_suite_order = sorted(pairs, key=lambda step: (positions[step], step))
+    return [StepPairs(step, tuple(pairs[step]), failures=()) for step in in_suite_order]
 
 
 def _trend(ratios: Sequence[float | None]) -> tuple[float | None, ...]:
     return tuple(ratios) if sum(each is not None for each in ratios) >= LEAST_NIGHTS else ()
 
 
-def _gaps(source: Source, found: Sequence[_Both], steps: Collection[str]) -> tuple[NightGap, ...]:
+def _gaps(connection: Connection, found: Sequence[_Both], steps: Collection[str]) -> tuple[NightGap, ...]:
     """Why nights are missing in steps; gaps of the same kind are one."""
     by_id = {night.session_id: night for night in found}
-    rows = source.rows(
-        "SELECT session_id, branch, step, reason FROM gaps WHERE session_id BETWEEN :first AND :last"
-        " ORDER BY session_id, branch, step",
-        first=min(by_id),
-        last=max(by_id),
+    query = (
+        select(gaps.c.session_id, gaps.c.branch, gaps.c.step, gaps.c.reason)
+        .where(gaps.c.session_id.between(min(by_id), max(by_id)))
+        .order_by(gaps.c.session_id, gaps.c.branch, gaps.c.step)
     )
     kinds: defaultdict[tuple[str, str, str], list[datetime]] = defaultdict(list)
-    for session_id, branch, step, reason in rows:
+    for session_id, branch, step, reason in connection.execute(query):
         night = by_id.get(session_id)
         if night is not None and step in steps:
             for side in (night.base, night.contender):
@@ -204,16 +197,13 @@ def _gaps(source: Source, found: Sequence[_Both], steps: Collection[str]) -> tup
     return tuple(NightGap(*kind, tuple(sorted(nights))) for kind, nights in kinds.items())
 
 
-def _changes(source: Source, found: Sequence[_Both]) -> tuple[str, ...]:
+def _changes(connection: Connection, found: Sequence[_Both]) -> tuple[str, ...]:
     """What else changed between the nights: machine and suite. Pairs cancel most of it."""
     changed: defaultdict[str, list[datetime]] = defaultdict(list)
     ids = [night.session_id for night in found]
-    rows = source.rows(
-        "SELECT id, machine_id, suite_digest FROM sessions WHERE id BETWEEN :first AND :last",
-        first=min(ids),
-        last=max(ids),
-    )
-    kept = {row[0]: row[1:] for row in rows}
+    its = sessions.c
+    query = select(its.id, its.machine_id, its.suite_digest).where(its.id.between(min(ids), max(ids)))
+    kept = {row[0]: row[1:] for row in connection.execute(query)}
     for before, night in pairwise(found):
         both = zip(("machine", "suite"), kept[before.session_id], kept[night.session_id], strict=True)
         for what, old, new in both:

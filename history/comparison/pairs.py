@@ -1,15 +1,20 @@
-"""Base and contender of one session, paired by step and repetition.
+"""Base and contender paired by step: by the rounds of one session, or by nights.
 
-Only runs of the same session are ever paired: a base measured on another night differs from the contender
+Only values of the same session are ever paired: a base measured on another night differs from the contender
 by all that the machine has drifted since.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from history.store.records import Run, RunStatus
+from history.stats.estimators import MINIMUM_REPETITIONS, variance
+from history.store.records import Run, RunStatus, StepNoise
+from suites.metrics import METRICS
+
+ROUNDING = 1e-12
+"""Log ratios that lie closer together than this are the same: quotients are rounded, each way differently."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +29,26 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """What base and contender measured side by side: in one round of a session, or in one night.
+
+    Values are by metric, in its unit.
+    """
+
+    number: int
+    """Of the round or night, from 1."""
+
+    base: Mapping[str, float]
+    contender: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class StepPairs:
-    """What a session holds of one step, for one base and one contender."""
+    """The pairs of one step, for one base and one contender."""
 
     step: str
-    pairs: tuple[tuple[Run, Run], ...]
-    """Base and contender of each repetition in which both finished, by repetition."""
+    pairs: tuple[Pair, ...]
+    """One for each round in which both finished, or each night in which both have values, in order."""
 
     failures: tuple[Failure, ...]
     _logs: dict[str, Sequence[float] | None] = field(
@@ -39,8 +58,8 @@ class StepPairs:
 
     def values(self, metric: str) -> tuple[list[float], list[float]]:
         """Base's and contender's values, from the pairs in which both have the metric."""
-        both = [pair for pair in self.pairs if metric in pair[0].values and metric in pair[1].values]
-        return [base.values[metric] for base, _ in both], [new.values[metric] for _, new in both]
+        both = [pair for pair in self.pairs if metric in pair.base and metric in pair.contender]
+        return [pair.base[metric] for pair in both], [pair.contender[metric] for pair in both]
 
     def log_ratios(self, metric: str) -> Sequence[float] | None:
         """ln(contender / base) of each pair in order; None when some value has no logarithm."""
@@ -51,13 +70,13 @@ class StepPairs:
             self._logs[metric] = None if none else tuple(logs)
         return self._logs[metric]
 
-    def ratios(self, metric: str, repetitions: int) -> list[float | None]:
-        """Contender over base in each repetition from 1 on; None where there is no such ratio."""
-        found: list[float | None] = [None] * repetitions
-        for base, contender in self.pairs:
-            old, new = base.values.get(metric), contender.values.get(metric)
+    def ratios(self, metric: str, count: int) -> list[float | None]:
+        """Contender over base in each round or night from 1 to `count`; None where there is no such ratio."""
+        found: list[float | None] = [None] * count
+        for pair in self.pairs:
+            old, new = pair.base.get(metric), pair.contender.get(metric)
             if old is not None and new is not None and min(old, new) > 0:
-                found[base.repetition - 1] = new / old
+                found[pair.number - 1] = new / old
         return found
 
 
@@ -73,11 +92,29 @@ def pair_steps(runs: Sequence[Run], base: str, contender: str) -> tuple[StepPair
     )
 
 
-def _pairs(runs: Sequence[Run], base: str, contender: str) -> tuple[tuple[Run, Run], ...]:
+def noise_of(runs: Sequence[Run], base: str, twin: str) -> list[StepNoise]:
+    """The noise of every step and metric that has a ratio, from the rounds of two identical builds.
+
+    The sample standard deviation of the log ratios around their own mean. Left out is what has fewer than
+    MINIMUM_REPETITIONS rounds, and what is the same in all of them: a constant says nothing of later rounds.
+    """
+    found = []
+    for step in pair_steps(runs, base, twin):
+        for metric in METRICS:
+            logs = step.log_ratios(metric)
+            if logs is None or len(logs) < MINIMUM_REPETITIONS:
+                continue
+            if max(logs) - min(logs) > ROUNDING:
+                spread = math.sqrt(variance(logs))
+                found.append(StepNoise(step.step, metric, spread, len(logs) - 1, len(logs)))
+    return found
+
+
+def _pairs(runs: Sequence[Run], base: str, contender: str) -> tuple[Pair, ...]:
     finished = {(run.version, run.repetition): run for run in runs if run.status is RunStatus.FINISHED}
     repetitions = sorted({run.repetition for run in runs})
     return tuple(
-        (finished[base, each], finished[contender, each])
+        Pair(each, finished[base, each].values, finished[contender, each].values)
         for each in repetitions
         if (base, each) in finished and (contender, each) in finished
     )

@@ -2,8 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from history.series.series import at_place
+from history.store.database import plain_rows
 from history.store.records import Environment, Session
-from history.store.sql import Source, among
+from history.store.schema import nights, points, series
 from history.timestamps import to_text
 
 LAST_NIGHTS = 16
@@ -12,36 +16,33 @@ LAST_NIGHTS = 16
 LEAST_NIGHTS = 3
 """Nights with a value below which there is no trend to show."""
 
-AT_PLACE = "series.box = :box AND series.suite = :suite AND series.configuration = :configuration"
-"""Whether a row of series is of the place whose fields are named so."""
-
 Values = Mapping[tuple[str, str, str, int], float]
 """Branch, step, metric and session -> value."""
 
 
 def trends(
-    source: Source, session: Session, base: str, contender: str, metric: str
+    connection: Connection, session: Session, base: str, contender: str, metric: str
 ) -> dict[str, tuple[float | None, ...]]:
     """Step -> contender's branch over base's branch, night by night up to a session; None in a gap.
 
     Nothing of a session that has no night yet, and of steps with too few nights.
     """
-    rows = source.rows(
-        "SELECT version, branch, box, suite, configuration FROM nights WHERE session_id = :id", id=session.id
-    )
-    lines = {version: branch for version, branch, *_ in rows}
+    rows = connection.execute(select(nights).where(nights.c.session_id == session.id)).all()
+    lines = {row.version: row.branch for row in rows}
     if not {base, contender} <= lines.keys():
         return {}
-    place = Environment(*rows[0][2:])
-    last = source.column(
-        "SELECT session_id FROM nights WHERE box = :box AND suite = :suite"
-        " AND configuration = :configuration AND branch = :branch AND started_at <= :until"
-        f" ORDER BY started_at DESC, session_id DESC LIMIT {LAST_NIGHTS}",
-        **vars(place),
-        branch=lines[contender],
-        until=to_text(session.started_at),
-    )[::-1]
-    values = values_of(source, place, (lines[base], lines[contender]), (metric,), last)
+    place = Environment(rows[0].box, rows[0].suite, rows[0].configuration)
+    query = (
+        select(nights.c.session_id)
+        .where(
+            at_place(nights, place),
+            nights.c.branch == lines[contender],
+            nights.c.started_at <= to_text(session.started_at),
+        )
+        .order_by(nights.c.started_at.desc(), nights.c.session_id.desc())
+    )
+    last = connection.execute(query.limit(LAST_NIGHTS)).scalars().all()[::-1]
+    values = values_of(connection, place, (lines[base], lines[contender]), (metric,), last)
     steps = {step for branch, step, _, _ in values if branch == lines[contender]}
     found = {}
     for step in steps:
@@ -52,7 +53,7 @@ def trends(
 
 
 def values_of(
-    source: Source,
+    connection: Connection,
     place: Environment,
     branches: Collection[str],
     metrics: Collection[str],
@@ -61,31 +62,28 @@ def values_of(
     """What the branches came to in the nights of these sessions, for all steps."""
     if not session_ids:
         return {}
-    of_branches, named_branches = among("series.branch", branches)
-    of_metrics, named_metrics = among("series.metric", metrics)
-    rows = source.rows(
-        "SELECT series.branch, series.step, series.metric, points.session_id, points.value"
-        f" FROM series JOIN points ON points.series_id = series.id WHERE {AT_PLACE}"
-        f" AND {of_branches} AND {of_metrics} AND points.session_id BETWEEN :first AND :last",
-        **vars(place),
-        **named_branches,
-        **named_metrics,
-        first=min(session_ids),
-        last=max(session_ids),
+    query = (
+        select(series.c.branch, series.c.step, series.c.metric, points.c.session_id, points.c.value)
+        .join_from(series, points, points.c.series_id == series.c.id)
+        .where(
+            *_of_branches(place, branches),
+            series.c.metric.in_(list(metrics)),
+            points.c.session_id.between(min(session_ids), max(session_ids)),
+        )
     )
     wanted = set(session_ids)
+    rows = plain_rows(connection, query)
     return {(row[0], row[1], row[2], row[3]): row[4] for row in rows if row[3] in wanted}
 
 
-def step_positions(source: Source, place: Environment, branches: Collection[str]) -> dict[str, int]:
+def step_positions(connection: Connection, place: Environment, branches: Collection[str]) -> dict[str, int]:
     """Step -> its place in the suite, for the steps that these branches have series of."""
-    of_branches, named = among("series.branch", branches)
-    rows = source.rows(
-        f"SELECT step, MAX(step_position) FROM series WHERE {AT_PLACE} AND {of_branches} GROUP BY step",
-        **vars(place),
-        **named,
-    )
-    return dict(map(tuple, rows))
+    query = select(series.c.step, func.max(series.c.step_position)).where(*_of_branches(place, branches))
+    return dict(map(tuple, connection.execute(query.group_by(series.c.step))))
+
+
+def _of_branches(place: Environment, branches: Collection[str]) -> list[ColumnElement[bool]]:
+    return [at_place(series, place), series.c.branch.in_(list(branches))]
 
 
 def _ratio(

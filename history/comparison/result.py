@@ -262,7 +262,7 @@ def judge_all(
     """
     metric = METRICS[options.metric]
     threshold = options.threshold_percent / 100
-    recorded = {name for step in chosen for pair in step.pairs for run in pair for name in run.values}
+    recorded = {name for step in chosen for pair in step.pairs for name in (*pair.base, *pair.contender)}
     shown = beside_imported(recorded, engines) if session.is_imported else beside_verdict(engines)
     beside = [name for name in shown if name != metric.name]
     groups = groups_of(session)

@@ -1,14 +1,33 @@
-"""What a person should know before believing a comparison: of the session, the builds and the runs."""
+"""Warnings of a comparison: what makes its session, its builds, its rounds or its runs doubtful."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from build.version import Version
-from history.comparison import disturbed
-from history.store.records import Run, Session, SessionStatus
+from history.store.records import DroppedRound, Run, Session, SessionStatus
+
+DISTURBED_PREFIX = "disturbed: "
+"""How a warning of a run begins that says what disturbed its round."""
+
+_FIGURE = re.compile(r"\d+(?:\.\d+)?")
+_DETAIL = re.compile(r" \(limit [^)]*\)|:.*")
 
 
-def doubts(session: Session, base: Version, contender: Version, runs: Sequence[Run]) -> tuple[str, ...]:
-    """All of them, one text each; `runs` are those of base and contender."""
+@dataclass(frozen=True)
+class Disturbed:
+    """One reason why a round was disturbed, with its figures: a sentence of suites.accounting.disturbance."""
+
+    step: str
+    round: int
+    reason: str
+
+
+def comparison_warnings(
+    session: Session, base: Version, contender: Version, runs: Sequence[Run]
+) -> tuple[str, ...]:
+    """All warnings, one text each; `runs` are those of base and contender."""
     return (
         *_of_session(session),
         *of_engines(session, base, contender),
@@ -53,13 +72,76 @@ def _of_builds(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _of_disturbed_rounds(runs: Sequence[Run]) -> Iterator[str]:
-    for reason, found in disturbed.by_kind(disturbed.taken(runs)).items():
-        counted = "1 round" if len(found) == 1 else f"{len(found)} rounds"
-        yield f"disturbed, {counted}: {reason}: {disturbed.where(found)}"
+    for reason, rounds in by_reason(disturbed_rounds(runs)).items():
+        counted = "1 round" if len(rounds) == 1 else f"{len(rounds)} rounds"
+        yield f"disturbed, {counted}: {reason}: {steps_and_rounds(rounds)}"
 
 
 def _of_runs(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         for text in run.warnings:
-            if not text.startswith(disturbed.PREFIX):
+            if not text.startswith(DISTURBED_PREFIX):
                 yield f"{run.version}, {run.step}, round {run.repetition}: {text}"
+
+
+def disturbed_rounds(runs: Iterable[Run]) -> list[Disturbed]:
+    """The reasons of rounds that were kept although disturbed: all versions of a round have the same ones."""
+    found = [
+        Disturbed(run.step, run.repetition, text.removeprefix(DISTURBED_PREFIX))
+        for run in runs
+        for text in run.warnings
+        if text.startswith(DISTURBED_PREFIX)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def remeasured_rounds(dropped: Iterable[DroppedRound]) -> list[Disturbed]:
+    """The reasons of rounds that were measured again, as often as they were."""
+    return [
+        Disturbed(each.step, each.repetition, reason)
+        for each in dropped
+        for reason in each.reason.split("; ")
+    ]
+
+
+def by_reason(disturbed: Iterable[Disturbed]) -> dict[str, list[Disturbed]]:
+    """Short reason -> what was disturbed for it. Reasons that differ in figures only are one, with ranges."""
+    kinds: defaultdict[str, list[Disturbed]] = defaultdict(list)
+    for each in disturbed:
+        kinds[_FIGURE.sub("#", _short(each.reason))].append(each)
+    return {_joined([_short(each.reason) for each in found]): found for found in kinds.values()}
+
+
+def steps_and_rounds(disturbed: Sequence[Disturbed]) -> str:
+    """Steps with their rounds: `insert 1, 3-5; delete 2`."""
+    rounds: defaultdict[str, set[int]] = defaultdict(set)
+    for each in disturbed:
+        rounds[each.step].add(each.round)
+    return "; ".join(f"{step} {ranges(found)}" for step, found in rounds.items())
+
+
+def ranges(rounds: Iterable[int]) -> str:
+    """Round numbers in order, three and more in a row as a range: `1, 3-5`."""
+    rows: list[list[int]] = []
+    for each in sorted(set(rounds)):
+        if rows and each == rows[-1][-1] + 1:
+            rows[-1].append(each)
+        else:
+            rows.append([each])
+    return ", ".join(f"{row[0]}-{row[-1]}" if len(row) > 2 else ", ".join(map(str, row)) for row in rows)
+
+
+def _short(reason: str) -> str:
+    """Without its limit and culprits."""
+    return _DETAIL.sub("", reason)
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    """Sentences that differ in their figures only, as one with least and most."""
+    figures = zip(*(_FIGURE.findall(each) for each in reasons), strict=True)
+    spans = iter([_range(sorted(set(each), key=float)) for each in figures])
+    return _FIGURE.sub(lambda _: next(spans), reasons[0])
+
+
+def _range(figures: Sequence[str]) -> str:
+    return figures[0] if len(figures) == 1 else f"{figures[0]} to {figures[-1]}"

@@ -46,8 +46,8 @@ def _rows(comparison: Comparison, contender: ContenderComparison) -> Iterator[li
             said = (judgement.verdict, judgement.gap, judgement.reason) if judged else (None,) * 3
             explained = _of_step(step) if judged else (None,) * 4
             described = (step.step, ratio.metric, metric.unit, metric.better)
-            told = [*values, *bounds, ratio.pairs, *said, ratio.change, *explained]
-            yield [*origin, *described, *told, step.group or None, None]
+            measured = [*values, *bounds, ratio.pairs, *said, ratio.change, *explained]
+            yield [*origin, *described, *measured, step.group or None, None]
     for mean in contender.group_means():
         for name, value in mean.ratios.items():
             metric = METRICS[name]

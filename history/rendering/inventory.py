@@ -11,7 +11,7 @@ from history.rendering.numbers import DASH, amount, rounded
 from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
 from history.series.inventory import Branch, Unfinished
 from history.series.series import SeriesKey
-from history.series.timeline import Chronicle, TimelineEntry
+from history.series.timeline import Timeline, TimelineEntry
 from suites.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ _CSV_HEADS = (
 )
 
 
-def render_overview(
+def render_inventory(
     branches: Sequence[Branch],
     failed: Sequence[Unfinished],
     held: Sequence[tuple[SeriesKey, int]],
     console: "Console",
 ) -> None:
-    """Print the branches of each place, the series if any were asked for, and what failed lately."""
+    """Print the branches of each place, the given series, and the sessions that failed last."""
     for place, group in groupby(branches, key=lambda each: each.place):
         console.print(f"{place.box}: {place.suite}, {place.configuration}", style="bold", markup=False)
         table = _table("branch", "nights", "first", "last", "latest version", left=(0, 4))
@@ -55,20 +55,20 @@ def render_overview(
             console.print(line, markup=False, highlight=False)
 
 
-def render_series(told: Chronicle, console: "Console") -> None:
+def render_series(timeline: Timeline, console: "Console") -> None:
     """Print a sparkline, then a line for each night."""
-    key = told.key
+    key = timeline.key
     metric = METRICS[key.metric]
-    against = f", relative to {told.base}" if told.base else ""
+    against = f", relative to {timeline.base}" if timeline.base else ""
     title = f"{key.step}: {key.metric} ({metric.unit}) of {key.branch}{against}"
     console.print(title, style="bold", markup=False)
     where = f"{key.place.box}: {key.place.suite}, {key.place.configuration}"
     console.print(where, markup=False, highlight=False)
-    if told.base:
-        bars = sparkline([entry.point.relative for entry in told.entries[-SPARKLINE_NIGHTS:]])
+    if timeline.base:
+        bars = sparkline([entry.point.relative for entry in timeline.entries[-SPARKLINE_NIGHTS:]])
         console.print(bars, markup=False, highlight=False)
     table = _table("date", "version", "value", "base", "rel", "notes", left=(0, 1, 5), wraps=5)
-    for entry in told.entries:
+    for entry in timeline.entries:
         point = entry.point
         relative = DASH if point.relative is None else f"{point.relative:.3f}"
         date = f"{point.night.started_at:%Y-%m-%d %H:%M}"
@@ -76,38 +76,38 @@ def render_series(told: Chronicle, console: "Console") -> None:
             table, date, point.night.version, amount(point.value), amount(point.base), relative, _notes(entry)
         )
     console.print(table)
-    if told.base:
+    if timeline.base:
         console.print(SPARKLINE_LEGEND, markup=False, highlight=False)
 
 
-def series_json(told: Chronicle) -> str:
+def series_json(timeline: Timeline) -> str:
     """The series as one JSON object."""
-    key = told.key
+    key = timeline.key
     whole = {
         **vars(key.place),
         "branch": key.branch,
         "step": key.step,
         "metric": key.metric,
         "unit": METRICS[key.metric].unit,
-        "base": told.base,
-        "nights": [dict(zip(_CSV_HEADS, _values(entry), strict=True)) for entry in told.entries],
+        "base": timeline.base,
+        "nights": [dict(zip(_CSV_HEADS, _values(entry), strict=True)) for entry in timeline.entries],
     }
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def series_csv(told: Chronicle) -> str:
+def series_csv(timeline: Timeline) -> str:
     """The series as CSV, one line for each night; a gap is an empty field and never a zero."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(_CSV_HEADS)
     lines.writerows(
         ["; ".join(each) if isinstance(each, list) else each for each in _values(entry)]
-        for entry in told.entries
+        for entry in timeline.entries
     )
     return text.getvalue()
 
 
-def overview_json(
+def inventory_json(
     branches: Sequence[Branch], failed: Sequence[Unfinished], held: Sequence[tuple[SeriesKey, int]]
 ) -> str:
     """What the history holds as one JSON object."""

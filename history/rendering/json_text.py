@@ -6,8 +6,8 @@ from typing import Any
 from history.comparison.compare import exit_code
 from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
 from history.comparison.verdict import Ratio
-from history.rendering.functions import function_values
 from history.rendering.numbers import rounded
+from history.rendering.profiles import function_values
 from history.stats.estimators import Interval
 from suites.metrics import METRICS
 

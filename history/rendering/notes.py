@@ -1,16 +1,16 @@
-"""The lines below a table: where the numbers come from, how they were judged, and what to doubt in them."""
+"""The lines below a table: where the numbers come from, how they were judged, what is doubtful."""
 
 import math
 from collections.abc import Iterator
 from datetime import datetime
 
-from history.comparison import disturbed
 from history.comparison.explanation import is_cost
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
-from history.rendering.functions import named
+from history.comparison.warnings import by_reason, ranges, remeasured_rounds
 from history.rendering.numbers import amount, bounds, signed_percent
+from history.rendering.profiles import named_functions
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY
 from suites.metrics import METRICS, Better, Role, label_of, of_role
 
@@ -50,7 +50,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         *_set_aside(contender),
         *(_unexplained(step) for step in contender.steps if step.is_unexplained),
         *(
-            f"{step.step}: CPU per query gained by {named(step.gained)}"
+            f"{step.step}: CPU per query gained by {named_functions(step.gained)}"
             for step in contender.steps
             if step.gained
         ),
@@ -82,8 +82,8 @@ def _night_gaps(nights: Nights) -> Iterator[str]:
     for (branch, reason, moments), names in steps.items():
         days = [f"{each:%Y-%m-%d}" for each in moments]
         more = f" and {len(days) - MOST_DAYS} more" if len(days) > MOST_DAYS else ""
-        told = f"{', '.join(days[:MOST_DAYS])}{more}: {' '.join(reason.split())}"
-        yield f"no value: {', '.join(names)}, {branch}, {told}"
+        days_and_reason = f"{', '.join(days[:MOST_DAYS])}{more}: {' '.join(reason.split())}"
+        yield f"no value: {', '.join(names)}, {branch}, {days_and_reason}"
 
 
 def _planned(contender: ContenderComparison) -> str:
@@ -140,7 +140,7 @@ def _base_drift(comparison: Comparison, contender: ContenderComparison) -> Itera
 
 def _measured_again(contender: ContenderComparison) -> Iterator[str]:
     if contender.dropped:
-        reasons = disturbed.by_kind(disturbed.measured_again(contender.dropped))
+        reasons = by_reason(remeasured_rounds(contender.dropped))
         times = _counted(len(contender.dropped), "round")
         was = "was" if len(contender.dropped) == 1 else "were"
         yield f"{times} {was} disturbed and measured again: {'; '.join(reasons)}"
@@ -198,6 +198,6 @@ def _varies_more(step: StepComparison) -> Iterator[str]:
 
 
 def _failure(failure: Failure) -> str:
-    rounds = disturbed.numbers(failure.repetitions)
+    rounds = ranges(failure.repetitions)
     reason = " ".join(failure.reason.split())
     return f"{failure.status}: {failure.step}, {failure.version}, round {rounds}: {reason}"

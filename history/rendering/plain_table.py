@@ -63,12 +63,12 @@ class Screen:
                 self._row(row, widths, sides)
 
     def _row(self, row: Sequence[PlacedField], widths: Sequence[int], sides: Sequence[bool]) -> None:
-        told = []
+        cells = []
         for field, width, is_left in zip(row, widths, sides, strict=True):
             room = " " * (width - len(field.text))
             text = self._styled(field.text, field.style)
-            told.append(text + room if is_left else room + text)
-        self.file.write(" ".join(told).rstrip() + "\n")
+            cells.append(text + room if is_left else room + text)
+        self.file.write(" ".join(cells).rstrip() + "\n")
 
     def _styled(self, text: str, style: str) -> str:
         return f"\x1b[{style}m{text}\x1b[0m" if style and text and self.colours else text

@@ -54,16 +54,16 @@ def sentence(comparison: Comparison, contender: ContenderComparison) -> str:
     if counts[None]:
         said.append(f"{counts[None]} without a verdict")
     worst = _worst(comparison, contender.steps)
-    tail = f"; worst: {escaped(worst.step)} {_told(worst)}" if worst is not None else ""
+    tail = f"; worst: {escaped(worst.step)} {_ratio_text(worst)}" if worst is not None else ""
     return f"{escaped(title(comparison, contender))}: {', '.join(said)}{tail}."
 
 
-def _told(step: StepComparison) -> str:
+def _ratio_text(step: StepComparison) -> str:
     return f"{two_decimals(step.judged.value)} ({bounds(step.judgement.interval)})"
 
 
 def _worst(comparison: Comparison, steps: Sequence[StepComparison]) -> StepComparison | None:
-    """The worst regression; without one the step furthest on the bad side that is not settled."""
+    """The worst regression; without one the step furthest on the bad side that is inconclusive."""
     for verdict in (Verdict.REGRESSION, Verdict.INCONCLUSIVE):
         found = [step for step in steps if step.judgement.verdict is verdict and step.judged.value]
         if found:

@@ -27,7 +27,7 @@ class Tone(Enum):
     BAD = auto()
     QUIET = auto()
     OPEN = auto()
-    """Nothing could be settled."""
+    """Nothing could be decided."""
 
 
 _TONES = {

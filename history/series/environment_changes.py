@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from build.version import parse_version
-from history.series.matrix import Panel
+from history.series.matrix import SeriesMatrix
 from history.series.series import AT_ONCE, Night
 from history.store.schema import machines, nights, sessions
 
@@ -18,9 +18,9 @@ _FACTS = ("cpu_model", "cores", "memory_bytes", "kernel", "operating_system")
 _TOOLS = ("generator",)
 
 
-def markers(connection: Connection, panel: Panel) -> Mapping[int, str]:
-    """Position of a night in the panel -> what changed since the night before it."""
-    return changes_between(connection, panel.nights, panel.base)
+def markers(connection: Connection, matrix: SeriesMatrix) -> Mapping[int, str]:
+    """Position of a night in the matrix -> what changed since the night before it."""
+    return changes_between(connection, matrix.nights, matrix.base)
 
 
 def changes_between(connection: Connection, its_nights: Sequence[Night], base: str) -> Mapping[int, str]:

@@ -5,13 +5,13 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from history.series.series import SeriesKey, find
+from history.series.series import SeriesKey, at_place, described, find, key_of
 from history.store.records import Environment, SessionStatus
 from history.store.schema import machines, nights, points, series, sessions
 from history.timestamps import from_text
 
 LAST_FAILURES = 10
-"""Sessions that did not finish, of which the overview names the last ones."""
+"""Sessions that did not finish, of which the inventory names the last ones."""
 
 
 @dataclass(frozen=True)
@@ -92,46 +92,15 @@ def unfinished(connection: Connection, wanted: InventoryFilter) -> tuple[Unfinis
 
 def steps_held(connection: Connection, wanted: InventoryFilter) -> tuple[tuple[SeriesKey, int], ...]:
     """The series that are as described, each with its number of points."""
-    keys = _found(connection, wanted)
-    counts = []
-    for key in keys:
-        counted = (
-            select(func.count())
-            .select_from(points)
-            .where(
-                points.c.series_id
-                == select(series.c.id)
-                .where(
-                    series.c.box == key.place.box,
-                    series.c.suite == key.place.suite,
-                    series.c.configuration == key.place.configuration,
-                    series.c.branch == key.branch,
-                    series.c.step == key.step,
-                    series.c.metric == key.metric,
-                )
-                .scalar_subquery()
-            )
-        )
-        counts.append(int(connection.execute(counted).scalar_one()))
-    return tuple(zip(keys, counts, strict=True))
-
-
-def _found(connection: Connection, wanted: InventoryFilter) -> tuple[SeriesKey, ...]:
-    keys = find(
-        connection,
-        box=wanted.box,
-        suite=wanted.suite,
-        branch=wanted.branch,
-        step=wanted.step,
-        metric=wanted.metric,
-    )
-    return tuple(key for key in keys if wanted.configuration in (None, key.place.configuration))
+    its_points = select(func.count()).select_from(points).where(points.c.series_id == series.c.id)
+    query = described(**vars(wanted)).add_columns(its_points.scalar_subquery().label("points"))
+    return tuple((key_of(row), row.points) for row in connection.execute(query))
 
 
 def _with_series(connection: Connection, wanted: InventoryFilter) -> set[tuple[Environment, str]] | None:
     if wanted.step is None and wanted.metric is None:
         return None
-    return {(key.place, key.branch) for key in _found(connection, wanted)}
+    return {(key.place, key.branch) for key in find(connection, **vars(wanted))}
 
 
 def _of_nights(wanted: InventoryFilter) -> list[ColumnElement[bool]]:
@@ -148,9 +117,7 @@ def _latest(connection: Connection, place: Environment, branch: str) -> tuple[st
     query = (
         select(nights.c.version, nights.c.is_base)
         .where(
-            nights.c.box == place.box,
-            nights.c.suite == place.suite,
-            nights.c.configuration == place.configuration,
+            at_place(nights, place),
             nights.c.branch == branch,
         )
         .order_by(nights.c.started_at.desc(), nights.c.session_id.desc())

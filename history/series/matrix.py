@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
-from history.series.series import Night, nights_of
+from history.series.series import Night, at_place, nights_of
 from history.store.database import plain_rows
 from history.store.records import Environment
 from history.store.schema import points, series
 
 
 @dataclass(frozen=True)
-class Panel:
+class SeriesMatrix:
     """Several series of one branch over the same nights, in order."""
 
     place: Environment
@@ -28,21 +28,19 @@ class Panel:
     """Value over base of the same night, of shape (series, nights); nan in a gap."""
 
 
-def read_panel(
+def read_matrix(
     connection: Connection,
     place: Environment,
     branch: str,
     base: str,
     metrics: Sequence[str],
     last: int,
-) -> Panel:
+) -> SeriesMatrix:
     """All series of a branch for some metrics, as ratios to the base, over the last so many nights."""
     its_nights = nights_of(connection, place, branch, last=last)
     column = {night.session_id: number for number, night in enumerate(its_nights)}
     wanted = select(series).where(
-        series.c.box == place.box,
-        series.c.suite == place.suite,
-        series.c.configuration == place.configuration,
+        at_place(series, place),
         series.c.branch.in_((branch, base)),
         series.c.metric.in_(metrics),
     )
@@ -60,7 +58,7 @@ def read_panel(
             below = _row(connection, other, first, column)
             below[~(below > 0)] = np.nan
             ratios[number] = above / below
-    return Panel(place, branch, base, its_nights, tuple(mine), ratios)
+    return SeriesMatrix(place, branch, base, its_nights, tuple(mine), ratios)
 
 
 def _row(

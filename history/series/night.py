@@ -6,20 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, or_, select
+from sqlalchemy import Connection, insert, select
 
 from build.engines import ENGINES
 from build.version import Version, parse_version, release_numbers
 from history.stats.estimators import geometric_mean, mean
-from history.store.database import Asked
-from history.store.records import ALL_STEPS, Run, RunStatus, SessionStatus
-from history.store.schema import builds, confirmations, gaps, machines, nights, points, runs, series, sessions
-from history.store.session_reads import dropped_of, runs_of
+from history.store.records import ALL_STEPS, Run, RunStatus
+from history.store.schema import builds, gaps, nights, points, series
+from history.store.session_reads import dropped_of
 from suites.metrics import followed_metrics
-
-CONFIRMS = "confirms"
-"""Among the options of a session that measures a commit against an earlier one to settle a suspicion: such a
-session is no night of any series (history/changes/confirmation.py)."""
 
 
 @dataclass(frozen=True)
@@ -70,36 +65,14 @@ def configuration_name(session: Mapping[str, Any]) -> str:
     return " ".join(parts)
 
 
-def derive_missing(connection: Connection) -> int:
-    """Derive the nights of all sessions that ended and have none yet; returns how many there were."""
-    ended = sessions.c.status != SessionStatus.RUNNING
-    have = (sessions.c.id.in_(select(each.c.session_id)) for each in (nights, confirmations))
-    some = select(runs.c.session_id)
-    query = select(sessions.c.id).where(ended, ~or_(*have), sessions.c.id.in_(some))
-    found = connection.execute(query.order_by(sessions.c.started_at)).scalars().all()
-    return sum(derive(connection, session_id) for session_id in found)
+def insert_night(
+    connection: Connection, session: Mapping[str, Any], options: Mapping[str, Any], its_runs: Sequence[Run]
+) -> None:
+    """Write the night of a session that ended, with its points and gaps; it must not be there yet.
 
-
-def derive(connection: Connection, session_id: int) -> bool:
-    """Write what a session that ended came to, which must not have been derived before.
-
-    A session that confirms is no night: what it found is written. False for one that is neither, of a bisect.
+    `session` is the session's row, and `hostname` of its machine.
     """
-    query = (
-        select(sessions, machines.c.hostname)
-        .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
-        .where(sessions.c.id == session_id)
-    )
-    session = dict(connection.execute(query).mappings().one())
-    options = json.loads(session["options"])
-    if options.get("bisect"):
-        return False
-    its_runs = runs_of(Asked(connection), session_id, ())
-    if CONFIRMS in options:
-        from history.changes.confirm import derive as derive_confirmations  # few sessions confirm
-
-        derive_confirmations(connection, session_id, options, its_runs)
-        return True
+    session_id = session["id"]
     entries = _entries(its_runs, options)
     keys = [each.build_key for each in entries if each.build_key is not None]
     ids = {row.key: row.id for row in connection.execute(select(builds).where(builds.c.key.in_(keys)))}
@@ -124,7 +97,7 @@ def derive(connection: Connection, session_id: int) -> bool:
         connection.execute(insert(nights), rows)
     values = _values(its_runs, entries)
     _insert_points(connection, session_id, where, values)
-    disturbed = {each.step: each.reason for each in dropped_of(Asked(connection), session_id)}
+    disturbed = {each.step: each.reason for each in dropped_of(connection, session_id)}
     missing = _gaps(its_runs, entries, values, disturbed)
     missing |= {
         (each.branch, ALL_STEPS): _why_no_run(each, session, options)
@@ -139,7 +112,6 @@ def derive(connection: Connection, session_id: int) -> bool:
                 for (branch, step), reason in missing.items()
             ],
         )
-    return True
 
 
 Values = dict[tuple[str, int, str, str], float]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select, and_, select
 
 from history.store.database import plain_rows
 from history.store.records import ALL_STEPS, Environment
@@ -69,7 +69,7 @@ def base_branch(connection: Connection, place: Environment) -> str | None:
     """The branch that was the base of the latest night at a place."""
     query = (
         select(nights.c.branch)
-        .where(at_place(place), nights.c.is_base == 1)
+        .where(at_place(nights, place), nights.c.is_base == 1)
         .order_by(nights.c.started_at.desc())
         .limit(1)
     )
@@ -78,7 +78,7 @@ def base_branch(connection: Connection, place: Environment) -> str | None:
 
 def branches_at(connection: Connection, place: Environment) -> tuple[str, ...]:
     """The branches that have nights at a place."""
-    query = select(nights.c.branch).where(at_place(place)).distinct().order_by(nights.c.branch)
+    query = select(nights.c.branch).where(at_place(nights, place)).distinct().order_by(nights.c.branch)
     return tuple(connection.execute(query).scalars())
 
 
@@ -91,7 +91,7 @@ def nights_of(
 ) -> tuple[Night, ...]:
     """The nights of a branch in order: since a moment, or the last so many."""
     columns = (nights.c.session_id, nights.c.started_at, nights.c.version, nights.c.build_id)
-    query = select(*columns).where(at_place(place), nights.c.branch == branch)
+    query = select(*columns).where(at_place(nights, place), nights.c.branch == branch)
     if since is not None:
         query = query.where(nights.c.started_at >= to_text(since))
     query = query.order_by(nights.c.started_at.desc(), nights.c.session_id.desc())
@@ -116,20 +116,15 @@ def read(
     return tuple(map(Point, its_nights, map(values.get, ids), map(bases.get, ids), why))
 
 
-def at_place(place: Environment) -> ColumnElement[bool]:
-    """Whether a row of nights is of a place."""
-    return (
-        (nights.c.box == place.box)
-        & (nights.c.suite == place.suite)
-        & (nights.c.configuration == place.configuration)
-    )
+def at_place(table: FromClause, place: Environment) -> ColumnElement[bool]:
+    """Whether a row of `nights` or `series`, or of an alias of one, is of a place."""
+    its = table.c
+    return and_(its.box == place.box, its.suite == place.suite, its.configuration == place.configuration)
 
 
 def _points(connection: Connection, key: SeriesKey, branch: str) -> dict[int, float]:
     found = select(series.c.id).where(
-        series.c.box == key.place.box,
-        series.c.suite == key.place.suite,
-        series.c.configuration == key.place.configuration,
+        at_place(series, key.place),
         series.c.branch == branch,
         series.c.step == key.step,
         series.c.metric == key.metric,
@@ -169,24 +164,30 @@ def _gap(
     return ""
 
 
-def find(
-    connection: Connection,
+def find(connection: Connection, **wanted: str | None) -> tuple[SeriesKey, ...]:
+    """The series that are as described, in suite order; `wanted` as in `described`."""
+    return tuple(map(key_of, connection.execute(described(**wanted))))
+
+
+def described(
     *,
     box: str | None = None,
     suite: str | None = None,
+    configuration: str | None = None,
     branch: str | None = None,
     step: str | None = None,
     metric: str | None = None,
-) -> tuple[SeriesKey, ...]:
-    """The series that are as described, in suite order; None leaves a choice open."""
-    query = select(series)
-    wanted = (("box", box), ("suite", suite), ("branch", branch), ("step", step), ("metric", metric))
-    for name, value in wanted:
-        if value is not None:
-            query = query.where(series.c[name] == value)
-    columns = ("box", "suite", "configuration", "branch", "step_position", "step", "metric")
-    rows = connection.execute(query.order_by(*(series.c[each] for each in columns))).all()
-    return tuple(
-        SeriesKey(Environment(row.box, row.suite, row.configuration), row.branch, row.step, row.metric)
-        for row in rows
+) -> Select[Any]:
+    """The query for the rows of `series` that are as described, in suite order; None leaves a choice open."""
+    places = {"box": box, "suite": suite, "configuration": configuration}
+    wanted = {**places, "branch": branch, "step": step, "metric": metric}
+    query = select(series).where(
+        *(series.c[name] == each for name, each in wanted.items() if each is not None)
     )
+    order = (*places, "branch", "step_position", "step", "metric")
+    return query.order_by(*(series.c[name] for name in order))
+
+
+def key_of(row: Row[Any]) -> SeriesKey:
+    """What names the series of a row of `series`."""
+    return SeriesKey(Environment(row.box, row.suite, row.configuration), row.branch, row.step, row.metric)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from build.errors import TidemarkError
 from history.series.inventory import InventoryFilter
-from history.series.series import AT_ONCE, Point, SeriesKey, base_branch, find, read
+from history.series.series import AT_ONCE, Point, SeriesKey, at_place, base_branch, find, read
 from history.store.schema import nights, sessions
 
 SHOWN_SERIES = 20
@@ -34,7 +34,7 @@ class TimelineEntry:
 
 
 @dataclass(frozen=True)
-class Chronicle:
+class Timeline:
     """A series over its nights."""
 
     key: SeriesKey
@@ -44,9 +44,9 @@ class Chronicle:
     entries: tuple[TimelineEntry, ...]
 
 
-def chronicle(
+def read_timeline(
     connection: Connection, wanted: InventoryFilter, base: str | None = None, since: datetime | None = None
-) -> Chronicle:
+) -> Timeline:
     """The series that is as described. Raises SeriesError when there is none, or more than one.
 
     Relative to `base`, else to the base of the latest night in which the branch itself was not the base.
@@ -56,22 +56,11 @@ def chronicle(
     if against == key.branch:
         against = None
     points = read(connection, key, against, since)
-    return Chronicle(key, against, _entries(connection, points, against))
+    return Timeline(key, against, _entries(connection, points, against))
 
 
 def _the_one(connection: Connection, wanted: InventoryFilter, base: str | None) -> SeriesKey:
-    found = [
-        key
-        for key in find(
-            connection,
-            box=wanted.box,
-            suite=wanted.suite,
-            branch=wanted.branch,
-            step=wanted.step,
-            metric=wanted.metric,
-        )
-        if wanted.configuration in (None, key.place.configuration)
-    ]
+    found = find(connection, **vars(wanted))
     if not found:
         raise SeriesError("no series is like that", hint="./tidemark history show lists what there is")
     bases = {place: base or base_branch(connection, place) for place in {key.place for key in found}}
@@ -93,9 +82,7 @@ def _base_of(connection: Connection, key: SeriesKey) -> str | None:
         select(its_base.c.branch)
         .join_from(mine, its_base, its_base.c.session_id == mine.c.session_id)
         .where(
-            mine.c.box == key.place.box,
-            mine.c.suite == key.place.suite,
-            mine.c.configuration == key.place.configuration,
+            at_place(mine, key.place),
             mine.c.branch == key.branch,
             mine.c.is_base == 0,
             its_base.c.is_base == 1,

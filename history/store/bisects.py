@@ -13,7 +13,6 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, func, insert, select
 
 from history.errors import HistoryError
-from history.store.database import Asked
 from history.store.records import Machine
 from history.store.schema import bisect_events, bisects, machines
 from history.store.session_reads import machine_of
@@ -152,7 +151,7 @@ def _bisect(connection: Connection, row: RowMapping) -> Bisect:
     return Bisect(
         id=row["id"],
         uid=row["uid"],
-        machine=machine_of(Asked(connection), row["machine_id"]),
+        machine=machine_of(connection, row["machine_id"]),
         question=json.loads(row["question"]),
         span=json.loads(row["span"]),
         change=row["change_fingerprint"],

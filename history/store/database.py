@@ -1,20 +1,22 @@
 """Connections to the history: how they are made, how transactions begin, what their errors mean."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, NullPool, Select, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from history.errors import HistoryError, RecordError, refusal
-from history.store.sql import BUSY_TIMEOUT_MS, Row, Source
+
+BUSY_TIMEOUT_MS = 30_000
+"""How long a transaction waits for another one's lock. A record takes milliseconds; a migration seconds."""
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 
-_WRITING, _TELLING = 0x7469_6465, 0x7469_6466
+_WRITING, _DELIVERING = 0x7469_6465, 0x7469_6466
 """Keys of Postgres' advisory locks: any constants."""
 
 _KEEPALIVE = {"tcp_keepalives_idle": 60, "tcp_keepalives_interval": 10, "tcp_keepalives_count": 6}
@@ -51,16 +53,10 @@ class Database:
             yield connection
 
     @contextmanager
-    def asking(self) -> Iterator[Source]:
-        """As `reading`, for questions in plain SQL."""
-        with self.reading() as connection:
-            yield Asked(connection)
+    def delivery_lock(self) -> Iterator[None]:
+        """A lock across hosts for delivering issues: one process at a time of all that share the history.
 
-    @contextmanager
-    def telling(self) -> Iterator[None]:
-        """For who tells others what the history says: one at a time of all hosts that share the history.
-
-        Others wait. Processes that share a file are of one host and have locks of their own (build/lock.py).
+        Others wait. Processes that share a SQLite file are on one host, where build/lock.py locks files.
         """
         if self.dialect != "postgresql":
             yield
@@ -68,7 +64,7 @@ class Database:
         with explained(self.where), self._reader.connect() as connection:
             connection.execution_options(isolation_level="AUTOCOMMIT")
             connection.exec_driver_sql("SET lock_timeout = 0")
-            connection.exec_driver_sql(f"SELECT pg_advisory_lock({_TELLING})")
+            connection.exec_driver_sql(f"SELECT pg_advisory_lock({_DELIVERING})")
             try:
                 yield
             finally:
@@ -77,18 +73,6 @@ class Database:
     def close(self) -> None:
         """Close every connection."""
         self._reader.dispose()
-
-
-class Asked(Source):
-    """A transaction of SQLAlchemy's that is asked in plain SQL."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def answer(self, question: str, values: Mapping[str, object]) -> tuple[Sequence[str], Sequence[Row]]:
-        """As Source says."""
-        found = self._connection.execute(text(question), values)
-        return list(found.keys()), found.all()
 
 
 def plain_rows(connection: Connection, query: Select[Any]) -> Sequence[Any]:
@@ -119,7 +103,7 @@ def connect(target: Path | str) -> Database:
 
 
 def connect_readonly(path: Path) -> Database:
-    """A SQLite file, for looking only: not even its header or write-ahead log is touched.
+    """A SQLite file opened read-only: not even its header or write-ahead log is touched.
 
     Raises HistoryError when the file is not SQLite.
     """
@@ -132,7 +116,7 @@ def connect_readonly(path: Path) -> Database:
             )
     name = f"file:{quote(str(path.absolute()))}"
     url = URL.create("sqlite", database=name, query={"mode": "ro", "uri": "true"})
-    engine = create_engine(url, poolclass=NullPool)
+    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
     _begin_explicitly(engine)
     return Database(engine, str(path))
 

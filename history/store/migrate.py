@@ -97,8 +97,8 @@ def schema_number(database: Database, known: int) -> int:
 def _readable_number(database: Database) -> int | None:
     """The last migration of a database that says so at once; None of one that has to be looked into."""
     try:
-        with database.asking() as source:
-            return stated_schema(source)
+        with database.reading() as connection:
+            return stated_schema(connection)
     except HistoryError:
         return None
 

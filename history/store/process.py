@@ -7,7 +7,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """A process of one machine, told apart from later ones that the kernel gives the same number."""
+    """A process of one machine, distinguished from later ones that the kernel gives the same number."""
 
     process_id: int
     start_ticks: int

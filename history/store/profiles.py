@@ -4,27 +4,29 @@ import json
 import zlib
 from collections.abc import Mapping
 
-from history.store.sql import Source
+from sqlalchemy import Connection, select
+
+from history.store.schema import profiles, runs
 from suites.profiling.stacks import StepProfile
 
 COMPRESSION = 9
 """zlib's best: stacks repeat each other, and a run has few of them."""
 
 
-def profiles_of(source: Source, session_id: int, step: str, version: str) -> Mapping[int, StepProfile]:
+def profiles_of(
+    connection: Connection, session_id: int, step: str, version: str
+) -> Mapping[int, StepProfile]:
     """The profiles of a version on a step, by round."""
-    rows = source.rows(
-        "SELECT runs.repetition, profiles.event, profiles.frequency, profiles.queries, profiles.lost,"
-        " profiles.stacks FROM profiles JOIN runs ON profiles.run_id = runs.id"
-        " WHERE runs.session_id = :session_id AND runs.step = :step AND runs.version = :version"
-        " ORDER BY runs.position, runs.id",
-        session_id=session_id,
-        step=step,
-        version=version,
+    its = profiles.c
+    query = (
+        select(runs.c.repetition, its.event, its.frequency, its.queries, its.lost, its.stacks)
+        .join_from(profiles, runs, its.run_id == runs.c.id)
+        .where(runs.c.session_id == session_id, runs.c.step == step, runs.c.version == version)
+        .order_by(runs.c.position, runs.c.id)
     )
     return {
         repetition: StepProfile(event, frequency, queries, lost, unpacked(stacks))
-        for repetition, event, frequency, queries, lost, stacks in rows
+        for repetition, event, frequency, queries, lost, stacks in connection.execute(query)
     }
 
 

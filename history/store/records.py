@@ -211,3 +211,7 @@ class Environment:
 
 ALL_STEPS = ""
 """The step of a gap that is all of a version's steps."""
+
+CONFIRMS = "confirms"
+"""Among the options of a session that measures a commit against an earlier one, to decide about a suspicion:
+such a session is no night of any series (history/derive.py)."""

@@ -1,20 +1,25 @@
-"""Whether a history is as this Tidemark needs it, so that it can be read as it is."""
+"""Whether a history has to be written to before it can be read: its schema, its nights, its metrics."""
 
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection, insert, select, update
+
 from history.store.records import SessionStatus
+from history.store.schema import metrics, nights, schema_migrations, sessions
 from history.store.session_lookup import IS_NO_BISECT
-from history.store.sql import Source
-from suites.metrics import METRICS, Metric
+from suites.metrics import METRICS
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
-def is_ready(source: Source) -> bool:
-    """Whether nothing has to be written before a history is read."""
-    ready = stated_schema(source) == newest()
-    return ready and not lacks_nights(source) and not outdated_metrics(source)
+def is_ready(connection: Connection) -> bool:
+    """Whether nothing has to be written before a history is read.
+
+    Raises HistoryError where there is no table of migrations.
+    """
+    ready = stated_schema(connection) == newest()
+    return ready and not lacks_nights(connection) and not outdated_metrics(connection)
 
 
 def newest(folder: Path = MIGRATIONS) -> int:
@@ -22,36 +27,36 @@ def newest(folder: Path = MIGRATIONS) -> int:
     return sum(1 for _ in folder.glob("*.sql"))
 
 
-def stated_schema(source: Source) -> int | None:
-    """The last migration of a history that says so; None where the table says that it is another's.
+def stated_schema(connection: Connection) -> int | None:
+    """The number of the last migration that a history says it has; None where the table is another program's.
 
     Raises HistoryError where there is no such table.
     """
-    rows = source.rows("SELECT number, name FROM schema_migrations ORDER BY number")
-    # Others keep a table of this name too, but the first of their migrations is hardly called as ours.
-    return int(rows[-1][0]) if rows and tuple(rows[0]) == (1, "history") else None
+    its = schema_migrations.c
+    rows = connection.execute(select(its.number, its.name).order_by(its.number)).all()
+    # Other programs keep a table of this name too, but their first migration is hardly called as ours.
+    return int(rows[-1].number) if rows and tuple(rows[0]) == (1, "history") else None
 
 
-def lacks_nights(source: Source) -> bool:
+def lacks_nights(connection: Connection) -> bool:
     """Whether a history is from before there were nights, and holds sessions that would have some."""
-    if source.value("SELECT session_id FROM nights LIMIT 1") is not None:
+    if connection.execute(select(nights.c.session_id).limit(1)).first() is not None:
         return False
-    ended = f"sessions.status != '{SessionStatus.RUNNING}'"
-    return source.value(f"SELECT id FROM sessions WHERE {ended} AND {IS_NO_BISECT} LIMIT 1") is not None
+    ended = select(sessions.c.id).where(sessions.c.status != SessionStatus.RUNNING, IS_NO_BISECT)
+    return connection.execute(ended.limit(1)).first() is not None
 
 
-def outdated_metrics(source: Source) -> list[dict[str, Any]]:
-    """The rows of METRICS that the history has not, or says something else of."""
-    known = {row["name"]: row for row in source.records("SELECT * FROM metrics")}
-    wanted = {name: _row(metric) for name, metric in METRICS.items()}
+def outdated_metrics(connection: Connection) -> list[dict[str, Any]]:
+    """The rows of METRICS that the history does not have, or describes otherwise."""
+    known = {row["name"]: dict(row) for row in connection.execute(select(metrics)).mappings()}
+    columns = metrics.c.keys()
+    wanted = {name: {each: getattr(metric, each) for each in columns} for name, metric in METRICS.items()}
     return [row for name, row in wanted.items() if known.get(name) != row]
 
 
-def _row(metric: Metric) -> dict[str, Any]:
-    """What the table of metrics says of one: what its values mean, not what this Tidemark does with them."""
-    return {
-        "name": metric.name,
-        "unit": metric.unit,
-        "better": metric.better,
-        "description": metric.description,
-    }
+def update_metrics(connection: Connection) -> None:
+    """Make the table say what METRICS says; a metric that is gone from there keeps its last description."""
+    for row in outdated_metrics(connection):
+        known = update(metrics).where(metrics.c.name == row["name"]).values(row)
+        if connection.execute(known).rowcount == 0:
+            connection.execute(insert(metrics).values(row))

@@ -5,9 +5,14 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from sqlalchemy import ColumnElement, Connection, FromClause, exists, or_, select
+
 from build.version import Version, parse_version
 from history.store.records import SessionStatus
-from history.store.sql import Source
+from history.store.schema import bisect_events, confirmations, machines, nights, runs, sessions
+
+IS_NO_BISECT = ~exists().where(bisect_events.c.session_uid == sessions.c.uid)
+"""Whether a row of sessions belongs to no bisect."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +25,9 @@ class Name:
     def __str__(self) -> str:
         return str(self.version)
 
-    def matches(self, night: str) -> str:
-        """Whether a row of nights is of this name: the condition, where the row and the name are `night`."""
-        return f"{night}.{'branch' if self.is_branch else 'version'} = :{night}"
+    def matches(self, night: FromClause) -> ColumnElement[bool]:
+        """Whether a row of `nights`, or of an alias of it, has this name."""
+        return (night.c.branch if self.is_branch else night.c.version) == str(self)
 
 
 @dataclass(frozen=True)
@@ -39,96 +44,81 @@ class SessionFilter:
         return "".join(f", {name} {value}" for name, value in said.items() if value)
 
 
-def named(source: Source, version: Version) -> Name:
+def named(connection: Connection, version: Version) -> Name:
     """What a name of the command line means: a version if any session has it, else a branch if any has."""
-    name = str(version)
-    of_version = (
-        f"SELECT session_id FROM {each} WHERE version = :name LIMIT 1" for each in ("runs", "nights")
-    )
-    if any(source.value(question, name=name) is not None for question in of_version):
+
+    def any_has(column: ColumnElement[str]) -> bool:
+        return connection.execute(select(column).where(column == str(version)).limit(1)).first() is not None
+
+    if any_has(runs.c.version) or any_has(nights.c.version):
         return Name(version)
-    of_branch = "SELECT session_id FROM nights WHERE branch = :name LIMIT 1"
-    return Name(version, is_branch=source.value(of_branch, name=name) is not None)
+    return Name(version, is_branch=any_has(nights.c.branch))
 
 
 def latest(
-    source: Source, names: Sequence[Name], limits: SessionFilter
+    connection: Connection, names: Sequence[Name], limits: SessionFilter
 ) -> tuple[int, tuple[Version, ...]] | None:
     """The session started last that holds all names: its id, and the versions that they stand for there."""
-    found = [*_underived(source, names, limits), *(_ended(source, names, limits) if names else ())]
+    found = [*_underived(connection, names, limits), *(_ended(connection, names, limits) if names else ())]
     # What a bisect measured was measured for its question: it serves where nothing else does.
-    found = found or [*_by_runs(source, names, limits)]
+    found = found or [*_by_runs(connection, names, limits)]
     if not found:
         return None
     _, session_id, *versions = max(map(tuple, found))
     return session_id, tuple(map(parse_version, versions)) or tuple(each.version for each in names)
 
 
-def _ended(source: Source, names: Sequence[Name], limits: SessionFilter) -> Sequence[Sequence[Any]]:
-    """Of the sessions that have nights, which are found by version or branch."""
-    nights = [f"night_{number}" for number in range(len(names))]
-    last = nights[-1]  # the contender, which there are fewer sessions of than of the base
-    conditions = []
-    for name, night in zip(names, nights, strict=True):
-        conditions += [name.matches(night), f"{night}.build_id IS NOT NULL"]
-        if night is not last:
-            conditions.append(f"{night}.session_id = {last}.session_id")
-    conditions += [f"{one}.branch != {other}.branch" for one, other in combinations(nights, 2)]
-    its_session = f"EXISTS (SELECT 1 FROM sessions WHERE sessions.id = {last}.session_id AND sessions."
-    given = {
-        f"{last}.box = :box": limits.box,
-        f"{last}.suite = :suite": limits.suite,
-        f"{its_session}profile = :profile)": limits.profile,
-        f"{its_session}uid = :uid)": limits.uid,
-    }
-    conditions += [condition for condition, wanted in given.items() if wanted is not None]
-    return source.rows(
-        f"SELECT {last}.started_at, {last}.session_id, {', '.join(f'{night}.version' for night in nights)}"
-        f" FROM {', '.join(f'nights AS {night}' for night in reversed(nights))}"
-        f" WHERE {' AND '.join(conditions)}"
-        f" ORDER BY {last}.started_at DESC, {last}.session_id DESC LIMIT 1",
-        **{night: str(name) for name, night in zip(names, nights, strict=True)},
-        **_values(limits),
+def _ended(connection: Connection, names: Sequence[Name], limits: SessionFilter) -> Sequence[Sequence[Any]]:
+    """The latest session that has nights of all names, which are found by version or branch."""
+    its_nights = [nights.alias(f"night_{number}") for number in range(len(names))]
+    last = its_nights[-1]  # the contender, which there are fewer sessions of than of the base
+    conditions = [name.matches(night) for name, night in zip(names, its_nights, strict=True)]
+    conditions += [night.c.build_id.is_not(None) for night in its_nights]
+    conditions += [night.c.session_id == last.c.session_id for night in its_nights[:-1]]
+    conditions += [one.c.branch != other.c.branch for one, other in combinations(its_nights, 2)]
+    if limits.box is not None:
+        conditions.append(last.c.box == limits.box)
+    if limits.suite is not None:
+        conditions.append(last.c.suite == limits.suite)
+    its_session = exists().where(sessions.c.id == last.c.session_id)
+    if limits.profile is not None:
+        conditions.append(its_session.where(sessions.c.profile == limits.profile))
+    if limits.uid is not None:
+        conditions.append(its_session.where(sessions.c.uid == limits.uid))
+    query = (
+        select(last.c.started_at, last.c.session_id, *(night.c.version for night in its_nights))
+        .where(*conditions)
+        .order_by(last.c.started_at.desc(), last.c.session_id.desc())
     )
+    return connection.execute(query.limit(1)).all()
 
 
-IS_NO_BISECT = "NOT EXISTS (SELECT 1 FROM bisect_events WHERE bisect_events.session_uid = sessions.uid)"
-"""Whether a row of sessions is of no bisect."""
+def _underived(
+    connection: Connection, names: Sequence[Name], limits: SessionFilter
+) -> Sequence[Sequence[Any]]:
+    """The latest session that has no night: it runs, or confirms, so that only versions are known.
 
-
-def _underived(source: Source, names: Sequence[Name], limits: SessionFilter) -> Sequence[Sequence[Any]]:
-    """Of the sessions that have no night: they run, or confirm, so that only versions are known. Without
-    names of all sessions."""
-    running = f"sessions.status = '{SessionStatus.RUNNING}'"
-    confirms = "sessions.id IN (SELECT session_id FROM confirmations)"
-    return _by_runs(source, names, limits, IS_NO_BISECT, *([f"({running} OR {confirms})"] if names else []))
+    Without names, the latest of all sessions.
+    """
+    confirms = sessions.c.id.in_(select(confirmations.c.session_id))
+    has_no_night = or_(sessions.c.status == SessionStatus.RUNNING, confirms)
+    return _by_runs(connection, names, limits, IS_NO_BISECT, *([has_no_night] if names else []))
 
 
 def _by_runs(
-    source: Source, names: Sequence[Name], limits: SessionFilter, *conditions: str
+    connection: Connection, names: Sequence[Name], limits: SessionFilter, *conditions: ColumnElement[bool]
 ) -> Sequence[Sequence[Any]]:
-    """Of the sessions that fulfil all conditions and have runs of all names, which are versions."""
-    given = {
-        "EXISTS (SELECT 1 FROM machines"
-        " WHERE machines.id = sessions.machine_id AND machines.hostname = :box)": limits.box,
-        "sessions.suite = :suite": limits.suite,
-        "sessions.profile = :profile": limits.profile,
-        "sessions.uid = :uid": limits.uid,
-    }
-    of_runs = "SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND runs.version ="
-    every = [
-        *conditions,
-        *(f"EXISTS ({of_runs} :name_{number})" for number in range(len(names))),
-        *(condition for condition, wanted in given.items() if wanted is not None),
-    ]
-    where = f" WHERE {' AND '.join(every)}" if every else ""
-    return source.rows(
-        f"SELECT sessions.started_at, sessions.id FROM sessions{where}"
-        " ORDER BY sessions.started_at DESC, sessions.id DESC LIMIT 1",
-        **{f"name_{number}": str(name) for number, name in enumerate(names)},
-        **_values(limits),
+    """The latest session that fulfils all conditions and has runs of all names, which are versions."""
+    its_runs = exists().where(runs.c.session_id == sessions.c.id)
+    every = [*conditions, *(its_runs.where(runs.c.version == str(name)) for name in names)]
+    if limits.box is not None:
+        its_machine = exists().where(machines.c.id == sessions.c.machine_id)
+        every.append(its_machine.where(machines.c.hostname == limits.box))
+    given = {"suite": limits.suite, "profile": limits.profile, "uid": limits.uid}
+    every += [sessions.c[name] == value for name, value in given.items() if value is not None]
+    query = (
+        select(sessions.c.started_at, sessions.c.id)
+        .where(*every)
+        .order_by(sessions.c.started_at.desc(), sessions.c.id.desc())
     )
-
-
-def _values(limits: SessionFilter) -> dict[str, object]:
-    return {name: wanted for name, wanted in vars(limits).items() if wanted is not None}
+    return connection.execute(query.limit(1)).all()

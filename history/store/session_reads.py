@@ -1,4 +1,4 @@
-"""Questions that answer what the history holds."""
+"""Queries for sessions, runs, machines and calibrations."""
 
 import json
 from collections import defaultdict
@@ -6,7 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import Connection, RowMapping, select
+
 from build.version import Version
+from history.store.database import plain_rows
 from history.store.records import (
     CalibratedNoise,
     DroppedRound,
@@ -18,7 +21,17 @@ from history.store.records import (
     SessionStatus,
     Sighting,
 )
-from history.store.sql import Row, Source, among
+from history.store.schema import (
+    builds,
+    calibrations,
+    dropped_rounds,
+    machines,
+    measurements,
+    nights,
+    profiles,
+    runs,
+    sessions,
+)
 from history.timestamps import from_text, to_text
 
 RECENT_SESSIONS = 100
@@ -28,125 +41,126 @@ LIKE = ("mode", "seconds", "slice_seconds")
 """Options of a session that decide how much its rounds scatter."""
 
 
-def session_of(source: Source, session_id: int) -> Session:
+def session_of(connection: Connection, session_id: int) -> Session:
     """The session with this id, which there must be."""
-    (row,) = source.records("SELECT * FROM sessions WHERE id = :id", id=session_id)
-    return _session(row, machine_of(source, row["machine_id"]))
+    row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
+    return _session(row, machine_of(connection, row["machine_id"]))
 
 
-def latest_machine(source: Source, hostname: str) -> Machine | None:
+def latest_machine(connection: Connection, hostname: str) -> Machine | None:
     """The machine of the session started last on a host of this name, whatever became of the session."""
-    found = source.value(
-        "SELECT sessions.machine_id FROM sessions JOIN machines ON sessions.machine_id = machines.id"
-        " WHERE machines.hostname = :hostname"
-        " ORDER BY sessions.started_at DESC, sessions.id DESC LIMIT 1",
-        hostname=hostname,
+    query = (
+        select(machines)
+        .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
+        .where(machines.c.hostname == hostname)
+        .order_by(sessions.c.started_at.desc(), sessions.c.id.desc())
     )
-    return None if found is None else machine_of(source, found)
+    row = connection.execute(query.limit(1)).mappings().first()
+    return None if row is None else _machine(row)
+
+
+def machine_of(connection: Connection, machine_id: int) -> Machine:
+    """The machine with this id, which there must be."""
+    return _machine(connection.execute(select(machines).where(machines.c.id == machine_id)).mappings().one())
 
 
 def runs_of(
-    source: Source, session_id: int, versions: Sequence[Version], metrics: Collection[str] = ()
+    connection: Connection, session_id: int, versions: Sequence[Version], metrics: Collection[str] = ()
 ) -> tuple[Run, ...]:
     """The runs of a session in the order they were carried out; of the given versions, else of all.
 
     With the values of the given metrics, else of all.
     """
-    of_session = "runs.session_id = :session_id"
-    values: dict[str, object] = {"session_id": session_id}
+    its = runs.c
+    columns = (its.step, its.step_position, its.repetition, its.position, its.status, its.failure)
+    which = [its.session_id == session_id]
     if versions:
-        condition, named = among("runs.version", [str(version) for version in versions])
-        of_session, values = f"{of_session} AND {condition}", {**values, **named}
-    rows = source.rows(
-        "SELECT runs.id, runs.version, builds.key, runs.step, runs.step_position, runs.repetition,"
-        " runs.position, runs.status, runs.failure, runs.warnings"
-        f" FROM runs JOIN builds ON runs.build_id = builds.id WHERE {of_session}"
-        " ORDER BY runs.position, runs.id",
-        **values,
+        which.append(its.version.in_([str(version) for version in versions]))
+    query = (
+        select(its.id, its.version, builds.c.key, *columns, its.warnings)
+        .join_from(runs, builds, its.build_id == builds.c.id)
+        .where(*which)
+        .order_by(its.position, its.id)
     )
-    measured = "SELECT measurements.run_id, measurements.metric, measurements.value"
-    measured += f" FROM measurements JOIN runs ON runs.id = measurements.run_id WHERE {of_session}"
+    measured = (
+        select(measurements.c.run_id, measurements.c.metric, measurements.c.value)
+        .join_from(measurements, runs, its.id == measurements.c.run_id)
+        .where(*which)
+    )
     if metrics:
-        condition, named = among("measurements.metric", metrics)
-        measured, values = f"{measured} AND {condition}", {**values, **named}
+        measured = measured.where(measurements.c.metric.in_(list(metrics)))
     by_run: defaultdict[int, dict[str, float]] = defaultdict(dict)
-    for run_id, metric, value in source.rows(measured, **values):
+    for run_id, metric, value in plain_rows(connection, measured):
         by_run[run_id][metric] = value
-    return tuple(_run(row, by_run[row[0]]) for row in rows)
+    return tuple(_run(row, by_run[row[0]]) for row in plain_rows(connection, query))
 
 
-def dropped_of(source: Source, session_id: int) -> tuple[DroppedRound, ...]:
+def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, ...]:
     """The rounds of a session that were measured again, in the order they were dropped."""
-    rows = source.rows(
-        "SELECT step, repetition, reason, measured FROM dropped_rounds"
-        " WHERE session_id = :session_id ORDER BY id",
-        session_id=session_id,
-    )
+    its = dropped_rounds.c
+    query = select(its.step, its.repetition, its.reason, its.measured).where(its.session_id == session_id)
     return tuple(
         DroppedRound(step, repetition, reason, json.loads(measured))
-        for step, repetition, reason, measured in rows
+        for step, repetition, reason, measured in connection.execute(query.order_by(its.id))
     )
 
 
-def profiled_steps(source: Source, session_id: int) -> set[str]:
+def profiled_steps(connection: Connection, session_id: int) -> set[str]:
     """The steps of a session of which there are CPU profiles."""
-    return set(
-        source.column(
-            "SELECT DISTINCT runs.step FROM runs JOIN profiles ON profiles.run_id = runs.id"
-            " WHERE runs.session_id = :session_id",
-            session_id=session_id,
-        )
-    )
+    query = select(runs.c.step).distinct().join_from(runs, profiles, profiles.c.run_id == runs.c.id)
+    return set(connection.execute(query.where(runs.c.session_id == session_id)).scalars())
 
 
 def latest_noise(
-    source: Source, session: SessionStart, metric: str, until: datetime | None
+    connection: Connection, session: SessionStart, metric: str, until: datetime | None
 ) -> Mapping[str, CalibratedNoise]:
     """The noise of each step by the latest calibration of the machine, suite and profile of `session`.
 
     Rounds of another length or durability scatter otherwise: LIKE has to be the same in both. A session is
     never its own calibration. `until` leaves out calibrations that began later.
     """
-    before: dict[str, object] = {} if until is None else {"until": to_text(until)}
-    rows = source.rows(
-        "SELECT calibrations.step, calibrations.metric, calibrations.sd, calibrations.degrees_of_freedom,"
-        " calibrations.rounds, sessions.uid, sessions.started_at, sessions.options"
-        " FROM calibrations JOIN sessions ON calibrations.session_id = sessions.id"
-        " JOIN machines ON sessions.machine_id = machines.id"
-        " WHERE machines.fingerprint = :fingerprint AND sessions.suite = :suite"
-        " AND sessions.profile = :profile AND sessions.durability = :durability"
-        " AND sessions.uid != :uid AND calibrations.metric = :metric"
-        f"{' AND sessions.started_at <= :until' if before else ''}"
-        " ORDER BY sessions.started_at, sessions.id",
-        fingerprint=session.machine.fingerprint,
-        suite=session.suite,
-        profile=session.profile,
-        durability=session.durability,
-        uid=session.uid,
-        metric=metric,
-        **before,
+    its = calibrations.c
+    query = (
+        select(
+            *(its.step, its.metric, its.sd, its.degrees_of_freedom, its.rounds),
+            *(sessions.c.uid, sessions.c.started_at, sessions.c.options),
+        )
+        .join_from(calibrations, sessions, its.session_id == sessions.c.id)
+        .join(machines, sessions.c.machine_id == machines.c.id)
+        .where(
+            machines.c.fingerprint == session.machine.fingerprint,
+            *(sessions.c[name] == getattr(session, name) for name in ("suite", "profile", "durability")),
+            sessions.c.uid != session.uid,
+            its.metric == metric,
+        )
+        .order_by(sessions.c.started_at, sessions.c.id)
     )
+    if until is not None:
+        query = query.where(sessions.c.started_at <= to_text(until))
     return {
         noise[0]: CalibratedNoise(*noise, session=uid, started_at=from_text(started_at))
-        for *noise, uid, started_at, options in rows
+        for *noise, uid, started_at, options in connection.execute(query)
         if _alike(json.loads(options), session.options)
     }
 
 
-def sightings(source: Source) -> tuple[Sighting, ...]:
+def sightings(connection: Connection) -> tuple[Sighting, ...]:
     """Where each version of the RECENT_SESSIONS was last run, per suite and profile; the latest first."""
-    recent = f"(SELECT id FROM sessions ORDER BY started_at DESC LIMIT {RECENT_SESSIONS})"
-    rows = source.rows(
-        "SELECT measured.version, sessions.suite, sessions.profile, sessions.uid, sessions.started_at"
-        f" FROM (SELECT session_id, version FROM runs WHERE session_id IN {recent}"
-        # Of sessions whose runs were pruned the nights are left.
-        f" UNION SELECT session_id, version FROM nights WHERE session_id IN {recent}"
-        " AND build_id IS NOT NULL) AS measured"
-        " JOIN sessions ON measured.session_id = sessions.id"
-        " ORDER BY sessions.started_at DESC, measured.version"
+    recent = select(sessions.c.id).order_by(sessions.c.started_at.desc()).limit(RECENT_SESSIONS)
+    by_runs = select(runs.c.session_id, runs.c.version).where(runs.c.session_id.in_(recent))
+    # Of sessions whose runs were pruned the nights are left.
+    by_nights = select(nights.c.session_id, nights.c.version).where(
+        nights.c.session_id.in_(recent), nights.c.build_id.is_not(None)
+    )
+    measured = by_runs.union(by_nights).subquery("measured")
+    its = sessions.c
+    query = (
+        select(measured.c.version, its.suite, its.profile, its.uid, its.started_at)
+        .join_from(measured, sessions, measured.c.session_id == its.id)
+        .order_by(its.started_at.desc(), measured.c.version)
     )
     latest: dict[tuple[str, str, str], Sighting] = {}
-    for version, suite, profile, uid, started_at in rows:
+    for version, suite, profile, uid, started_at in connection.execute(query):
         sighting = Sighting(version, suite, profile, uid, from_text(started_at))
         latest.setdefault((version, suite, profile), sighting)
     return tuple(latest.values())
@@ -156,13 +170,11 @@ def _alike(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
     return all(one.get(name) == other.get(name) for name in LIKE)
 
 
-def machine_of(source: Source, machine_id: int) -> Machine:
-    """The machine with this id, which there must be."""
-    (row,) = source.records("SELECT * FROM machines WHERE id = :id", id=machine_id)
+def _machine(row: RowMapping) -> Machine:
     return Machine(**_without(row, "id", "details"), details=json.loads(row["details"]))
 
 
-def _session(row: Mapping[str, Any], machine: Machine) -> Session:
+def _session(row: RowMapping, machine: Machine) -> Session:
     converted = ("machine_id", "tools", "options", "status", "started_at", "ended_at")
     process = ("process_id", "process_start_ticks", "boot_id")
     return Session(
@@ -176,7 +188,7 @@ def _session(row: Mapping[str, Any], machine: Machine) -> Session:
     )
 
 
-def _run(row: Row, values: Mapping[str, float]) -> Run:
+def _run(row: Sequence[Any], values: Mapping[str, float]) -> Run:
     run_id, version, build_key, step, step_position, repetition, position, status, failure, warnings = row
     return Run(
         run_id,
@@ -193,5 +205,5 @@ def _run(row: Row, values: Mapping[str, float]) -> Run:
     )
 
 
-def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _without(row: RowMapping, *names: str) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in names}

@@ -3,16 +3,16 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, TableClause, insert, select, text
+from sqlalchemy import Connection, TableClause, insert, select
 
 from history.errors import RecordError
 from history.store.process import ProcessIdentity
 from history.store.profiles import packed
-from history.store.records import Machine, RunRecord, SessionStart, SessionStatus
-from history.store.schema import builds, configurations, measurements, profiles, runs, samples
+from history.store.records import Machine, RunRecord, SessionStart, SessionStatus, StepNoise
+from history.store.schema import builds, calibrations, configurations, measurements, profiles, runs, samples
 from history.timestamps import to_text
 from suites.measurement import Measurement
 from suites.metrics import METRICS
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 
 
 def intern(connection: Connection, table: TableClause, key: str, row: Mapping[str, Any]) -> int:
-    """The id of the row with this key; written now if it is the first of its kind."""
+    """The id of the row with this key; written now if it is the first of its kind.
+
+    Nobody else can write it in between: writers take turns (Database.writing).
+    """
     known = select(table.c.id).where(table.c[key] == row[key])
     found = connection.execute(known).scalar()
     if found is None:
-        # Written as text because SQLAlchemy has ON CONFLICT per dialect only; both read this one.
-        names, binds = ", ".join(row), ", ".join(f":{name}" for name in row)
-        into = f"INSERT INTO {table.name} ({names}) VALUES ({binds}) ON CONFLICT ({key}) DO NOTHING"
-        connection.execute(text(into), row)
-        found = connection.execute(known).scalar_one()
+        found = connection.execute(insert(table).values(row).returning(table.c.id)).scalar_one()
     return int(found)
 
 
@@ -60,6 +59,13 @@ def insert_profile(connection: Connection, run_id: int, profile: StepProfile) ->
         "stacks": packed(profile.stacks),
     }
     connection.execute(insert(profiles).values(row))
+
+
+def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNoise]) -> None:
+    """Write what a session of identical builds says about the noise of its steps."""
+    rows = [vars(each) | {"session_id": session_id} for each in noise]
+    if rows:
+        connection.execute(insert(calibrations), rows)
 
 
 def _insert_measurement(connection: Connection, run_id: int, measured: Measurement) -> None:

@@ -1,62 +1,44 @@
-"""The store: what sessions did and measured, written run by run."""
+"""A history opened for writing: sessions are recorded run by run."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, func, insert, select, text, update
+from sqlalchemy import Connection, func, insert, select, update
 
-from history.comparison.calibration import insert_noise
 from history.errors import RecordError
-from history.store.database import Database, connect, connect_readonly, sqlite_file
-from history.store.migrate import migrate, schema_number
+from history.store.database import Database
 from history.store.process import ProcessIdentity, is_alive, this_process
 from history.store.reader import Reader
 from history.store.records import DroppedRound, RunRecord, SessionStart, SessionStatus, StepNoise
 from history.store.schema import dropped_rounds, machines, runs, sessions
-from history.store.schema_status import lacks_nights, newest, outdated_metrics
-from history.store.session_writes import check_values, insert_run, intern, json_text, machine_row, session_row
-from history.timestamps import now, to_text
+from history.store.session_writes import (
+    check_values,
+    insert_noise,
+    insert_run,
+    intern,
+    json_text,
+    machine_row,
+    session_row,
+)
+from history.timestamps import to_text
 
 if TYPE_CHECKING:
     from build.build import Build
     from history.store.resume import Interrupted
 
-
-def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Store":
-    """Open the history at a path or an SQLAlchemy URL; create it, or bring its schema up to date, first.
-
-    Raises HistoryError, leaving the target as it is, when that is no history of Tidemark's, is damaged, or
-    was written by a newer Tidemark.
-    """
-    file = sqlite_file(target)
-    # To look first leaves a file that is not ours as it is, down to its write-ahead log.
-    found = schema_number(connect_readonly(file), known=newest()) if file else None
-    database = connect(target)
-    try:
-        if found != newest():
-            migrate(database)
-        _derive_older(database)
-        _sync_metrics(database)
-    except BaseException:
-        database.close()
-        raise
-    return Store(database, clock)
+Derive = Callable[[Connection, int], object]
+"""Writes what a session that ended comes to, such as its night, within the transaction that ends it."""
 
 
 class Store(Reader):
-    """An open history that can be written too."""
+    """An open history that can be written too. Made by `history.open.open_store`."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+    def __init__(self, database: Database, clock: Callable[[], datetime], derive: Derive) -> None:
+        """`clock` says when sessions begin and end; `derive` is called for each session that ended."""
         super().__init__(database)
-        self._database = database
         self._clock = clock
-
-    @property
-    def database(self) -> Database:
-        """For the modules that read and write what is not a session."""
-        return self._database
+        self._derive = derive
 
     def start_session(self, start: SessionStart) -> int:
         """Begin a session of this process and return its id.
@@ -66,7 +48,7 @@ class Store(Reader):
         """
         with self._database.writing() as connection:
             machine_id = intern(connection, machines, "fingerprint", machine_row(start.machine))
-            _interrupt_dead_sessions(connection, machine_id)
+            self._interrupt_dead_sessions(connection, machine_id)
             row = session_row(start, machine_id, this_process()) | {"started_at": to_text(self._clock())}
             statement = insert(sessions).values(row).returning(sessions.c.id)
             return int(connection.execute(statement).scalar_one())
@@ -78,11 +60,11 @@ class Store(Reader):
 
         It is then running again, in this process, and keeps its uid.
         """
-        from history.store.resume import find_interrupted, reopen  # compare has no need of it
+        from history.store.resume import find_interrupted, reopen  # loads what only a session needs
 
         with self._database.writing() as connection:
             machine_id = intern(connection, machines, "fingerprint", machine_row(start.machine))
-            _interrupt_dead_sessions(connection, machine_id)
+            self._interrupt_dead_sessions(connection, machine_id)
             found = find_interrupted(connection, start, builds, since)
             if found is not None:
                 reopen(connection, found.id, this_process())
@@ -102,7 +84,7 @@ class Store(Reader):
                 raise RecordError(
                     f"session {session_id} is not running", where=self.where, hint="it has ended already"
                 )
-            _derive(connection, session_id)
+            self._derive(connection, session_id)
 
     def record_run(self, session_id: int, record: RunRecord) -> int:
         """Write one run with its measurements and samples; durable on return, else nothing of it is there.
@@ -135,52 +117,17 @@ class Store(Reader):
         with self._database.writing() as connection:
             insert_noise(connection, session_id, noise)
 
-
-def _interrupt_dead_sessions(connection: Connection, machine_id: int) -> None:
-    # A machine whose settings were changed meanwhile is another row; in the same boot it is the same machine.
-    here = (sessions.c.machine_id == machine_id) | (sessions.c.boot_id == this_process().boot_id)
-    mine = select(sessions).where(here, sessions.c.status == SessionStatus.RUNNING)
-    for row in connection.execute(mine).all():
-        if is_alive(ProcessIdentity(row.process_id, row.process_start_ticks, row.boot_id)):
-            continue
-        last_run = select(func.max(runs.c.ended_at)).where(runs.c.session_id == row.id).scalar_subquery()
-        connection.execute(
-            update(sessions)
-            .where(sessions.c.id == row.id)
-            .values(status=SessionStatus.INTERRUPTED, ended_at=func.coalesce(last_run, row.started_at))
-        )
-        _derive(connection, row.id)
-
-
-def _derive(connection: Connection, session_id: int) -> None:
-    from history.series.night import (
-        derive,  # here and above: only who writes, or has profiles, waits for these
-    )
-
-    derive(connection, session_id)
-
-
-def _derive_older(database: Database) -> None:
-    """Give the sessions of a history from before there were nights theirs."""
-    with database.asking() as source:
-        if not lacks_nights(source):
-            return
-    with database.writing() as connection:
-        from history.series.night import derive_missing
-
-        derive_missing(connection)
-
-
-def _sync_metrics(database: Database) -> None:
-    """Make the table say what METRICS says; a metric that is gone from there keeps its last description."""
-    with database.asking() as source:
-        changed = outdated_metrics(source)
-    if not changed:
-        return
-    statement = text(
-        "INSERT INTO metrics (name, unit, better, description) VALUES (:name, :unit, :better, :description)"
-        " ON CONFLICT (name) DO UPDATE SET"
-        " unit = excluded.unit, better = excluded.better, description = excluded.description"
-    )
-    with database.writing() as connection:
-        connection.execute(statement, changed)
+    def _interrupt_dead_sessions(self, connection: Connection, machine_id: int) -> None:
+        # A machine whose settings were changed meanwhile is another row; in one boot it is the same machine.
+        here = (sessions.c.machine_id == machine_id) | (sessions.c.boot_id == this_process().boot_id)
+        mine = select(sessions).where(here, sessions.c.status == SessionStatus.RUNNING)
+        for row in connection.execute(mine).all():
+            if is_alive(ProcessIdentity(row.process_id, row.process_start_ticks, row.boot_id)):
+                continue
+            last_run = select(func.max(runs.c.ended_at)).where(runs.c.session_id == row.id).scalar_subquery()
+            connection.execute(
+                update(sessions)
+                .where(sessions.c.id == row.id)
+                .values(status=SessionStatus.INTERRUPTED, ended_at=func.coalesce(last_run, row.started_at))
+            )
+            self._derive(connection, row.id)

@@ -7,8 +7,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from history.errors import HistoryError
+from history.open import open_store
 from history.store.database import sqlite_file
-from history.store.writer import open_store
 from history.transfer.atomic_files import written_whole
 from history.transfer.database_source import opened, readable
 from history.transfer.merging import merge

@@ -151,6 +151,8 @@ class StoredRows:
                 pruned = select(nights.c.build_id).where(nights.c.session_id.in_(chosen))
                 found = or_(found, table.table.c.id.in_(pruned))
             return [found]
+        if table.name != "series":
+            raise ValueError(f"no rule says which rows of {table.name} a selection of sessions needs")
         points = PORTABLE["points"].table
         return [series.c.id.in_(select(points.c.series_id).where(points.c.session_id.in_(chosen)))]
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, TableClause, delete, insert, select
 
-from history.series import night
+from history.derive import derive, derive_missing
 from history.store.records import SessionStatus
-from history.store.schema import metrics
+from history.store.schema import confirmations, gaps, metrics, nights, points, runs
 from history.store.writer import Store
 from history.transfer.database_source import rows_of_session
-from history.transfer.deriving import complete_night, has_rounds
 from history.transfer.id_map import Names
 from history.transfer.portable_schema import PORTABLE, PROGRESS, Portable, Row
 from history.transfer.row_source import Item, RowSource, TransferError
@@ -68,7 +67,7 @@ def merge(store: Store, sources: Sequence[RowSource], *, adopt_metrics: bool = F
             with store.database.writing() as connection:
                 _Taking(connection, source, adopt_metrics).take(uid, group, merged)
     with store.database.writing() as connection:
-        merged.derived += night.derive_missing(connection)
+        merged.derived += derive_missing(connection)
     return merged
 
 
@@ -137,7 +136,7 @@ class _Taking:
     def take(self, uid: str, group: Iterator[Item], merged: Merged) -> None:
         """Write what is missing of a group that was checked."""
         session_id, first, rest, refused = self._enter(uid, group)
-        had_rounds = session_id is not None and has_rounds(self._connection, session_id)
+        had_rounds = session_id is not None and _has_rounds(self._connection, session_id)
         before = {name: merged.counts[name].added for name in ("runs", "measurements")}
         if refused:
             merged.left_out.append(f"session {uid} {refused}")
@@ -153,7 +152,7 @@ class _Taking:
                 self._names.enter_session(uid)
         if session_id is not None:
             gained = any(merged.counts[name].added > added for name, added in before.items())
-            merged.derived += complete_night(self._connection, session_id, had_rounds and gained)
+            merged.derived += _complete_night(self._connection, session_id, had_rounds and gained)
 
     def _enter(self, uid: str, group: Iterator[Item]) -> tuple[int | None, Item | None, Iterator[Item], str]:
         """The id of a group's session here, its own row, the rows behind that, and why it is not taken."""
@@ -186,7 +185,7 @@ class _Taking:
 
     def _require_ours(self, item: Item, ours: dict[Any, Row]) -> None:
         before = ours.get(item.table.key_of(item.row))
-        if before is not None and item.table.settled:
+        if before is not None and item.table.immutable:
             place = f"{self._source.where}, {self._source.place(item)}"
             _require_same(item.table, item.row, before, place, "the history")
 
@@ -270,3 +269,47 @@ def _require_same(table: Portable, row: Row, other: Row, place: str, where: str)
 
 def _short(value: object) -> str:
     return repr(value)[:40]
+
+
+def _has_rounds(connection: Connection, session_id: int) -> bool:
+    """Whether a session has runs: it has none when they were pruned."""
+    return _has(connection, runs, session_id)
+
+
+def _complete_night(connection: Connection, session_id: int, gained: bool) -> int:
+    """Derive the night of a session that has none; and again when a session gained what it had no rounds of.
+
+    Returns 1 when it was derived, else 0. A night whose rounds were pruned and come back stays as it is.
+    """
+    if not _has_rounds(connection, session_id):
+        return 0
+    if _has(connection, confirmations, session_id):
+        return 0
+    if not _has(connection, nights, session_id):
+        return int(derive(connection, session_id))
+    if not gained:
+        return 0
+    _derive_again(connection, session_id)
+    return 1
+
+
+def _derive_again(connection: Connection, session_id: int) -> None:
+    """What was derived of rounds that are not here any more stays."""
+    kept = [
+        dict(row)
+        for row in connection.execute(select(points).where(points.c.session_id == session_id)).mappings()
+    ]
+    for table in (nights, points, gaps):
+        connection.execute(delete(table).where(table.c.session_id == session_id))
+    derive(connection, session_id)
+    now = set(
+        connection.execute(select(points.c.series_id).where(points.c.session_id == session_id)).scalars()
+    )
+    lost = [row for row in kept if row["series_id"] not in now]
+    if lost:
+        connection.execute(insert(points), lost)
+
+
+def _has(connection: Connection, table: TableClause, session_id: int) -> bool:
+    query = select(table.c.session_id).where(table.c.session_id == session_id).limit(1)
+    return connection.execute(query).first() is not None

@@ -95,7 +95,7 @@ class Portable:
 
     optional: frozenset[str]
     references: tuple[Reference, ...]
-    settled: bool
+    immutable: bool
     """Whether two histories that hold a row of one key must agree on all of it. Not of what is derived or
     described, which another Tidemark may have derived otherwise, or a person changed."""
 
@@ -154,10 +154,10 @@ def _portable(
     columns: str,
     *references: Reference,
     optional: str = "",
-    settled: bool = False,
+    immutable: bool = False,
 ) -> Portable:
     return Portable(
-        table, tuple(key.split()), tuple(columns.split()), frozenset(optional.split()), references, settled
+        table, tuple(key.split()), tuple(columns.split()), frozenset(optional.split()), references, immutable
     )
 
 
@@ -178,7 +178,7 @@ _ALL = (
         " options process_id process_start_ticks boot_id",
         Reference("machine_id", "machines", ("machine",)),
         optional="ended_at",
-        settled=True,
+        immutable=True,
     ),
     _portable(
         schema.runs,
@@ -188,36 +188,36 @@ _ALL = (
         _BUILD,
         Reference("configuration_id", "configurations", ("configuration",), optional=True),
         optional="failure",
-        settled=True,
+        immutable=True,
     ),
     _portable(
         schema.measurements,
         "session version step repetition metric",
         "metric value",
         _RUN,
-        settled=True,
+        immutable=True,
     ),
-    _portable(schema.samples, "session version step repetition second", "second qps", _RUN, settled=True),
+    _portable(schema.samples, "session version step repetition second", "second qps", _RUN, immutable=True),
     _portable(
         schema.profiles,
         "session version step repetition",
         "event frequency queries lost stacks",
         _RUN,
-        settled=True,
+        immutable=True,
     ),
     _portable(
         schema.dropped_rounds,
         f"session {PLACE}",
         "step repetition dropped_at reason measured",
         _SESSION,
-        settled=True,
+        immutable=True,
     ),
     _portable(
         schema.calibrations,
         "session step metric",
         "step metric sd degrees_of_freedom rounds",
         _SESSION,
-        settled=True,
+        immutable=True,
     ),
     _portable(
         schema.nights,
@@ -286,7 +286,7 @@ LOCAL = {"schema_migrations": "each database has its own", "relative_qps": "a vi
 """What does not travel, and why."""
 
 PROGRESS = ("status", "ended_at")
-"""Fields of a session that tell how far it came: those of a copy made while it ran differ."""
+"""Fields of a session that say how far it came: those of a copy made while it ran differ."""
 
 
 _AFTER = ("changes", "change_series", "alerts", "bisects", "bisect_events")

@@ -8,21 +8,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, or_, select, text
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, or_, select
 
-from history.series import night
+from history.derive import derive_missing
 from history.store.database import Database, sqlite_file
 from history.store.records import SessionStatus
 from history.store.schema import (
     bisect_events,
     confirmations,
     measurements,
+    nights,
     profiles,
     runs,
     samples,
     sessions,
 )
-from history.store.schema import nights as nights_table
 from history.store.session_lookup import IS_NO_BISECT
 from history.store.writer import Store
 from history.timestamps import to_text
@@ -54,7 +54,7 @@ def prune(store: Store, before: datetime) -> int:
     rounds and calibrations stay.
     """
     with store.database.writing() as connection:
-        night.derive_missing(connection)
+        derive_missing(connection)
     with store.database.reading() as connection:
         old = connection.execute(_old(before)).scalars().all()
     for session_id in old:
@@ -69,7 +69,7 @@ def room(store: Store, before: datetime) -> Room:
         ended = select(sessions.c.id).where(
             *_ended_before(before),
             sessions.c.id.in_(select(runs.c.session_id)),
-            or_(text(IS_NO_BISECT), sessions.c.uid.in_(_sessions_of_answered_bisects())),
+            or_(IS_NO_BISECT, sessions.c.uid.in_(_sessions_of_answered_bisects())),
         )
         old = select(runs.c.id).where(runs.c.session_id.in_(ended))
         rows = {"runs": connection.execute(select(func.count()).select_from(old.subquery())).scalar_one()}
@@ -122,7 +122,7 @@ def _old(before: datetime) -> Select[Any]:
         .where(sessions.c.id.in_(select(runs.c.session_id)))
         .where(
             or_(
-                sessions.c.id.in_(select(nights_table.c.session_id)),
+                sessions.c.id.in_(select(nights.c.session_id)),
                 sessions.c.id.in_(select(confirmations.c.session_id)),
                 sessions.c.uid.in_(_sessions_of_answered_bisects()),
             )

@@ -11,7 +11,7 @@ from history.changes.report import ChangeReport
 from history.changes.repository import Change, ChangeStatus, Member
 from history.rendering.confirmations import interval, series_name
 from history.rendering.escaping import escaped
-from history.rendering.functions import named
+from history.rendering.profiles import named_functions
 from history.series.series import Night
 from runners.bisect.report.render import result
 from runners.bisect.report.state import BisectState
@@ -119,7 +119,7 @@ def _table(change: Change) -> Iterator[str]:
 
 def _functions(report: ChangeReport) -> Iterator[str]:
     if report.gained:
-        yield f"CPU time per query grew most in {escaped(named(report.gained))}."
+        yield f"CPU time per query grew most in {escaped(named_functions(report.gained))}."
         yield ""
 
 

@@ -10,11 +10,11 @@ from build.errors import TidemarkError
 from build.home import Home, locate
 from build.version import Engine, parse_version
 from history.errors import HistoryError
+from history.open import existing_history, open_store
 from history.rendering.plain_table import standard_output
 from history.store import bisects
 from history.store.bisects import Bisect
-from history.store.reader import existing_history
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from runners.alerting.outbox import update_issue
 from runners.bisect.domain.question import Question, QuestionError, metric_named, require_direction
 from runners.bisect.report.render import markdown, text

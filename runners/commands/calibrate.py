@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from build.home import locate
-from history.comparison.calibration import noise_of
 from history.comparison.compare import CONFIDENCE, THRESHOLD, CompareOptions, Comparison, compare
+from history.comparison.pairs import noise_of
 from history.comparison.verdict import Verdict
+from history.open import open_store
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design, smallest_visible
 from history.store.records import StepNoise
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from runners.commands.run import RequestError
 from runners.console import progress
 from runners.measuring.request import Request

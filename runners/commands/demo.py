@@ -5,8 +5,8 @@ import argparse
 from build.home import locate
 from build.version import parse_version
 from compare import CompareOptions, Verdict, compare, exit_code, render_terminal
+from history.open import open_store
 from history.rendering.plain_table import standard_output
-from history.store.writer import open_store
 from runners.console import progress
 from runners.measuring.request import Request
 from runners.measuring.session import run_session

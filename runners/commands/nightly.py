@@ -10,7 +10,8 @@ from pathlib import Path
 from build.home import Home, locate
 from build.progress import Progress
 from history.changes.level_shift import Direction
-from history.store.writer import Store, open_store
+from history.open import open_store
+from history.store.writer import Store
 from runners.console import add_to_job_summary, progress
 from runners.measuring.machine_lock import BusyError, measuring_alone
 from runners.nightly.heartbeat import Heart

@@ -13,12 +13,11 @@ from build.inferno import provide_inferno
 from build.version import Version
 from history.comparison.compare import ComparisonError
 from history.comparison.profile_diff import Rounds, costs, differential, total
-from history.rendering.function_tables import render_costs, render_differential
-from history.rendering.functions import differential_json
+from history.open import existing_history, open_store
 from history.rendering.plain_table import PLAIN_WIDTH
-from history.store.reader import existing_history
+from history.rendering.profiles import differential_json, render_costs, render_differential
 from history.store.records import Session
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from runners.console import progress
 from runners.flamegraphs import draw, draw_difference
 from suites.profiling.stacks import StepProfile, merged, of_role

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import locate
-from history.store.writer import open_store
+from history.open import open_store
 from runners.console import progress
 from runners.measuring.request import Request, Sampled
 from runners.measuring.session import SessionOutcome, run_session

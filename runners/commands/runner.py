@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from build.home import locate
-from history.store.writer import open_store
+from history.open import open_store
 from runners import jobs
 from runners.commands.status import status_text
 from runners.fitness.checked_machine import CheckedMachine

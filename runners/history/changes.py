@@ -10,9 +10,8 @@ from history.changes.detector import Report, judge
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport, report_changes
 from history.changes.repository import ChangeStatus
+from history.open import existing_history, open_store
 from history.rendering.changes import changes_json, render_changes
-from history.store.reader import existing_history
-from history.store.writer import open_store
 from history.timestamps import now
 
 

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from build.home import locate
-from history.store.reader import existing_history
-from history.store.writer import Store, open_store
+from history.open import existing_history, open_store
+from history.store.writer import Store
 from history.transfer.backup import back_up
 from history.transfer.database_source import Selection, opened
 from history.transfer.foreign.values import Given

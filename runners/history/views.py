@@ -5,18 +5,17 @@ import sys
 
 from rich.console import Console
 
+from history.open import existing_history, open_store
 from history.rendering.inventory import (
-    overview_json,
-    render_overview,
+    inventory_json,
+    render_inventory,
     render_series,
     series_csv,
     series_json,
 )
 from history.rendering.plain_table import PLAIN_WIDTH
 from history.series.inventory import InventoryFilter, branches_held, steps_held, unfinished
-from history.series.timeline import chronicle
-from history.store.reader import existing_history
-from history.store.writer import open_store
+from history.series.timeline import read_timeline
 
 
 def show_(arguments: argparse.Namespace) -> int:
@@ -28,9 +27,9 @@ def show_(arguments: argparse.Namespace) -> int:
         named = arguments.step is not None or arguments.metric is not None
         held = steps_held(connection, wanted) if named else ()
     if arguments.format == "json":
-        sys.stdout.write(overview_json(branches, failed, held))
+        sys.stdout.write(inventory_json(branches, failed, held))
     else:
-        render_overview(branches, failed, held, _console())
+        render_inventory(branches, failed, held, _console())
     if not branches:
         print("tidemark history: no night matches; use fewer options", file=sys.stderr)
     return 0 if branches else 2
@@ -39,7 +38,7 @@ def show_(arguments: argparse.Namespace) -> int:
 def series_(arguments: argparse.Namespace) -> int:
     """Print one series night by night; return 0. Raises SeriesError when no series matches, or several do."""
     with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
-        timeline = chronicle(connection, _wanted(arguments), arguments.base, arguments.since)
+        timeline = read_timeline(connection, _wanted(arguments), arguments.base, arguments.since)
     if arguments.format == "terminal":
         render_series(timeline, _console())
     else:

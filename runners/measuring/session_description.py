@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from build.home import ROOT
 from build.version import Version
-from history.series.night import CONFIRMS
-from history.store.records import Machine, SessionStart
+from history.store.records import CONFIRMS, Machine, SessionStart
 from runners.measuring.request import Request
 from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes

@@ -80,7 +80,7 @@ def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> Delive
     except MissingTokenError as error:
         problems.append(f"alerts wait in the outbox: {error}")
         return None
-    with held(home.path / DELIVERING), store.database.telling():
+    with held(home.path / DELIVERING), store.database.delivery_lock():
         result = Delivery(store.database, tracker, alerts.labels, alerts.most_new_issues).run()
     problems += [f"alert {name}: {why}" for name, why in result.failed.items()]
     return result

@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import create_engine
 
 from build.build import Build
-from history.store.writer import Store, open_store
+from history.open import open_store
+from history.store.writer import Store
 from suites.data_sets import EqualTables
 from suites.durability import Durability
 from suites.postgres.server import NAME, PORT, PostgresServer

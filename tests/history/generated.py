@@ -7,9 +7,10 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from history.open import open_store
 from history.store.records import DroppedRound, SessionStatus, StepNoise
 from history.store.schema import change_series, changes, series, sessions
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from history.timestamps import to_text
 from history.transfer.database_source import opened
 from history.transfer.portable_schema import Row

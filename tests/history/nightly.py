@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from history.open import open_store
 from history.store.records import SessionStatus
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from tests.history.conftest import Target
 from tests.history.handmade import NIGHT, record_steps, session_start
 

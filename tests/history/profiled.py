@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from history.open import open_store
 from history.store.records import SessionStatus
-from history.store.writer import open_store
 from suites.measurement import Measurement
 from suites.profiling.stacks import StepProfile
 from tests.history.handmade import NIGHT, run_record, session_start

@@ -11,8 +11,9 @@ from typing import Protocol, TypeVar
 from history.changes import repository
 from history.changes.detector import Report, judge
 from history.changes.repository import Change
+from history.open import open_store
 from history.store.records import Machine
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from tests.history.conftest import Target
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
 

@@ -6,8 +6,8 @@ python -m tests.history.writer PATH UID COUNT
 import sys
 from pathlib import Path
 
+from history.open import open_store
 from history.store.records import SessionStatus
-from history.store.writer import open_store
 from tests.history.handmade import run_record, session_start
 
 METRICS_EACH = {"qps": 1000.0, "tps": 100.0, "latency_p99_ms": 5.0}

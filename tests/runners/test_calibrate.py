@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from build.home import ROOT
 from build.progress import Progress, Silent
-from history.comparison.calibration import noise_of
+from history.comparison.pairs import noise_of
+from history.open import open_store
 from history.store.records import Run, RunStatus, SessionStatus
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from runners.cli import main
 from runners.commands import calibrate
 from runners.measuring.request import Request

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT, Home
-from history.store.writer import open_store
+from history.open import open_store
 from runners.cli import main
 from tests.history.generated import contents, record
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, execute

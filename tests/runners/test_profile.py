@@ -10,8 +10,8 @@ import compare as program
 from build.home import ROOT, locate
 from build.inferno import VERSION, find_inferno
 from build.version import parse_version
+from history.open import open_store
 from history.store.records import SessionStatus
-from history.store.writer import open_store
 from runners.cli import main
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.profiled import BASE, CONTENDER, NEW, STEP, profile, record_profiled

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT
+from history.open import open_store
 from history.store import bisects
 from history.store.bisects import EventKind
-from history.store.writer import open_store
 from runners.bisect.domain.question import BisectPoint, CandidateRange
 from runners.bisect.domain.rules import SearchVerdict
 from tests.history.handmade import MACHINE, NIGHT

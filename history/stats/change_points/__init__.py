@@ -1,7 +1,7 @@
 """Changes of level in a series of nights: found in a finished series, or watched for night by night."""
 
 from history.stats.change_points.change_point import ChangePoint, Known
-from history.stats.change_points.online_cusum import FALSE_SHARE, SeriesWatch, surprise_many, watch_many
+from history.stats.change_points.online_cusum import FALSE_SHARE, SeriesWatch, tail_probabilities, watch_many
 from history.stats.change_points.segmentation import find_changes, find_changes_many
 
 __all__ = [
@@ -11,6 +11,6 @@ __all__ = [
     "SeriesWatch",
     "find_changes",
     "find_changes_many",
-    "surprise_many",
+    "tail_probabilities",
     "watch_many",
 ]

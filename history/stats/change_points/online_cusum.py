@@ -79,7 +79,7 @@ CORRELATED_LAG = 30.0
 
 CORRELATED_FROM = 0.15
 
-SETTLED_NIGHTS = 2
+KNOWN_LEVEL_NIGHTS = 2
 """That a level counts which was not found in nights: they may lie a little off it, and soon say where."""
 
 REFRESHED = 4
@@ -142,17 +142,17 @@ class Watchers:
             for column in np.flatnonzero(raised):
                 yield int(column), self._raise(int(column), float(excess[column]))
 
-    def settle(self, column: int, level: float) -> None:
+    def begin_level(self, column: int, level: float) -> None:
         """The next night begins another level, as is known: it is not raised, and all sums begin anew."""
         if self._seen[column] < FIRST_NIGHTS:
             if self._seen[column]:
                 self._latest[:, column] += level - float(np.nanmedian(self._latest[:, column]))
             return
-        self._baseline.restart(column, level, SETTLED_NIGHTS)
+        self._baseline.restart(column, level, KNOWN_LEVEL_NIGHTS)
         self._before[column] = 0.0
         self._begin(column, self._night + 1, self._night + 1)
 
-    def surprise(self, values: Array) -> Array:
+    def tail_probability(self, values: Array) -> Array:
         """How probable values so far from the level are in the next night, both ways together.
 
         nan in a gap, and in a series whose noise is not yet known from LEAST_NIGHTS.
@@ -313,28 +313,28 @@ def watch_many(
     for start in range(0, len(matrix), BLOCK):
         block = np.ascontiguousarray(matrix[start : start + BLOCK].T, dtype=np.float64)
         watchers = Watchers(block.shape[1], false_share)
-        settled = _by_night(each for each in known if start <= each.row < start + BLOCK)
+        levels = _by_night(each for each in known if start <= each.row < start + BLOCK)
         for night, values in enumerate(block):
-            for each in settled[night]:
-                watchers.settle(each.row - start, each.level)
+            for each in levels[night]:
+                watchers.begin_level(each.row - start, each.level)
             for column, change in watchers.take(values):
                 found[start + column].append(change)
     return [tuple(changes) for changes in found]
 
 
-def surprise_many(matrix: Array, known: Sequence[Known] = ()) -> Array:
+def tail_probabilities(matrix: Array, known: Sequence[Known] = ()) -> Array:
     """How probable the last night of each row of `matrix` [series, nights] is after the nights before it.
 
-    As Watchers.surprise has it.
+    As Watchers.tail_probability has it.
     """
     watchers = Watchers(len(matrix))
-    settled = _by_night(known)
+    levels = _by_night(known)
     for night, values in enumerate(matrix[:, :-1].T):
-        for each in settled[night]:
-            watchers.settle(each.row, each.level)
+        for each in levels[night]:
+            watchers.begin_level(each.row, each.level)
         for _ in watchers.take(np.ascontiguousarray(values)):
             pass  # what is raised begins another level
-    return watchers.surprise(np.ascontiguousarray(matrix[:, -1]))
+    return watchers.tail_probability(np.ascontiguousarray(matrix[:, -1]))
 
 
 def _by_night(known: Iterable[Known]) -> defaultdict[int, list[Known]]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from history.rendering.escaping import JOINER, escaped
-from history.rendering.functions import shortened
+from history.rendering.profiles import shortened
 from runners.bisect.domain.question import BisectPoint
 from runners.bisect.report.state import BisectState, MeasuredPosition
 from runners.bisect.report.wording import headline, merge_hint, reproduce, smaller_step_hint

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.changes.confirmation import Confirmation, ConfirmationRequest
+from history.changes.detector import known_shifts, without_known
 from history.changes.level_shift import Course, Direction, Return, Shift, courses, direction_of, together
-from history.changes.settled import settled, without_known
 from history.comparison.verdict import MetricChange
-from history.series.matrix import Panel
+from history.series.matrix import SeriesMatrix
 from history.series.series import Night, SeriesKey
 from history.stats.change_points import Known
 from history.store.records import Environment
@@ -183,7 +183,9 @@ def test_a_return_that_was_confirmed_ends_the_last_change_that_it_was_held_again
 
 
 def test_the_watch_is_told_the_levels_of_what_was_confirmed() -> None:
-    panel = Panel(HERE, "b", "base", tuple(map(night, range(70))), ((7, "insert", "qps"),), np.ones((1, 70)))
+    matrix = SeriesMatrix(
+        HERE, "b", "base", tuple(map(night, range(70))), ((7, "insert", "qps"),), np.ones((1, 70))
+    )
     key = SeriesKey(HERE, "b", "insert", "qps")
 
     def found(after: int, question: ConfirmationRequest, finding: MetricChange) -> Confirmation:
@@ -198,14 +200,14 @@ def test_the_watch_is_told_the_levels_of_what_was_confirmed() -> None:
         found(66, ConfirmationRequest.NEW, MetricChange.SAME),
         found(67, ConfirmationRequest.GONE, MetricChange.UNKNOWN),
     ]
-    its = settled(panel, [step, back, *nothing], 400)
+    its = known_shifts(matrix, [step, back, *nothing], 400)
     level = math.log(1.2 * 0.9)
     assert its.known == (Known(0, 62, level), Known(0, 65, level))
     assert [type(each) for each in its.events] == [Shift, Return]
-    (event,) = settled(panel, [step], 400).events
+    (event,) = known_shifts(matrix, [step], 400).events
     assert isinstance(event, Shift)
     assert (event.confirmed, event.before, event.after) == (True, 1.2, 1.2 * 0.9)
     early = found(30, ConfirmationRequest.NEW, MetricChange.LESS)
-    assert len(settled(panel, [early], 400).events) == 1
-    assert settled(panel, [early], 70).events == ()  # what is remembered counts, once the past is lost
-    assert settled(panel, [found(99, ConfirmationRequest.NEW, MetricChange.LESS)], 400).events == ()
+    assert len(known_shifts(matrix, [early], 400).events) == 1
+    assert known_shifts(matrix, [early], 70).events == ()  # what is remembered counts, once the past is lost
+    assert known_shifts(matrix, [found(99, ConfirmationRequest.NEW, MetricChange.LESS)], 400).events == ()

@@ -10,9 +10,10 @@ from history.changes import repository
 from history.changes.level_shift import Course, Direction, Shift
 from history.changes.repository import ChangeStatus
 from history.errors import HistoryError
+from history.open import open_store
 from history.series.series import Night
 from history.store.records import Environment
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from tests.history.conftest import Target
 from tests.history.handmade import NIGHT, record_steps, session_start
 

@@ -14,7 +14,7 @@ from history.changes import repository
 from history.changes.anomaly_score import Line, RoundNoise, Row, probabilities
 from history.changes.confirmation import CONFIDENCE, METRIC_CONFIDENCE, ConfirmationRequest
 from history.changes.suspects import FALSE_SUSPECTS_A_NIGHT, Tonight, look
-from history.series.matrix import Panel
+from history.series.matrix import SeriesMatrix
 from history.series.series import Night
 from history.stats.repeated_intervals import Design
 from history.store.records import Environment
@@ -88,7 +88,7 @@ def test_a_commit_that_was_measured_again_is_held_against_the_one_before_it(comm
     assert [night.version for night in found.of_version] == [commit(4), commit(4)]
 
 
-def test_a_night_that_nobody_settled_is_passed_over(commits: Commits) -> None:
+def test_a_night_that_nothing_confirmed_is_passed_over(commits: Commits) -> None:
     commits.more(6)
     commits.more(2, {"insert": 0.9})
     found = tonight(commits)
@@ -121,7 +121,7 @@ def test_what_a_confirmed_change_left_undecided_is_not_asked_again(commits: Comm
     assert {each.key.metric for each in change.members} == {"qps"}
     commits.more(1, {"insert": 0.9})
     assert suspected(commits) == set()
-    # One that only nights speak for has had no rounds that could have settled the cost.
+    # One that only nights speak for has had no rounds that could have decided the cost.
     raised = replace(change, members=tuple(replace(each, confirmed=None) for each in change.members))
     with commits.store.database.reading() as connection:
         found = look(connection, PLACE, BRANCH, [raised], 0.02)
@@ -134,7 +134,7 @@ def test_what_a_confirmed_change_left_undecided_is_not_asked_again(commits: Comm
 
 
 def test_steps_of_a_group_are_looked_at_together(commits: Commits) -> None:
-    its = panel(np.random.default_rng(8).standard_normal((8, 31)) * 0.005)
+    its = matrix(np.random.default_rng(8).standard_normal((8, 31)) * 0.005)
     its.ratios[[0, 2, 4], -1] = 0.99  # throughput of three steps, two standard deviations
     groups = {"step 0": "updates", "step 1": "updates", "step 2": "updates", "step 3": "alone"}
     line = Line(its, (), groups)
@@ -186,19 +186,19 @@ def simulated(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> ND
     return noise * 0.01 * np.exp(0.4 * rng.standard_normal((shape[0], 1)))
 
 
-def panel(logs: NDArray[np.float64]) -> Panel:
+def matrix(logs: NDArray[np.float64]) -> SeriesMatrix:
     nights = tuple(
         Night(each, NIGHT + timedelta(days=each), commit(each), 1) for each in range(logs.shape[1])
     )
     metrics = ("qps", "server_cpu_us_per_op")
     series = tuple((each, f"step {each // 2}", metrics[each % 2]) for each in range(len(logs)))
-    return Panel(PLACE, BRANCH, "postgres@17", nights, series, np.exp(logs))
+    return SeriesMatrix(PLACE, BRANCH, "postgres@17", nights, series, np.exp(logs))
 
 
 class Rounds(RoundNoise):
     """Rounds whose means are the nights' values, as far as there is nothing else in a night."""
 
-    def __init__(self, its: Panel, rng: np.random.Generator, sd: NDArray[np.float64] | float) -> None:
+    def __init__(self, its: SeriesMatrix, rng: np.random.Generator, sd: NDArray[np.float64] | float) -> None:
         self._its, self._rng, self._sd = its, rng, np.broadcast_to(sd, len(its.series))
 
     def of(self, night: Night, row: Row) -> list[float]:
@@ -226,7 +226,7 @@ def test_quiet_nights_are_rarely_suspected(kind: str, nights: int, most: float) 
     rows, repeated = (6000, 1) if nights > 45 else (SERIES, 100)
     hits = 0
     for _ in range(repeated):
-        its = panel(simulated(kind, (rows, nights + 1), rng))
+        its = matrix(simulated(kind, (rows, nights + 1), rng))
         found = probabilities(Line(its, (), {}), Rounds(its, rng, 0.01))
         hits += int(np.sum(found <= FALSE_SUSPECTS_A_NIGHT / SERIES))
     a_night = hits * SERIES / (rows * repeated)
@@ -238,7 +238,7 @@ def test_with_one_night_before_the_rounds_say_the_noise() -> None:
     hits = 0
     for _ in range(100):
         sd = 0.02 * np.exp(0.3 * rng.standard_normal(SERIES))
-        its = panel(rng.standard_normal((SERIES, 2)) * sd[:, None] / np.sqrt(5))
+        its = matrix(rng.standard_normal((SERIES, 2)) * sd[:, None] / np.sqrt(5))
         found = probabilities(Line(its, (), {}), Rounds(its, rng, sd))
         hits += int(np.sum(found <= FALSE_SUSPECTS_A_NIGHT / SERIES))
     assert 0 < hits / 100 <= 1.5 * FALSE_SUSPECTS_A_NIGHT

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from history.series.environment_changes import markers
-from history.series.matrix import Panel, read_panel
+from history.series.matrix import SeriesMatrix, read_matrix
 from history.store.records import Environment, Machine, SessionStart
 from history.store.writer import Store
 from tests.history.handmade import MACHINE, record_steps, session_start
@@ -20,15 +20,15 @@ def night(store: Store, start: SessionStart, base: str = BASE, base_qps: float =
     record_steps(store, replace(start, options={"versions": [base, NEW]}), rates)
 
 
-def panel(store: Store, base: str = "postgres@17", last: int = 100) -> Panel:
+def matrix(store: Store, base: str = "postgres@17", last: int = 100) -> SeriesMatrix:
     with store.database.reading() as connection:
-        return read_panel(connection, PLACE, NEW, base, ("qps", "server_cpu_us_per_op"), last)
+        return read_matrix(connection, PLACE, NEW, base, ("qps", "server_cpu_us_per_op"), last)
 
 
 def found(store: Store, base: str = "postgres@17") -> Mapping[int, str]:
-    its_panel = panel(store, base)
+    its_matrix = matrix(store, base)
     with store.database.reading() as connection:
-        return markers(connection, its_panel)
+        return markers(connection, its_matrix)
 
 
 def another(**changed: object) -> Machine:
@@ -106,11 +106,11 @@ def test_a_panel_has_ratios_and_gaps(store: Store) -> None:
     night(store, session_start("one"))
     night(store, session_start("two"), base_qps=0.0)  # which is a failed run
     night(store, session_start("three"), base_qps=1800.0)
-    its = panel(store)
+    its = matrix(store)
     rows = {metric: number for number, (_, _, metric) in enumerate(its.series)}
     qps = its.ratios[rows["qps"]]
     assert [round(float(each), 9) for each in qps if each == each] == [0.9, 0.5]
     assert qps[1] != qps[1]
     assert its.ratios[rows["server_cpu_us_per_op"]][2] == pytest.approx(2.0)
     assert [each.session_id for each in its.nights] == [1, 2, 3]
-    assert [each.session_id for each in panel(store, last=2).nights] == [2, 3]
+    assert [each.session_id for each in matrix(store, last=2).nights] == [2, 3]

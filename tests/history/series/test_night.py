@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from build.version import parse_version
-from history.series.night import branch_line, branches, derive_missing
+from history.derive import derive_missing
+from history.series.night import branch_line, branches
 from history.series.series import Point, SeriesKey, find, read
 from history.store.records import DroppedRound, Environment, SessionStatus
 from history.store.writer import Store

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from history.open import open_store
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, DesiredIssue, IssueState
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from tests.history.conftest import Target
 from tests.history.handmade import NIGHT
 

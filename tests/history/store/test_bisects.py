@@ -10,11 +10,12 @@ from sqlalchemy import func, select
 from build.version import parse_version
 from history.comparison.compare import CompareOptions, ComparisonError, compare
 from history.errors import HistoryError
+from history.open import open_store
 from history.store import bisects
 from history.store.bisects import Bisect, EventKind
 from history.store.records import SessionStatus
 from history.store.schema import nights, runs
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from history.transfer.database_source import Selection, opened
 from history.transfer.merging import merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson

@@ -13,8 +13,9 @@ import pytest
 
 from build.home import ROOT
 from history.errors import RecordError
+from history.open import open_store
 from history.store.records import SessionStatus
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from tests.history.handmade import run_record, session_start
 from tests.history.writer import METRICS_EACH, SAMPLES_EACH
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from history.errors import HistoryError
+from history.open import open_store
 from history.store.records import SessionStatus
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from tests.history.handmade import run_record, session_start
 
 ROOM = "1m"

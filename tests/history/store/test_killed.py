@@ -6,12 +6,13 @@ import signal
 import time
 import traceback
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from history.open import open_store
 from history.store.database import connect
 from history.store.records import SessionStatus
-from history.store.writer import open_store
 from suites.metrics import followed_metrics
 from tests.history.conftest import Target
 from tests.history.handmade import run_record, session_start
@@ -68,6 +69,8 @@ def counted(target: Target, query: str) -> Counter[Any]:
 
 
 def test_a_writer_killed_a_hundred_times_loses_nothing_it_finished(target: Target) -> None:
+    for lazily_loaded in ("history.store.migrate", "history.derive"):
+        import_module(lazily_loaded)  # here, so that no child spends its short life on importing
     moments = random.Random(20261121)
     said: list[bytes] = []
     for number in range(KILLS):

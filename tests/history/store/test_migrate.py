@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from history.errors import HistoryError
+from history.open import open_reader, open_store
 from history.store.database import connect
 from history.store.migrate import PLACEHOLDERS, load, migrate, schema_number, split_statements
-from history.store.reader import Reader, open_reader
+from history.store.reader import Reader
 from history.store.schema_status import MIGRATIONS
-from history.store.writer import open_store
 
 NEWEST = len(load("sqlite"))
 

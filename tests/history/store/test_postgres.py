@@ -6,8 +6,9 @@ import pytest
 
 import compare as program
 from history.errors import HistoryError, RecordError
+from history.open import open_store
 from history.store.records import DroppedRound, SessionStatus, StepNoise
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from tests.history.conftest import emptied
 from tests.history.handmade import record_steps, run_record, session_start
 

@@ -1,8 +1,8 @@
-"""What compare asks is answered from indexes: a history of years has millions of rows."""
+"""What compare reads comes from indexes: a history of years has millions of rows."""
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,17 @@ from sqlalchemy.engine import Engine
 
 from build.version import parse_version
 from history.comparison.compare import CompareOptions, ComparisonError, compare
-from history.series.inventory import InventoryFilter
-from history.series.timeline import chronicle
-from history.store.reader import Reader, open_reader
-from history.store.sql import SqliteTransaction
-from history.store.writer import open_store
+from history.open import open_reader, open_store
+from history.series.inventory import InventoryFilter, steps_held
+from history.series.timeline import read_timeline
+from history.store.reader import Reader
 from tests.history.handmade import NIGHT
 from tests.history.nightly import BASE, NEW, Calendar, opened, record_nights
 
 LARGE = "sessions|runs|measurements|samples|points|nights|gaps|night_\\d+|old|new|mine"
 """Tables that grow with every night, and their names within our queries."""
 
-ANY_NIGHT = "SELECT session_id FROM nights LIMIT 1"
+ANY_NIGHT = "SELECT nights.session_id FROM nights LIMIT ? OFFSET ?"
 
 OLD, BRANCH = parse_version(BASE), parse_version(NEW)
 
@@ -38,23 +37,15 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def asked() -> Iterator[list[tuple[str, Any]]]:
+def recorded_statements() -> Iterator[list[tuple[str, Any]]]:
     """The statements that are executed meanwhile, with their parameters."""
     found: list[tuple[str, Any]] = []
 
     def note(_c: object, _cursor: object, statement: str, parameters: Any, *_more: object) -> None:
         found.append((statement, parameters))
 
-    answer = SqliteTransaction.answer
-
-    def noted(self: SqliteTransaction, question: str, values: Mapping[str, object]) -> Any:
-        found.append((question, values))
-        return answer(self, question, values)
-
     event.listen(Engine, "before_cursor_execute", note)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SqliteTransaction, "answer", noted)
-        yield found
+    yield found
     event.remove(Engine, "before_cursor_execute", note)
 
 
@@ -65,7 +56,7 @@ def scans(path: Path, statements: list[tuple[str, Any]]) -> list[str]:
     for statement, parameters in statements:
         if statement.startswith(("SELECT", "WITH")):
             for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters):
-                # Whether there is any night at all is asked by taking the first.
+                # Whether there is any night at all takes the first row of an index.
                 first = " ".join(statement.split()) == ANY_NIGHT
                 if re.match(rf"SCAN ({LARGE})\b", row[3]) and not first:
                     found.append(f"{row[3]}: {statement}")
@@ -95,20 +86,36 @@ CASES: dict[str, Callable[[Reader], object]] = {
 @pytest.mark.parametrize("opened_by", [open_reader, open_store])
 @pytest.mark.parametrize("name", CASES)
 def test_no_large_table_is_gone_through(name: str, opened_by: Callable[[Path], Reader], path: Path) -> None:
-    with asked() as statements, opened_by(path) as history:
+    with recorded_statements() as statements, opened_by(path) as history:
         CASES[name](history)
     assert len(statements) > 10
     assert scans(path, statements) == []
 
 
 def test_a_series_is_read_from_indexes(path: Path) -> None:
-    with asked() as statements, open_store(path) as store, store.database.reading() as connection:
-        chronicle(connection, InventoryFilter("db1", "write-heavy", NEW, "insert", "qps"))
+    with (
+        recorded_statements() as statements,
+        open_store(path) as store,
+        store.database.reading() as connection,
+    ):
+        read_timeline(connection, InventoryFilter("db1", "write-heavy", NEW, "insert", "qps"))
     assert scans(path, statements) == []
 
 
+def test_all_series_are_counted_in_one_query(path: Path) -> None:
+    with (
+        open_store(path) as store,
+        store.database.reading() as connection,
+        recorded_statements() as statements,
+    ):
+        held = steps_held(connection, InventoryFilter(branch=NEW, metric="qps"))
+    assert {key.step: count for key, count in held} == {"update-index": 4, "update-one": 4, "insert": 4}
+    assert len(statements) == 1
+    assert [each for each in scans(path, statements) if not each.startswith("SCAN series")] == []
+
+
 def test_what_there_is_instead_is_looked_for_in_the_last_sessions_only(path: Path) -> None:
-    with asked() as statements, open_reader(path) as history:
+    with recorded_statements() as statements, open_reader(path) as history:
         nothing_in_common(history)
     found = scans(path, statements)
     assert {each.partition(":")[0] for each in found} <= {

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import TableClause
 
 from build.home import ROOT
+from history.open import open_store
 from history.store import schema
-from history.store.writer import open_store
 
 Columns = dict[str, set[str]]
 

@@ -11,14 +11,15 @@ from typing import TypeVar
 import pytest
 from sqlalchemy import Connection, update
 
+from history.derive import derive
 from history.errors import HistoryError
-from history.series import night
+from history.open import open_store
 from history.store import alert_outbox, database, process, writer
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from history.store.records import SessionStatus
 from history.store.resume import find_interrupted, reopen
 from history.store.schema import sessions
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from tests.history.conftest import Target, rows
 from tests.history.handmade import NIGHT, a_build, record_steps, run_record, session_start
 
@@ -67,7 +68,7 @@ def test_a_server_that_still_ends_the_session_of_a_killed_client(
     def end(connection: Connection) -> None:
         values = {"status": SessionStatus.FINISHED, "ended_at": "2026-03-01T02:30:00.000Z"}
         connection.execute(update(sessions).where(sessions.c.id == dead).values(values))
-        night.derive(connection, dead)
+        derive(connection, dead)
 
     beside(store, target, end, lambda other: other.start_session(session_start("next")))
     assert rows(store, "SELECT uid, status FROM sessions ORDER BY id") == [
@@ -126,11 +127,11 @@ def test_hosts_that_share_a_history_tell_of_it_one_after_the_other(
     monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", round(1000 * WAITS / 3))
 
     def tell() -> None:
-        with open_store(target) as other, other.database.telling():
+        with open_store(target) as other, other.database.delivery_lock():
             pass
 
     with ThreadPoolExecutor(1) as pool:
-        with suppress(RuntimeError), store.database.telling():
+        with suppress(RuntimeError), store.database.delivery_lock():
             later = pool.submit(tell)
             if store.database.dialect == "postgresql":
                 with pytest.raises(NotYet):
@@ -138,18 +139,18 @@ def test_hosts_that_share_a_history_tell_of_it_one_after_the_other(
             record_steps(store, session_start(), {"insert": {BASE: [1.0]}})  # who measures does not wait
             raise RuntimeError("the tracker")
         later.result(30)
-    with store.database.telling():
+    with store.database.delivery_lock():
         pass
 
 
 def test_who_tells_may_lose_the_server_and_ends_as_told(store: Store, target: Target) -> None:
     """Its lock ends with the connection, and nothing else does."""
-    with store.database.telling():
+    with store.database.delivery_lock():
         if store.database.dialect == "postgresql":
             ended = (
                 "SELECT pg_terminate_backend(pid) FROM pg_locks"
                 " WHERE locktype = 'advisory' AND granted AND pid <> pg_backend_pid()"
             )
             assert rows(store, ended) == [(True,)]
-    with open_store(target) as other, other.database.telling():
+    with open_store(target) as other, other.database.delivery_lock():
         pass

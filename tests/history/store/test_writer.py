@@ -11,9 +11,10 @@ import pytest
 
 from build.version import parse_version
 from history.errors import RecordError
+from history.open import open_store
 from history.store import process, writer
 from history.store.records import RunStatus, SessionStatus
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from suites.metrics import METRICS
 from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, NIGHT, record_steps, run_record, session_start

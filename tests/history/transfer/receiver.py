@@ -6,7 +6,7 @@ python -m tests.history.transfer.receiver HISTORY SOURCE...
 import sys
 from pathlib import Path
 
-from history.store.writer import open_store
+from history.open import open_store
 from history.transfer.format_detection import coming_histories
 from history.transfer.merging import merge
 

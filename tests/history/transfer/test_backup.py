@@ -13,8 +13,8 @@ import pytest
 
 from build.home import ROOT
 from history.errors import HistoryError
+from history.open import open_store
 from history.store.records import SessionStatus
-from history.store.writer import open_store
 from history.transfer.backup import back_up, is_backup
 from history.transfer.row_source import TransferError
 from tests.history.generated import contents, record

@@ -9,7 +9,8 @@ from build.home import ROOT
 from build.version import parse_version
 from history.comparison.compare import CompareOptions, compare
 from history.comparison.verdict import Gap
-from history.store.writer import Store, open_store
+from history.open import open_store
+from history.store.writer import Store
 from history.transfer.foreign.values import Given
 from history.transfer.format_detection import coming_files
 from history.transfer.merging import merge

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT
+from history.open import open_store
 from history.store.records import Session
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from history.transfer.foreign.csv_table import FURTHER, NEEDED
 from history.transfer.foreign.values import Given
 from history.transfer.format_detection import coming_files

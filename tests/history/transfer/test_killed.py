@@ -15,7 +15,7 @@ from sqlalchemy import Engine, event
 
 from build.home import ROOT
 from history.errors import HistoryError
-from history.store.writer import open_store
+from history.open import open_store
 from history.transfer.database_source import opened
 from history.transfer.merging import merge
 from history.transfer.ndjson import write_ndjson

@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 
+from history.open import open_store
 from history.store import alert_outbox, bisects
 from history.store.records import SessionStatus, StepNoise
 from history.store.schema import changes, metrics
-from history.store.writer import open_store
 from history.transfer.database_source import opened
 from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.store.writer import open_store
+from history.open import open_store
 from history.transfer.foreign.csv_table import read_csv
 from history.transfer.foreign.mytools import occasion_of, read_per_op, read_qps, step_name
 from history.transfer.foreign.values import Given, Read

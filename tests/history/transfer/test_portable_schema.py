@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import TableClause
 
+from history.open import open_store
 from history.store import schema
-from history.store.writer import open_store
 from history.transfer.portable_schema import LOCAL, PORTABLE, FieldKind, Portable
 
 TABLES = [each for each in vars(schema).values() if isinstance(each, TableClause)]

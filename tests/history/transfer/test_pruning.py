@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import compare as program
-from history.series import night
+from history.derive import derive_missing
+from history.open import open_store
 from history.store.records import SessionStatus
-from history.store.writer import open_store
 from history.transfer.backup import back_up
 from history.transfer.database_source import Selection, opened
 from history.transfer.merging import merge
@@ -50,7 +50,7 @@ def test_a_pruned_session_is_not_derived_again(history: Path) -> None:
         prune(store, BETWEEN)
         before = contents(history)
         with store.database.writing() as connection:
-            assert night.derive_missing(connection) == 0
+            assert derive_missing(connection) == 0
         assert prune(store, BETWEEN) == 0
     assert contents(history) == before
 

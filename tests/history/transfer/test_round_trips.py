@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from history.store.writer import open_store
+from history.open import open_store
 from history.transfer.database_source import Selection, opened
 from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import SCHEMA, NdjsonFile, write_ndjson

@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from history.store.writer import Store, open_store
+from history.open import open_store
+from history.store.writer import Store
 from history.transfer.backup import back_up
 from history.transfer.database_source import Selection, opened
 from history.transfer.merging import merge

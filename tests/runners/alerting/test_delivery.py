@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from history.open import open_store
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, DesiredIssue, IssueState
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from runners.alerting.delivery import Delivery, DeliveryResult
 from runners.alerting.github import GitHubTracker
 from runners.alerting.tracker import MUTING_LABELS

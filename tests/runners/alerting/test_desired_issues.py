@@ -9,11 +9,12 @@ import pytest
 from build.home import ROOT
 from history.changes import repository
 from history.changes.confirmation import ConfirmationRequest
+from history.open import open_store
 from history.store import alert_outbox
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from history.store.records import SessionStatus
 from history.store.session_writes import insert_profile
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from runners.alerting.outbox import desired_issues
 from tests.history.commits import Commits, commit
 from tests.history.handmade import record_steps, run_record, session_start

@@ -12,9 +12,10 @@ from typing import get_type_hints
 import pytest
 
 from build.home import ROOT
+from history.open import open_store
 from history.store import alert_outbox
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from runners.alerting.delivery import Delivery, DeliveryResult
 from runners.alerting.tracker import (
     Issue,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from build.home import Home
-from history.store.writer import open_store
+from history.open import open_store
 from runners.bisect.domain.question import Question
 from runners.bisect.domain.rules import SearchVerdict
 from runners.bisect.report.state import BisectState

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from build.version import Engine
-from history.store.writer import open_store
+from history.open import open_store
 from runners.bisect.domain.question import QuestionError, metric_named
 from runners.bisect.run.candidates import git_source_of
 from runners.cli import main, parser

@@ -8,10 +8,11 @@ import pytest
 
 from history.changes import repository
 from history.changes.repository import Change
+from history.open import open_store
 from history.store import alert_outbox, bisects
 from history.store.alert_outbox import IssueState
 from history.store.bisects import EventKind
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from runners.alerting.outbox import desired_issues, update_issue
 from runners.bisect.domain.question import BisectPoint, CandidateRange, Question, QuestionError
 from runners.bisect.run.event_log import Log, observations, read_log

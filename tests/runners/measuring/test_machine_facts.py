@@ -8,8 +8,8 @@ import pytest
 from build.home import Home
 from build.version import parse_version
 from history.comparison.compare import compare
+from history.open import open_store
 from history.store.records import Machine
-from history.store.writer import open_store
 from runners.fitness import memory, processor, profiling
 from runners.fitness.finding import NOT_VISIBLE
 from runners.fitness.settings import settings

@@ -16,7 +16,7 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Silent
 from build.version import Version
-from history.store.writer import open_store
+from history.open import open_store
 from runners.measuring import preparation
 from runners.measuring import session as session_module
 from runners.measuring.round_measurement import RoundMeasurement

@@ -7,8 +7,8 @@ import pytest
 
 from history.changes.report import ChangeReport
 from history.changes.repository import Change
+from history.open import open_store
 from history.store.records import SessionStatus
-from history.store.writer import open_store
 from runners.nightly.heartbeat import Heart, read
 from runners.nightly.night import NightResult
 from runners.nightly.report import NightReport, comparisons, report

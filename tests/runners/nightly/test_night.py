@@ -13,8 +13,9 @@ import pytest
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Silent
+from history.open import open_store
 from history.store import alert_outbox
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from runners.cli import main
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from history.open import open_store
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, IssueState
 from history.store.process import this_process
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from runners.cli import main
 from runners.installing import record
 from runners.installing.record import Record

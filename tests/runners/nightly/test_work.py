@@ -9,8 +9,9 @@ import pytest
 
 from build.home import Home
 from build.version import parse_version
+from history.open import open_store
 from history.store.records import SessionStatus
-from history.store.writer import Store, open_store
+from history.store.writer import Store
 from runners.nightly.plan import Plan
 from runners.nightly.work import NightWork, find_work, request_of
 from tests.history.handmade import record_steps, session_start

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history.stats.change_points import ChangePoint, Known, SeriesWatch, surprise_many, watch_many
+from history.stats.change_points import ChangePoint, Known, SeriesWatch, tail_probabilities, watch_many
 from history.stats.change_points.baseline import FIRST_NIGHTS, MEDIAN_EFFICIENCY, Baseline
 from history.stats.change_points.localization import located
 from history.stats.change_points.online_cusum import BLOCK, LAG, LEAST_NIGHTS, LEAST_RAISING
@@ -291,13 +291,13 @@ def test_a_step_after_one_that_is_known_is_raised(at: int) -> None:
 
 def test_the_last_night_is_as_surprising_as_it_is_far_away() -> None:
     values = noise(29, 400, 120)
-    usual = surprise_many(values)
+    usual = tail_probabilities(values)
     assert 0.4 < float(np.median(usual)) < 0.6
     assert float(np.mean(usual < 0.05)) < 0.08
     values[:, -1] -= 5 * SIGMA
-    assert float(np.mean(surprise_many(values) < 0.001)) > 0.9
-    assert np.isnan(surprise_many(values[:, :20])).all()
+    assert float(np.mean(tail_probabilities(values) < 0.001)) > 0.9
+    assert np.isnan(tail_probabilities(values[:, :20])).all()
     values[:, -1] = np.nan
-    assert np.isnan(surprise_many(values)).all()
+    assert np.isnan(tail_probabilities(values)).all()
     known = [Known(0, 119, 0.0)]
-    assert surprise_many(values, known).shape == (400,)
+    assert tail_probabilities(values, known).shape == (400,)

@@ -1,0 +1,118 @@
+"""Opening a history: for reading as it is, or for writing, with what is derived when a session ends."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from build.home import locate
+from history.errors import HistoryError
+from history.store.database import Database, connect, connect_readonly, sqlite_file
+from history.store.reader import Reader
+from history.store.schema_status import is_ready, lacks_nights, newest, outdated_metrics, update_metrics
+from history.timestamps import now
+
+if TYPE_CHECKING:
+    from history.store.writer import Store
+
+
+def existing_history(chosen: str | None) -> Path | str:
+    """The path or URL of a history to read: the one chosen, else Tidemark's own.
+
+    Raises HistoryError when there is none: reading one must not create it.
+    """
+    if chosen and "://" in chosen:
+        return chosen
+    path = Path(chosen) if chosen else locate().history
+    if not path.is_file():
+        raise HistoryError("there is no history yet", where=str(path), hint="./tidemark demo writes one")
+    return path
+
+
+def open_reader(target: Path | str) -> Reader:
+    """Open the history at a path or an SQLAlchemy URL for reading.
+
+    A SQLite file that is as this Tidemark needs it is opened read-only. Everything else is left to
+    `open_store`, which raises as it does, and brings a history of an older Tidemark up to date.
+    """
+    file = sqlite_file(target)
+    if file is not None:
+        with suppress(HistoryError):  # open_store finds out what is wrong
+            database = connect_readonly(file)
+            if _is_ready(database):
+                return Reader(database)
+            database.close()
+    return open_store(target)
+
+
+def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Store":
+    """Open the history at a path or an SQLAlchemy URL; create it, or bring its schema up to date, first.
+
+    Raises HistoryError, leaving the target as it is, when that is no history of Tidemark's, is damaged, or
+    was written by a newer Tidemark.
+    """
+    from history.store.migrate import migrate  # these two are loaded only by those who may write
+    from history.store.writer import Store
+
+    number = _stored_schema(target)
+    database = connect(target)
+    try:
+        if number != newest():
+            migrate(database)
+        _derive_older(database)
+        _update_metrics(database)
+    except BaseException:
+        database.close()
+        raise
+    return Store(database, clock, _derive)
+
+
+def _is_ready(database: Database) -> bool:
+    with suppress(HistoryError), database.reading() as connection:
+        return is_ready(connection)
+    return False
+
+
+def _stored_schema(target: Path | str) -> int | None:
+    """The number of a SQLite file's schema; None when there is no such file.
+
+    Read-only, which leaves a file that is not ours as it is, down to its write-ahead log.
+    """
+    from history.store.migrate import schema_number
+
+    file = sqlite_file(target)
+    if file is None:
+        return None
+    database = connect_readonly(file)
+    try:
+        return schema_number(database, known=newest())
+    finally:
+        database.close()
+
+
+def _derive(connection: Connection, session_id: int) -> None:
+    from history.derive import derive  # loaded only by those who end a session
+
+    derive(connection, session_id)
+
+
+def _derive_older(database: Database) -> None:
+    """Derive the nights of a history from before there were nights."""
+    with database.reading() as connection:
+        if not lacks_nights(connection):
+            return
+    with database.writing() as connection:
+        from history.derive import derive_missing
+
+        derive_missing(connection)
+
+
+def _update_metrics(database: Database) -> None:
+    with database.reading() as connection:
+        if not outdated_metrics(connection):
+            return
+    with database.writing() as connection:
+        update_metrics(connection)
