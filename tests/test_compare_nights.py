@@ -21,7 +21,7 @@ from build.version import parse_version
 from compare import CompareOptions, compare
 from history.open import open_store
 from history.rendering.csv_text import render_csv
-from history.rendering.escaping import JOINER, escaped
+from history.rendering.escaping import JOINER, REPLACED, code_span, escaped, one_line, visible
 from history.rendering.json_text import render_json
 from history.rendering.plain_table import PLAIN_WIDTH, PlacedField, Screen
 from history.rendering.sparkline import BARS, GAP, sparkline
@@ -196,6 +196,21 @@ def test_text_of_others_does_nothing_on_github() -> None:
     assert escaped("ping @torvalds, see #123") == f"ping @{JOINER}torvalds, see #{JOINER}123"
     assert escaped("postgres@18.6") == "postgres@18.6"
     assert escaped("[x](http://evil)") == f"\\[x\\](http:{JOINER}//evil)"
+    assert escaped("owner/repo#7") == f"owner/repo#{JOINER}7"
+    assert escaped("GH-12, gh-1") == f"GH-{JOINER}12, gh-{JOINER}1"
+    assert escaped("see www.evil.org") == f"see www{JOINER}.evil.org"
+    assert escaped("ann.b+c@example.org") == f"ann.b+c@{JOINER}example.org"
+    assert escaped("owner/repo@0123abcdef") == f"owner/repo@{JOINER}0123abcdef"
+    assert escaped("mysql@8.0.46, postgres@REL_18_STABLE") == "mysql@8.0.46, postgres@REL\\_18\\_STABLE"
+    assert escaped("# a heading") == "\\# a heading"
+    assert escaped("\x1b[31mred\u202eder\u2066\x00") == f"{REPLACED}\\[31mred{REPLACED}der{REPLACED * 2}"
+
+
+def test_a_title_and_a_code_span_are_one_line() -> None:
+    assert one_line("box a\r\nb\u2028c\x1b") == f"box a b c{REPLACED}"
+    assert one_line("x" * 300, 250) == "x" * 249 + "…"
+    assert code_span("a`b\nc") == f"`a{REPLACED}b c`"
+    assert visible("a\tb\x07\n\u202ec\n") == f"a\tb{REPLACED}\n{REPLACED}c\n"
 
 
 @given(st.text())

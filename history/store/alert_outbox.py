@@ -85,6 +85,13 @@ class Alert:
     sent_digest: str | None
     """The digest of the desired issue that was sent last."""
 
+    asked_state: IssueState | None
+    """The state that the tracker was asked for without having answered that it has it: the request may have
+    been carried out all the same. None once it is known what the tracker has."""
+
+    repository: str | None
+    """The repository of its issue; None before there is one, and for issues opened by an older Tidemark."""
+
     attempts: int
     """Failed attempts since the last successful one."""
 
@@ -97,7 +104,11 @@ class Alert:
     @property
     def is_due(self) -> bool:
         """Whether the tracker does not have the desired state."""
-        if self.muted or self.summary or self.sent_digest == self.desired.digest:
+        if self.muted or self.summary:
+            return False
+        if self.asked_state is not None:
+            return True
+        if self.sent_digest == self.desired.digest:
             return False
         # What ended before an issue was opened needs none.
         return self.issue is not None or self.desired.state is IssueState.OPEN
@@ -136,12 +147,36 @@ def desired_states(connection: Connection) -> dict[str, IssueState]:
     return {alert.desired.fingerprint: alert.desired.state for alert in load(connection)}
 
 
-def mark_sent(connection: Connection, alert: Alert, issue: int) -> None:
-    """Keep that the tracker has the desired state of an alert, as this issue."""
+def mark_asked(connection: Connection, alert: Alert, state: IssueState) -> None:
+    """Keep that the tracker is about to be asked for this state; it stays due until that is settled."""
+    _change(connection, alert.id, asked_state=state)
+
+
+def mark_opened(connection: Connection, alert: Alert, issue: int, repository: str) -> None:
+    """Keep that this open issue is the alert's; it stays due, because more may have to be done."""
     _change(
         connection,
         alert.id,
         issue=issue,
+        repository=repository,
+        issue_state=alert.issue_state or IssueState.OPEN,
+        asked_state=alert.asked_state or IssueState.OPEN,
+    )
+
+
+def mark_never_opened(connection: Connection, alert: Alert) -> None:
+    """Keep that an issue that was asked for was not opened, and is not needed any more."""
+    _change(connection, alert.id, asked_state=None, attempts=0, last_error=None, not_before=None)
+
+
+def mark_sent(connection: Connection, alert: Alert, issue: int, repository: str | None = None) -> None:
+    """Keep that the tracker has the desired state of an alert, as this issue of this repository."""
+    _change(
+        connection,
+        alert.id,
+        issue=issue,
+        repository=repository or alert.repository,
+        asked_state=None,
         issue_state=alert.desired.state,
         sent_digest=alert.desired.digest,
         attempts=0,
@@ -192,6 +227,8 @@ def _alert(row: RowMapping) -> Alert:
         issue=row["issue"],
         issue_state=row["issue_state"] and IssueState(row["issue_state"]),
         sent_digest=row["sent_digest"],
+        asked_state=row["asked_state"] and IssueState(row["asked_state"]),
+        repository=row["repository"],
         attempts=row["attempts"],
         last_error=row["last_error"],
         not_before=row["not_before"] and from_text(row["not_before"]),

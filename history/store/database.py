@@ -1,7 +1,7 @@
 """Connections to the history: how they are made, how transactions begin, what their errors mean."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -9,10 +9,16 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
+from build.lock import held
 from history.errors import HistoryError, RecordError, refusal
 
 BUSY_TIMEOUT_MS = 30_000
 """How long a transaction waits for another one's lock. A record takes milliseconds; a migration seconds."""
+
+DELIVERING = ".delivering"
+"""What the name of the lock file of deliveries adds to that of a SQLite file."""
+
+_IN_MEMORY = ":memory:"
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 
@@ -56,10 +62,12 @@ class Database:
     def delivery_lock(self) -> Iterator[None]:
         """A lock across hosts for delivering issues: one process at a time of all that share the history.
 
-        Others wait. Processes that share a SQLite file are on one host, where build/lock.py locks files.
+        Others wait. Processes that share a SQLite file are on one host, but not always of one home: the lock
+        is a file beside it. Raises HistoryError when that file cannot be locked.
         """
         if self.dialect != "postgresql":
-            yield
+            with self._file_lock():
+                yield
             return
         with explained(self.where), self._reader.connect() as connection:
             connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -69,6 +77,24 @@ class Database:
                 yield
             finally:
                 connection.invalidate()  # the lock ends with the connection, even with one that is broken
+
+    @contextmanager
+    def _file_lock(self) -> Iterator[None]:
+        if self.where == _IN_MEMORY:
+            yield
+            return
+        # The real path, because two homes may reach the file through links of their own.
+        file = Path(self.where).resolve()
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(held(file.with_name(f"{file.name}{DELIVERING}")))
+            except OSError as error:
+                raise HistoryError(
+                    f"the lock for delivering issues cannot be taken: {error.strerror}",
+                    where=f"{file}{DELIVERING}",
+                    hint="let this user write in the folder of the history",
+                ) from error
+            yield
 
     def close(self) -> None:
         """Close every connection."""
@@ -99,7 +125,7 @@ def connect(target: Path | str) -> Database:
     engine = create_engine(url)
     event.listen(engine, "connect", _configure_sqlite)
     _begin_explicitly(engine)
-    return Database(engine, url.database or ":memory:")
+    return Database(engine, url.database or _IN_MEMORY)
 
 
 def connect_readonly(path: Path) -> Database:

@@ -98,7 +98,7 @@ alerts = _table(
     "alerts",
     integers="id issue attempts",
     texts="fingerprint nonce kind title body wanted closing within silenced issue_state sent_digest"
-    " last_error not_before created_at updated_at",
+    " asked_state repository last_error not_before created_at updated_at",
 )
 
 bisects = _table("bisects", integers="id machine_id", texts="uid question span change_fingerprint began_at")

@@ -258,8 +258,8 @@ _ALL = (
         schema.alerts,
         "fingerprint",
         "fingerprint nonce kind title body wanted closing within silenced issue issue_state sent_digest"
-        " attempts last_error not_before created_at updated_at",
-        optional="within silenced issue issue_state sent_digest last_error not_before",
+        " asked_state repository attempts last_error not_before created_at updated_at",
+        optional="within silenced issue issue_state sent_digest asked_state repository last_error not_before",
     ),
     _portable(
         schema.bisects,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change, ChangeStatus
-from history.rendering.escaping import escaped
+from history.rendering.escaping import code_span, escaped, one_line, visible
 from history.series.last_nights import LastNight
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from runners.alerting.issue_texts import body, title
@@ -66,40 +66,41 @@ def issues_of_crashes(nights: Iterable[LastNight], known: Mapping[str, IssueStat
 
 
 def _not_built(fingerprint: str, night: LastNight) -> DesiredIssue:
-    text = f"`{night.version}` could not be built on {escaped(night.box)}:\n\n{_quoted(night.not_measured)}\n"
+    what = f"{code_span(night.version)} could not be built on {escaped(night.box)}"
+    text = f"{what}:\n\n{_quoted(night.not_measured)}\n"
     return DesiredIssue(fingerprint, AlertKind.BUILD, _build_title(night), text, IssueState.OPEN)
 
 
 def _built_again(fingerprint: str, night: LastNight) -> DesiredIssue:
-    text = f"`{night.version}` was built again on {escaped(night.box)}.\n"
+    text = f"{code_span(night.version)} was built again on {escaped(night.box)}.\n"
     closing = f"{night.version} was built"
     return DesiredIssue(fingerprint, AlertKind.BUILD, _build_title(night), text, IssueState.CLOSED, closing)
 
 
 def _crashed(fingerprint: str, night: LastNight) -> DesiredIssue:
     logs = "\n\n".join(f"{escaped(step)}:\n\n{_quoted(why)}" for step, why in night.failures.items())
-    text = f"`{night.version}` on {escaped(night.box)}:\n\n{logs}\n"
+    text = f"{code_span(night.version)} on {escaped(night.box)}:\n\n{logs}\n"
     return DesiredIssue(fingerprint, AlertKind.CRASH, _crash_title(night), text, IssueState.OPEN)
 
 
 def _ran_to_its_end(fingerprint: str, night: LastNight) -> DesiredIssue:
-    text = f"`{night.version}` ran to its end on {escaped(night.box)}.\n"
+    text = f"{code_span(night.version)} ran to its end on {escaped(night.box)}.\n"
     closing = f"{night.version} ran to its end"
     return DesiredIssue(fingerprint, AlertKind.CRASH, _crash_title(night), text, IssueState.CLOSED, closing)
 
 
 def _build_title(night: LastNight) -> str:
-    return f"{night.branch.replace('@', ' ')} cannot be built"
+    return one_line(f"{night.branch.replace('@', ' ')} cannot be built")
 
 
 def _crash_title(night: LastNight) -> str:
-    return f"{night.branch.replace('@', ' ')} fails while it is measured"
+    return one_line(f"{night.branch.replace('@', ' ')} fails while it is measured")
 
 
 def _quoted(text: str) -> str:
     """A log as an indented block, in which nothing is markup."""
     short = text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}\n(and more)"
-    return "\n".join(f"    {line}" for line in short.splitlines())
+    return "\n".join(f"    {line}" for line in visible(short).splitlines())
 
 
 def _fingerprint(kind: str, night: LastNight) -> str:

@@ -1,22 +1,24 @@
-"""GitHub's issues as a tracker, through PyGithub."""
+"""GitHub's issues as a tracker."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-import requests
-from github import Auth, Github, GithubException
+from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from history.store.alert_outbox import IssueState
+from runners.alerting.github_api import TIMEOUT_SECONDS, GitHubApi, GitHubRefusedError, RedirectedError
 from runners.alerting.tokens import CREDENTIAL, token
 from runners.alerting.tracker import (
     Issue,
     IssueDeletedError,
+    IssueRefusedError,
+    LabelsRefusedError,
     MissingTokenError,
     TrackerBusyError,
-    TrackerError,
     TrackerRefusedError,
 )
 
@@ -25,24 +27,53 @@ API = "https://api.github.com"
 
 TOKEN_VARIABLE = "GITHUB_TOKEN"
 
-TIMEOUT_SECONDS = 20
-
-WAIT_SECONDS = 60
-"""How long to wait when GitHub asks for a pause without saying for how long: what its documents advise."""
-
 PAGE = 100
 
-_RATE_LIMITED = (403, 429)
+MOST_PAGES = 100
+"""Pages of issues in which one of ours is looked for."""
 
-_DELETED = 410
+_DELETED = "deleted"
+"""In the message for a deleted issue: 410 is the answer for every issue while they are switched off, too."""
 
-_HINTS = {
-    401: "the token is wrong or has expired: set GITHUB_TOKEN anew",
-    403: "the token may not write issues: it needs the permission `issues: write`",
-    404: "there is no such repository or issue, or the token may not see it",
-    410: "issues are switched off in the repository, or the issue was deleted",
-    422: "the tracker refuses what was sent: see its message",
-}
+_PLACE = re.compile(r"/repos/([^/]+/[^/]+)(?:/issues/([0-9]+))?/?$")
+
+
+class _Account(BaseModel):
+    login: str
+
+
+class _Label(BaseModel):
+    name: str
+
+
+class _IssueAnswer(BaseModel):
+    """What is needed of GitHub's answer about an issue."""
+
+    number: int
+    title: str
+    body: str | None = None
+    state: IssueState
+    labels: tuple[_Label | str, ...] = ()
+    user: _Account | None = None
+    closed_by: _Account | None = None
+    url: str
+    repository_url: str | None = None
+    created_at: AwareDatetime
+    pull_request: Any = None
+
+    def places(self) -> Iterator[tuple[str, int]]:
+        """Repository and number as its addresses say them, which agree unless something is wrong."""
+        for address in (self.url, self.repository_url):
+            if address is not None:
+                place = _PLACE.search(address)
+                if place is None:
+                    raise ValueError(f"no address of an issue: {address}")
+                yield place[1], int(place[2] or self.number)
+
+
+class _RepositoryAnswer(BaseModel):
+    id: int
+    full_name: str
 
 
 def connect(repository: str) -> "GitHubTracker":
@@ -67,103 +98,170 @@ class GitHubTracker:
         token: str,
         url: str,
         pause_seconds: float = 1.0,
-        timeout_seconds: int = TIMEOUT_SECONDS,
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
         """`url` is that of the API; `pause_seconds` is kept between writes, as GitHub asks of its clients."""
         self.repository = repository
-        self._token = token
-        # No retries: the library would repeat a POST that had succeeded before the answer was lost, and the
-        # outbox tries again anyway.
-        self._github = Github(
-            auth=Auth.Token(token),
-            base_url=url,
-            timeout=timeout_seconds,
-            lazy=True,
-            retry=None,
-            per_page=PAGE,
-            seconds_between_requests=0,
-            seconds_between_writes=pause_seconds,
-        )
-        self._repo = self._github.get_repo(repository)
-        self._handles: dict[int, Any] = {}
-        """The library's objects by number of the issue: to get one again would be a request."""
+        self._api = GitHubApi(url, token, pause_seconds, timeout_seconds)
+        self._canonical: _RepositoryAnswer | None = None
 
-    def find(self, marker: str, since: datetime) -> Issue | None:
-        """The oldest issue created since then whose body holds `marker`; pull requests do not count."""
-        oldest = None
-        with _translated(self.repository, self._token):
-            for issue in self._repo.get_issues(state="all", sort="created", direction="desc"):
-                if issue.created_at < since:
-                    break
-                if issue.pull_request is None and marker in (issue.body or ""):
-                    oldest = self._remember(issue)
-        return oldest
+    def find(self, marker: str, since: datetime) -> tuple[Issue, ...]:
+        """The issues created since then whose body holds `marker`, the oldest first; no pull requests."""
+        known: dict[int, Issue] = {}
+        for issue, answer in self._newest(since):
+            if answer.pull_request is None and issue.moved_to is None and marker in issue.body:
+                known[issue.number] = issue
+        return tuple(known[number] for number in sorted(known))
 
     def read(self, number: int) -> Issue:
-        """The issue with this number."""
-        with _translated(f"{self.repository}#{number}", self._token):
-            return self._remember(self._repo.get_issue(number).complete())
+        """The issue with this number, or what a person transferred it to."""
+        where = f"{self.repository}#{number}"
+        with _about_one_issue():
+            data = self._api.request("GET", self._path(f"/{number}"), where=where)
+            return self._issue(data, where, number)[0]
 
     def create(self, title: str, body: str, labels: tuple[str, ...]) -> Issue:
         """Open an issue."""
-        with _translated(self.repository, self._token):
-            return self._remember(self._repo.create_issue(title=title, body=body, labels=list(labels)))
+        sent = {"title": title, "body": body} | ({"labels": list(labels)} if labels else {})
+        try:
+            data = self._send("POST", "", self.repository, sent)
+        except GitHubRefusedError as error:
+            if labels and error.status in (403, 422) and "label" in error.message.lower():
+                raise LabelsRefusedError(error.what, where=error.where, hint=error.hint) from None
+            if error.status == 422:
+                raise IssueRefusedError(error.what, where=error.where, hint=error.hint) from None
+            raise
+        issue, _ = self._issue(data, self.repository)
+        if issue.moved_to is not None:
+            raise TrackerRefusedError(
+                f"the tracker opened the issue in {issue.moved_to}",
+                where=self.repository,
+                hint="close it there; name the right repository in the plan",
+            )
+        return issue
 
     def edit(self, issue: Issue, title: str, body: str, state: IssueState) -> None:
         """Give an issue this title, body and state."""
-        with _translated(f"{self.repository}#{issue.number}", self._token):
-            self._handles[issue.number].edit(title=title, body=body, state=state)
+        where = self._required(issue)
+        with _about_one_issue():
+            sent = {"title": title, "body": body, "state": state}
+            self._issue(self._send("PATCH", f"/{issue.number}", where, sent), where, issue.number)
 
     def comment(self, issue: Issue, text: str) -> None:
         """Add a comment."""
-        with _translated(f"{self.repository}#{issue.number}", self._token):
-            self._handles[issue.number].create_comment(text)
+        where = self._required(issue)
+        with _about_one_issue():
+            self._send("POST", f"/{issue.number}/comments", where, {"body": text})
 
-    def _remember(self, issue: Any) -> Issue:
-        self._handles[issue.number] = issue
-        labels = tuple(label.name for label in issue.labels)
-        return Issue(issue.number, issue.title, issue.body or "", IssueState(issue.state), labels)
+    # --- requests
+
+    def _newest(self, since: datetime) -> Iterator[tuple[Issue, _IssueAnswer]]:
+        """Issues created since then, the newest first; one twice when others are opened meanwhile."""
+        for page in range(1, MOST_PAGES + 1):
+            query = {"state": "all", "sort": "created", "direction": "desc"}
+            query |= {"per_page": str(PAGE), "page": str(page)}
+            data = self._api.request(
+                "GET", self._path(""), where=self.repository, query=query, allowed=self._is_within
+            )
+            if not isinstance(data, list):
+                raise _not_understood("no list of issues", self.repository)
+            issues = [self._issue(item, self.repository) for item in data]
+            for issue, answer in issues:
+                if answer.created_at < since:
+                    return
+                yield issue, answer
+            if len(issues) < PAGE:
+                return
+        raise TrackerRefusedError(
+            f"there are more than {MOST_PAGES * PAGE} issues since {since:%Y-%m-%d}",
+            where=self.repository,
+            hint="name a repository with fewer issues in the plan",
+        )
+
+    def _send(self, method: str, path: str, where: str, body: Any) -> Any:
+        """A write. It follows no redirect to another repository, where a transferred issue would lead."""
+        return self._api.request(method, self._path(path), where=where, body=body, allowed=self._is_within)
+
+    def _path(self, rest: str) -> str:
+        name = self._canonical.full_name if self._canonical else self.repository
+        return f"repos/{name}/issues{rest}"
+
+    def _required(self, issue: Issue) -> str:
+        """How errors name the issue. Raises IssueRefusedError for one that is in another repository."""
+        if issue.moved_to is not None:
+            raise IssueRefusedError(
+                f"the issue was transferred to {issue.moved_to}#{issue.number}, where nothing is changed",
+                where=self.repository,
+                hint="transfer it back, or label it `acknowledged` there",
+            )
+        return f"{self.repository}#{issue.number}"
+
+    # --- which repository is ours
+
+    def _resolved(self) -> _RepositoryAnswer:
+        """The repository under its present name: the plan may have that of before it was renamed."""
+        if self._canonical is None:
+            data = self._api.request("GET", f"repos/{self.repository}", where=self.repository)
+            try:
+                self._canonical = _RepositoryAnswer.model_validate(data)
+            except ValidationError:
+                raise _not_understood("no repository", self.repository) from None
+        return self._canonical
+
+    def _is_ours(self, name: str) -> bool:
+        return name.lower() == self.repository.lower() or name.lower() == self._resolved().full_name.lower()
+
+    def _is_within(self, path: str) -> bool:
+        """Whether a path of the API is in the repository, which GitHub names by number when it redirects."""
+        own = self._resolved()
+        return ".." not in path and f"{path}/".lower().startswith(
+            (f"repositories/{own.id}/", f"repos/{own.full_name.lower()}/")
+        )
+
+    # --- answers
+
+    def _issue(self, data: Any, where: str, number: int | None = None) -> tuple[Issue, _IssueAnswer]:
+        """An issue, which should have this number, from an answer."""
+        try:
+            answer = _IssueAnswer.model_validate(data)
+            places = tuple(answer.places())
+        except ValueError:  # pydantic's are among them
+            raise _not_understood("no issue", where) from None
+        others = [name for name, its in places if not self._is_ours(name)]
+        numbers = {its for _, its in places} | {answer.number}
+        if not others and numbers != {number or answer.number}:
+            raise _not_understood(f"issue {answer.number}, which was not asked for", where)
+        issue = Issue(
+            answer.number,
+            answer.title,
+            answer.body or "",
+            answer.state,
+            tuple(label if isinstance(label, str) else label.name for label in answer.labels),
+            answer.user.login if answer.user else "",
+            answer.closed_by.login if answer.closed_by else "",
+            others[0] if others else None,
+        )
+        return issue, answer
+
+
+def _not_understood(what: str, where: str) -> TrackerBusyError:
+    return TrackerBusyError(
+        f"the tracker's answer holds {what}",
+        where=where,
+        hint="it is tried again with the next night; check GITHUB_API_URL and what lies between",
+    )
 
 
 @contextmanager
-def _translated(where: str, token: str) -> Iterator[None]:
-    """Turn what the library raises into a TrackerError, which never holds the token."""
+def _about_one_issue() -> Iterator[None]:
+    """Tell what is refused of one issue from what is refused of all of them."""
     try:
         yield
-    except GithubException as error:
-        raise _error_of_answer(error, where, token) from None  # its text is all that was answered
-    except requests.RequestException as error:
-        # Its text may hold the address with a query, but never the token: that is in a header.
-        raise TrackerBusyError(
-            f"the tracker did not answer: {type(error).__name__}",
-            where=where,
-            hint="it is tried again with the next night",
-        ) from error
-
-
-def _error_of_answer(error: GithubException, where: str, token: str) -> TrackerError:
-    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
-    message = str(error.data.get("message", "") if isinstance(error.data, dict) else "")
-    # A proxy may repeat the request in its answer: the token must not be stored or shown with it.
-    message = message.replace(token, "(token)")
-    what = f"the tracker answered {error.status}: {message or 'without a message'}"
-    retry_at = _retry_at(error.status, headers)
-    if error.status >= 500 or retry_at is not None:
-        return TrackerBusyError(what, where=where, hint="it is tried again", retry_at=retry_at)
-    refused = IssueDeletedError if error.status == _DELETED else TrackerRefusedError
-    return refused(what, where=where, hint=_HINTS.get(error.status, "see its message"))
-
-
-def _retry_at(status: int, headers: dict[str, str]) -> datetime | None:
-    """When a rate-limited client may ask again; None for an answer that is no rate limit.
-
-    GitHub's secondary limits say it in `retry-after`, its primary limit in `x-ratelimit-reset`.
-    """
-    if status not in _RATE_LIMITED:
-        return None
-    now = datetime.now(UTC)
-    if headers.get("retry-after", "").isdigit():
-        return now + timedelta(seconds=int(headers["retry-after"]))
-    if headers.get("x-ratelimit-remaining") == "0" and headers.get("x-ratelimit-reset", "").isdigit():
-        return datetime.fromtimestamp(int(headers["x-ratelimit-reset"]), UTC)
-    return now + timedelta(seconds=WAIT_SECONDS) if status == 429 else None
+    except RedirectedError as error:
+        raise IssueRefusedError(error.what, where=error.where, hint=error.hint) from None
+    except GitHubRefusedError as error:
+        is_deleted = error.status == 410 and _DELETED in error.message.lower()
+        if is_deleted or error.status in (404, 422):
+            kind = IssueDeletedError if is_deleted else IssueRefusedError
+            raise kind(error.what, where=error.where, hint=error.hint) from None
+        raise

@@ -10,7 +10,7 @@ from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change, ChangeStatus, Member
 from history.rendering.confirmations import interval, series_name
-from history.rendering.escaping import escaped
+from history.rendering.escaping import code_span, escaped, one_line
 from history.rendering.profiles import named_functions
 from history.series.series import Night
 from runners.bisect.report.render import result
@@ -32,7 +32,7 @@ def title(report: ChangeReport) -> str:
     more = len({other.key.step for other in change.members}) - 1
     steps = f" and {more} more" if more > 0 else ""
     branch = change.branch.replace("@", " ")
-    return f"{branch}: {member.key.step}{steps} {_moved(member)} ({change.suite})"
+    return one_line(f"{branch}: {member.key.step}{steps} {_moved(member)} ({change.suite})")
 
 
 def body(report: ChangeReport) -> str:
@@ -83,15 +83,17 @@ def _since(report: ChangeReport) -> str:
     ratio = last.relative / report.main_series.level_before
     return (
         f"{nights} more {'night' if nights == 1 else 'nights'} since; in the last, of "
-        f"{last.night.started_at:%Y-%m-%d} (`{last.night.version}`), it is {ratio:.3f} times what it was."
+        f"{last.night.started_at:%Y-%m-%d} ({code_span(last.night.version)}), it is {ratio:.3f} times what "
+        f"it was."
     )
 
 
 def _measurement(confirmed: Confirmation) -> str:
     return (
         f"{confirmed.rounds} interleaved rounds, old commit against new commit "
-        f"(`{confirmed.before.version}` and `{confirmed.after.version}`): {escaped(series_name(confirmed))} "
-        f"{interval(confirmed)}, at {confirmed.confidence:.1%} confidence, in session {confirmed.uid}"
+        f"({code_span(confirmed.before.version)} and {code_span(confirmed.after.version)}): "
+        f"{escaped(series_name(confirmed))} {interval(confirmed)}, at {confirmed.confidence:.1%} confidence, "
+        f"in session {escaped(confirmed.uid)}"
     )
 
 
@@ -144,7 +146,7 @@ def _bisect(report: ChangeReport) -> Iterator[str]:
 
 def _by_hand(report: ChangeReport) -> Iterator[str]:
     change, member = report.change, report.main_series
-    old, new = change.last_before.version, change.first_after.version
+    old, new = _word(change.last_before.version), _word(change.first_after.version)
     suite, step = _word(change.suite), _word(member.key.step)
     profile = _word(member.key.place.configuration.split()[0])
     run = f"./tidemark run --suite {suite} --profile {profile} --step {step} --until-decided {old} {new}"
@@ -159,7 +161,7 @@ def _by_hand(report: ChangeReport) -> Iterator[str]:
     yield "To find the commit:"
     yield ""
     yield "```sh"
-    engine = parse_version(new).engine
+    engine = parse_version(change.first_after.version).engine
     good, bad = _ref(change.last_before, report.commits[0]), _ref(change.first_after, report.commits[1])
     metric = "" if member.key.metric == PRIMARY else f" --metric {member.key.metric}"
     what = f"--suite {suite} --profile {profile} --step {step}{metric}"
@@ -174,7 +176,7 @@ def _muting() -> Iterator[str]:
 
 def _word(text: str) -> str:
     """One word of a shell, that cannot end the block of code it stands in."""
-    return shlex.quote(" ".join(text.split()).replace("`", "'"))
+    return shlex.quote(one_line(text).replace("`", "'"))
 
 
 def _ref(night: Night, commit: str | None) -> str:

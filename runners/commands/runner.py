@@ -93,7 +93,10 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def watch(arguments: argparse.Namespace) -> int:
-    """0 when the box is well; 1 when its night hangs, died, or was missed: printed, and alerted once."""
+    """0 when the box is well; 1 when its night hangs, died, or was missed: printed, and alerted once.
+
+    2 when the box is well and an alert could not be delivered.
+    """
     plan, now = load_plan(Path(arguments.plan)), datetime.now(UTC)
     box = find_box(plan, arguments.box, platform.node())
     home = locate()
@@ -105,10 +108,12 @@ def watch(arguments: argparse.Namespace) -> int:
     problems: list[str] = []
     with open_store(history_of(str(plan_history(plan, home)), home)) as store:
         update_outbox(store, box, found, state, now)
-        deliver(plan, home, store, problems)
+        deliver(plan, store, problems)
     for problem in problems:
         print(f"tidemark: {problem}", file=sys.stderr)
-    return 0 if state in WELL else 1
+    if state in WELL:
+        return 2 if problems else 0
+    return 1
 
 
 def hook(arguments: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.sources.git import without_credentials
 from build.version import Engine, VersionError, is_ref, is_release, parse_version
+from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from suites.definition import Suite, SuiteError, load_suite
 
@@ -149,6 +150,14 @@ class Alerts(_Strict):
     def _known_tracker(cls, value: str) -> str:
         if value not in TRACKERS:
             raise ValueError(f"there is no tracker '{value}': the trackers are {', '.join(TRACKERS)}")
+        return value
+
+    @field_validator("labels")
+    @classmethod
+    def _no_muting_label(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        muting = muting_label(value)
+        if muting is not None:
+            raise ValueError(f"the label '{muting}' mutes an alert: every issue would be muted")
         return value
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from build.errors import TidemarkError
 from build.home import Home
-from build.lock import held
 from history.changes.detector import judge
 from history.changes.report import ChangeReport, report_changes
 from history.comparison.compare import CompareOptions, compare
 from history.comparison.result import Comparison
+from history.store import alert_outbox
 from history.store.writer import Store
 from history.timestamps import now
 from history.transfer.backup import back_up
@@ -19,9 +19,6 @@ from runners.alerting.tracker import MissingTokenError
 from runners.alerting.tracker_registry import open_tracker
 from runners.nightly.night import NightResult
 from runners.nightly.plan import Plan, plan_history
-
-DELIVERING = "delivering.lock"
-"""The lock of this host's deliveries, below the home."""
 
 BACKUP = "history-"
 """The name of a copy begins so, and goes on with its day."""
@@ -60,17 +57,21 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
         )
     night = NightReport(detected.series, new, reopened, closed, len(detected.open))
     update_outbox(store.database, plan.regression_percent / 100)
-    night.delivered = deliver(plan, home, store, night.problems)
+    try:
+        night.delivered = deliver(plan, store, night.problems)
+    except TidemarkError as error:
+        # What was detected is told only once: it must reach the summary and the exit code all the same.
+        night.problems.append(f"issues could not be delivered: {error}")
     _copy(plan, home, store, night.problems)
     return night
 
 
-def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> DeliveryResult | None:
+def deliver(plan: Plan, store: Store, problems: list[str]) -> DeliveryResult | None:
     """Bring the tracker to the desired state of the outbox; None without a repository or a token.
 
-    What could not be delivered is added to `problems`. There is one delivery at a time, because two of them
-    could both miss an issue and open it: the lock file is for those of one host, the history's lock for those
-    of several hosts that share a history.
+    What could not be delivered is added to `problems`, and so is how many alerts wait, in every delivery
+    until the tracker has them. There is one delivery at a time, because two of them could both miss an issue
+    and open it.
     """
     alerts = plan.alerts
     if alerts.repository is None:
@@ -78,12 +79,29 @@ def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> Delive
     try:
         tracker = open_tracker(alerts.tracker, alerts.repository)
     except MissingTokenError as error:
-        problems.append(f"alerts wait in the outbox: {error}")
+        problems.append(_waiting(_count_due(store), str(error)))
         return None
-    with held(home.path / DELIVERING), store.database.delivery_lock():
+    with store.database.delivery_lock():
         result = Delivery(store.database, tracker, alerts.labels, alerts.most_new_issues).run()
     problems += [f"alert {name}: {why}" for name, why in result.failed.items()]
+    problems += [
+        f"the issue of {name} was opened without its labels: {why}"
+        for name, why in result.without_labels.items()
+    ]
+    if result.waiting:
+        paused = result.paused_until
+        why = f"the tracker wants no request before {paused:%H:%M:%S} UTC" if paused else "see above"
+        problems.append(_waiting(result.waiting, why))
     return result
+
+
+def _waiting(count: int, why: str) -> str:
+    return f"alerts wait in the outbox ({count}): {why}"
+
+
+def _count_due(store: Store) -> int:
+    with store.database.reading() as connection:
+        return sum(alert.is_due for alert in alert_outbox.load(connection))
 
 
 def comparisons(night: NightResult, store: Store) -> Iterator[Comparison | TidemarkError]:

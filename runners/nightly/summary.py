@@ -53,7 +53,7 @@ def _changes(report: NightReport) -> Iterator[str]:
         yield (
             f"Issues: {len(delivered.created)} opened, {len(delivered.updated)} updated, "
             f"{len(delivered.closed)} closed, {len(delivered.muted)} silenced, "
-            f"{len(delivered.failed)} left for the next night."
+            f"{delivered.waiting} waiting."
         )
 
 

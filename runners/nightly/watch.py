@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from history.rendering.escaping import escaped
+from history.rendering.escaping import escaped, one_line
 from history.store import alert_outbox
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from history.store.writer import Store
@@ -45,7 +45,7 @@ def _issue(box: str, found: Status, state: State) -> DesiredIssue:
     return DesiredIssue(
         f"{_prefix(box)}{_digest(last_night)}",
         AlertKind.CRASH,
-        f"box {box}: its night {'is missing' if state is State.MISSED else state}",
+        one_line(f"box {box}: its night {'is missing' if state is State.MISSED else state}"),
         _body(box, found, state),
         IssueState.OPEN,
     )

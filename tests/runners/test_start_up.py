@@ -24,8 +24,8 @@ main(sys.argv[1:])
 print(*sys.modules, file=sys.stderr)
 """
 
-TRACKER_CLIENT = {"github"}
-"""The modules of PyGithub, which takes longer to load than these commands take."""
+TRACKER_CLIENT = {"requests"}
+"""What sends requests to the tracker, which takes longer to load than these commands take."""
 
 COMMANDS = {
     "status": TRACKER_CLIENT,

@@ -3,13 +3,13 @@
 import json
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from openapi_schema_validator import OAS30Validator
@@ -17,7 +17,15 @@ from openapi_schema_validator import OAS30Validator
 DESCRIPTION = json.loads(Path(__file__).with_name("github-issues.json").read_text())
 
 REPOSITORY = "example/alerts"
+OTHER = "somebody/else"
+"""A repository of somebody else, which the token may write to as well."""
+
 TOKEN = "ghs_secret_of_a_test"
+
+BOT, PERSON = "tidemark[bot]", "ann"
+"""The account of the token, and that of a person."""
+
+IDS = {REPOSITORY: 1, OTHER: 2}
 
 
 @dataclass(frozen=True)
@@ -43,31 +51,109 @@ class Fault:
     method: str = ""
     """Only a request of this method; any when empty."""
 
+    message: str = ""
+    """What the answer says; something of its own when empty."""
+
+    errors: tuple[Any, ...] = ()
+    """GitHub's list of errors in the answer."""
+
+    content: bytes | None = None
+    """The whole content of the answer, instead of JSON."""
+
+    twice: bool = False
+    """Whether the request is carried out twice, as by a proxy that repeats it, and answered once."""
+
+
+class Answer(NamedTuple):
+    """A status and what is answered as JSON."""
+
+    status: int
+    content: Any
+    headers: Mapping[str, str] = {}
+
+
+NOT_FOUND = Answer(404, {"message": "Not Found"})
+SWITCHED_OFF = Answer(410, {"message": "Issues has been disabled in this repository."})
+DELETED = Answer(410, {"message": "This issue was deleted"})
+
 
 class GitHub:
     """The state of the stand-in: issues, what was asked, and what goes wrong next."""
 
     def __init__(self) -> None:
         self.issues: dict[int, dict[str, Any]] = {}
+        self.elsewhere: dict[int, dict[str, Any]] = {}
+        """The issues of OTHER."""
         self.comments: list[tuple[int, str]] = []
         self.requests: list[str] = []
         self.violations: list[str] = []
         """Requests that GitHub's description does not allow."""
         self.faults: list[Fault] = []
         self.url = ""
+        self.name = REPOSITORY
+        """Another one after a person renamed the repository; requests under the old name are redirected."""
+        self.transferred: dict[int, int] = {}
+        """Number here -> number in OTHER."""
+        self.deleted: set[int] = set()
+        self.is_switched_off = False
+        """Whether a person switched the repository's issues off."""
+        self.refused_labels: set[str] = set()
+        self.edited_elsewhere: list[int] = []
+        """Writes to issues of OTHER."""
 
-    def answer(self, method: str, target: str, body: Any) -> tuple[int, Any]:
+    def answer(self, method: str, target: str, body: Any) -> Answer:
         """Carry out a request."""
         parts = urlsplit(target)
-        found = self._matched(parts.path)
-        if found is None or method.lower() not in found[1]:
-            return 404, {"message": "Not Found"}
+        path, by_number = self._named(parts.path)
+        found = self._matched(path)
+        if found is None:
+            return self._repository(path) if method == "GET" else NOT_FOUND
+        if method.lower() not in found[1]:
+            return NOT_FOUND
         values, operations = found
-        problems = self._problems(operations[method.lower()], values, parts.query, body)
+        redirect = self._redirect(method, values, parts.path, parts.query, by_number)
+        if redirect is not None:
+            return redirect
+        problems = self._problems(operations[method.lower()], dict(values), parts.query, body)
         if problems:
             self.violations += problems
-            return 422, {"message": "Validation Failed", "errors": problems}
+            return Answer(422, {"message": "Validation Failed", "errors": problems})
         return self._act(method, values, parse_qs(parts.query), body)
+
+    # --- addresses
+
+    def _named(self, path: str) -> tuple[str, bool]:
+        """A path with the repository's name, where a redirect gave its number."""
+        match = re.match(r"/repositories/(\d+)", path)
+        if match is None:
+            return path, False
+        name = {1: self.name, 2: OTHER}[int(match[1])]
+        return f"/repos/{name}{path[match.end() :]}", True
+
+    def _redirect(
+        self, method: str, values: dict[str, str], path: str, query: str, by_number: bool
+    ) -> Answer | None:
+        """301 when reading and 307 when writing, as GitHub does for what was renamed or transferred."""
+        name, number = f"{values['owner']}/{values['repo']}", int(values.get("issue_number", 0))
+        rest = path.split("/issues", 1)[-1]
+        if name == self.name and number in self.transferred:
+            rest = rest.replace(str(number), str(self.transferred[number]), 1)
+            place = f"/repositories/2/issues{rest}"
+        elif name == REPOSITORY != self.name and not by_number:
+            place = f"/repositories/1/issues{rest}"
+        else:
+            return None
+        place += f"?{query}" if query else ""
+        status = 301 if method == "GET" else 307
+        return Answer(status, {"message": "Moved Permanently"}, {"Location": f"{self.url}{place}"})
+
+    def _repository(self, path: str) -> Answer:
+        if path == f"/repos/{REPOSITORY}" != f"/repos/{self.name}":
+            return Answer(301, {}, {"Location": f"{self.url}/repositories/1"})
+        for name, identity in ((self.name, 1), (OTHER, 2)):
+            if path == f"/repos/{name}":
+                return Answer(200, {"id": identity, "full_name": name})
+        return NOT_FOUND
 
     def _matched(self, path: str) -> tuple[dict[str, str], dict[str, Any]] | None:
         for template, operations in DESCRIPTION["paths"].items():
@@ -76,6 +162,8 @@ class GitHub:
             if match:
                 return match.groupdict(), operations
         return None
+
+    # --- requests
 
     def _problems(self, operation: Any, values: dict[str, str], query: str, body: Any) -> list[str]:
         problems = []
@@ -96,45 +184,94 @@ class GitHub:
             problems += [each.message for each in OAS30Validator(schema).iter_errors(body)]
             # A schema lets unknown names pass, and so does GitHub: what was meant by them would be lost.
             problems += [f"no property {name}" for name in body if name not in schema["properties"]]
+            title, text = body.get("title", ""), body.get("body") or ""
+            if len(title) > 256 or len(text) > 65_536 or not title.isprintable():
+                problems.append("a title or a body that GitHub does not take")
         return problems
 
-    def _act(self, method: str, values: dict[str, str], query: Any, body: Any) -> tuple[int, Any]:
-        if f"{values['owner']}/{values['repo']}" != REPOSITORY:
-            return 404, {"message": "Not Found"}
+    def _act(self, method: str, values: dict[str, str], query: Any, body: Any) -> Answer:
+        name = f"{values['owner']}/{values['repo']}"
+        if name not in (self.name, OTHER):
+            return NOT_FOUND
         number = int(values.get("issue_number", 0))
+        issues = self.elsewhere if name == OTHER else self.issues
+        if name == OTHER and method != "GET":
+            self.edited_elsewhere.append(number)
+        if name == self.name and self.is_switched_off:
+            return SWITCHED_OFF
         if method == "GET" and not number:
             page = int(query.get("page", ["1"])[0])
             size = int(query.get("per_page", ["30"])[0])
-            newest = sorted(self.issues.values(), key=lambda issue: -int(issue["number"]))
-            return 200, newest[(page - 1) * size : page * size]
+            listed = [issue for issue in issues.values() if self._is_listed(issue, query)]
+            newest = sorted(listed, key=lambda issue: -int(issue["number"]))
+            known = [{key: each[key] for key in each if key != "closed_by"} for each in newest]
+            return Answer(200, known[(page - 1) * size : page * size])
         if method == "POST" and not number:
-            return 201, self.create(body)
-        if number not in self.issues:
-            return 404, {"message": "Not Found"}
+            return self._create(body)
+        if number in self.deleted:
+            return DELETED
+        if number not in issues:
+            return NOT_FOUND
         if method == "POST":
             self.comments.append((number, body["body"]))
-            return 201, {"id": len(self.comments), "body": body["body"]}
+            return Answer(201, {"id": len(self.comments), "body": body["body"]})
         if method == "PATCH":
-            self.issues[number] |= body
-        return 200, self.issues[number]
+            self._edit(issues[number], body)
+        return Answer(200, issues[number])
 
-    def create(self, body: Any) -> dict[str, Any]:
+    def _is_listed(self, issue: dict[str, Any], query: Any) -> bool:
+        gone = issue["number"] in self.deleted or issue["number"] in self.transferred
+        return not gone and query.get("state", ["open"])[0] in ("all", issue["state"])
+
+    def _edit(self, issue: dict[str, Any], body: Any) -> None:
+        if body.get("state", issue["state"]) != issue["state"]:
+            issue["closed_by"] = {"login": BOT} if body["state"] == "closed" else None
+        issue |= body
+
+    def _create(self, body: Any) -> Answer:
+        refused = self.refused_labels.intersection(body.get("labels", ()))
+        if refused:
+            errors = [{"resource": "Label", "field": "name", "code": "invalid", "value": refused.pop()}]
+            return Answer(422, {"message": "Validation Failed", "errors": errors})
+        return Answer(201, self.create(body, BOT))
+
+    def create(self, body: Any, author: str = PERSON) -> dict[str, Any]:
         number = len(self.issues) + 1
         names = body.get("labels", [])
         self.issues[number] = {
             "number": number,
-            "url": f"{self.url}/repos/{REPOSITORY}/issues/{number}",
+            "url": f"{self.url}/repos/{self.name}/issues/{number}",
+            "repository_url": f"{self.url}/repos/{self.name}",
             "title": body["title"],
             "body": body.get("body"),
             "state": "open",
             "labels": [{"name": name} for name in names],
+            "user": {"login": author},
+            "closed_by": None,
             "created_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
         return self.issues[number]
 
+    # --- what a person does
+
     def label(self, number: int, name: str) -> None:
-        """What a person does."""
         self.issues[number]["labels"].append({"name": name})
+
+    def close(self, number: int) -> None:
+        self.issues[number] |= {"state": "closed", "closed_by": {"login": PERSON}}
+
+    def transfer(self, number: int, to: int) -> None:
+        """To OTHER, under a number of its own."""
+        self.transferred[number] = to
+        place = f"{self.url}/repos/{OTHER}"
+        moved = {"number": to, "url": f"{place}/issues/{to}", "repository_url": place}
+        self.elsewhere[to] = self.issues[number] | moved
+
+    def rename(self, name: str) -> None:
+        self.name = name
+        for number, issue in self.issues.items():
+            place = f"{self.url}/repos/{name}"
+            issue |= {"url": f"{place}/issues/{number}", "repository_url": place}
 
 
 @contextmanager
@@ -166,17 +303,25 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers.get("Authorization") not in (f"token {TOKEN}", f"Bearer {TOKEN}"):
             fault = Fault(401, echoes=bool(fault and fault.echoes))
         answer = None
-        if fault is None or fault.after or fault.cut:
+        if fault is None or fault.after or fault.cut or fault.twice:
             answer = self.github.answer(self.command, self.path, body)
-        self._give(fault or Fault(), answer)
+            if fault is not None and fault.twice:
+                self.github.answer(self.command, self.path, body)
+        with suppress(BrokenPipeError, ConnectionResetError):  # the client waits no longer
+            self._give(fault or Fault(), answer)
 
-    def _give(self, fault: Fault, answer: tuple[int, Any] | None) -> None:
+    def _give(self, fault: Fault, answer: Answer | None) -> None:
         threading.Event().wait(fault.wait)
-        if fault.status:
+        if fault.content is not None:
+            self._reply(fault.status, fault.content, fault.headers)
+        elif fault.status:
             signed = f" of {self.headers.get('Authorization')}" if fault.echoes else ""
-            self._reply(fault.status, {"message": f"fault {fault.status}{signed}"}, fault.headers)
+            said = {"message": fault.message or f"fault {fault.status}{signed}", "errors": fault.errors}
+            self._reply(fault.status, json.dumps(said).encode(), fault.headers)
         elif answer is not None:
-            self._reply(*answer, cut=fault.cut)
+            self._reply(
+                answer.status, json.dumps(answer.content).encode(), dict(answer.headers), cut=fault.cut
+            )
         else:
             self.close_connection = True
 
@@ -187,12 +332,9 @@ class Handler(BaseHTTPRequestHandler):
             return self.github.faults.pop(0)
         return None
 
-    def _reply(
-        self, status: int, found: Any, headers: dict[str, str] | None = None, *, cut: bool = False
-    ) -> None:
-        text = json.dumps(found).encode()
+    def _reply(self, status: int, text: bytes, headers: dict[str, str], *, cut: bool = False) -> None:
         self.send_response(status)
-        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+        for name, value in {"Content-Type": "application/json", **headers}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()

@@ -175,7 +175,22 @@ def test_no_more_new_issues_than_people_want(store: Store, github: GitHub) -> No
     assert len(github.issues) == 3
 
 
-@pytest.mark.parametrize("label", MUTING_LABELS)
+def test_texts_of_others_do_nothing_in_an_issue(store: Store, github: GitHub) -> None:
+    title = "box a\nb\u202e fails, see owner/repo#7 " + "x" * 300
+    closing = "@torvalds fixed owner/repo#7\x1b[0m"
+    set_desired(store, replace(DESIRED, title=title, body=f"log \x1b[31m\n\n    {'y' * 70_000}"))
+    deliver(store, github)
+    assert github.issues[1]["title"].startswith("box a b\ufffd fails")
+    assert "\x1b" not in github.issues[1]["body"]
+    set_desired(store, replace(DESIRED, state=IssueState.CLOSED, closing=closing))
+    deliver(store, github)
+    assert github.comments == [(1, "Closed: @\u200ctorvalds fixed owner/repo#\u200c7\ufffd\\[0m")]
+    set_desired(store, *(replace(DESIRED, fingerprint=name, title=closing) for name in ("f2", "f3")))
+    deliver(store, github, most_new=1)
+    assert "- [ ] @\u200ctorvalds fixed owner/repo#\u200c7" in github.issues[3]["body"]
+
+
+@pytest.mark.parametrize("label", [*MUTING_LABELS, "Not-A-Regression"])
 def test_a_label_mutes_for_good(store: Store, github: GitHub, label: str) -> None:
     set_desired(store, DESIRED)
     deliver(store, github)
@@ -193,7 +208,7 @@ def test_an_issue_that_a_person_closed_or_deleted_is_left_alone(store: Store, gi
     deliver(store, github)
     github.issues[1]["state"] = "closed"
     assert deliver(store, github).muted == ["f1"]
-    github.faults = [Fault(410, method="GET")]
+    github.deleted.add(2)
     assert deliver(store, github).muted == ["f2"]
     assert [alert.muted for alert in known(store)] == ["#1 was closed by a person", "#2 was deleted"]
 

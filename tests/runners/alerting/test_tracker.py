@@ -37,13 +37,14 @@ class MemoryTracker:
     """Issues in a dictionary; the next requests fail with the errors in `failures`."""
 
     def __init__(self) -> None:
+        self.repository = "owner/name"
         self.issues: dict[int, Issue] = {}
         self.comments: list[tuple[int, str]] = []
         self.failures: list[TrackerError] = []
 
-    def find(self, marker: str, since: datetime) -> Issue | None:
+    def find(self, marker: str, since: datetime) -> tuple[Issue, ...]:
         self._fail()
-        return next((issue for issue in self.issues.values() if marker in issue.body), None)
+        return tuple(issue for issue in self.issues.values() if marker in issue.body)
 
     def read(self, number: int) -> Issue:
         self._fail()
@@ -104,16 +105,18 @@ def test_a_label_and_a_deleted_issue_mute(store: Store) -> None:
     assert deliver(store, tracker).muted == ["f1", "f2"]
 
 
-def test_a_busy_tracker_is_asked_again_when_it_says_and_a_refusal_at_the_next_delivery(store: Store) -> None:
+def test_a_pause_holds_for_every_alert_until_it_is_over_and_a_refusal_for_one(store: Store) -> None:
     tracker = MemoryTracker()
     tracker.failures = [
-        TrackerBusyError("slow down", retry_at=datetime.now(UTC) + timedelta(minutes=10)),
         TrackerRefusedError("the title is too long"),
+        TrackerBusyError("slow down", retry_at=datetime.now(UTC) + timedelta(minutes=10)),
     ]
-    failed = deliver(store, tracker, DESIRED, replace(DESIRED, fingerprint="f2")).failed
-    assert failed == {"f1": "slow down", "f2": "the title is too long"}
-    assert deliver(store, tracker).created == ["f2"]
-    assert deliver(store, tracker, later=timedelta(minutes=11)).created == ["f1"]
+    second, third = (replace(DESIRED, fingerprint=name) for name in ("f2", "f3"))
+    result = deliver(store, tracker, DESIRED, second, third)
+    assert result.failed == {"f1": "the title is too long", "f2": "slow down"}
+    assert (result.created, result.waiting) == ([], 3)
+    assert deliver(store, tracker).created == []
+    assert deliver(store, tracker, later=timedelta(minutes=11)).created == ["f1", "f2", "f3"]
 
 
 def test_delivery_imports_no_tracker_but_the_protocol() -> None:
@@ -141,3 +144,8 @@ def test_a_plan_names_a_tracker_of_the_registry() -> None:
     assert Alerts().tracker in TRACKERS
     with pytest.raises(ValueError, match=r"there is no tracker 'gitlub': the trackers are github"):
         Alerts(tracker="gitlub")
+
+
+def test_a_plan_does_not_label_every_issue_as_muted() -> None:
+    with pytest.raises(ValueError, match="the label 'Acknowledged' mutes an alert"):
+        Alerts(labels=("performance", "Acknowledged"))
