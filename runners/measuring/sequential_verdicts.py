@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import log
 
-from history.comparison.verdict import Verdict, judge
+from history.comparison.verdict import TRAITS, Verdict, judge
 from history.stats.repeated_intervals import Design, Noise, pooled_noise, sequential_interval
 from suites.metrics import METRICS, PRIMARY
 
@@ -48,7 +48,7 @@ class SequentialVerdicts:
         undecided = set()
         for contender in self._contenders:
             verdicts = self.verdicts(contender)
-            undecided |= {step for step, verdict in verdicts.items() if verdict is Verdict.INCONCLUSIVE}
+            undecided |= {step for step, verdict in verdicts.items() if TRAITS[verdict].is_open}
         return [step for step in steps if step in undecided]
 
     def verdicts(self, contender: str) -> dict[str, Verdict]:
