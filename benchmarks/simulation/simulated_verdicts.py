@@ -23,14 +23,21 @@ from benchmarks.simulation.rounds import (
     resampled,
 )
 from benchmarks.simulation.vectorised import (
+    IMPROVEMENT,
     REGRESSION,
     UNCHANGED,
+    UNDECIDED,
     Calibration,
     SimulatedOutcome,
     judged,
     run_suites,
 )
+from history.comparison.intervals import Intervals
+from history.comparison.pairs import StepPairs, pair_steps
+from history.comparison.verdict import Verdict, judge_step
 from history.stats.repeated_intervals import Design
+from history.store.records import Run, RunStatus
+from suites.metrics import METRICS, PRIMARY
 
 RECORDING = Path(__file__).parent / "noise.json"
 
@@ -46,8 +53,14 @@ MIX = (0.0, *SLOW_DOWNS)
 MOST_FALSE = 1.0
 """Percent of the suites of A/A."""
 
+CORRELATION = 0.3
+"""Of neighbouring rounds: the largest for which the rate of false regressions is promised."""
+
 LONG_CORRELATION = 0.5
 """Beyond what is promised: shown, without a target."""
+
+READ_SUITES = 300
+"""Suites of each kind that are read once more as `compare` reads them."""
 
 FIXED_SUITES = 5_000
 MOST_FIXED = 100
@@ -63,7 +76,7 @@ def simulated_figures() -> list[Figure]:
     for seed, (name, kind) in enumerate(kinds.items()):
         print(f"{name}: {EQUAL_SUITES} suites of A/A, {SLOWED_SUITES} of each slow-down", flush=True)
         figures += _figures_of(name, kind, seed)
-    return [*figures, *_calibrated_figures(), _beyond()]
+    return [*figures, *_calibrated_figures(), *_correlated(), *_as_read()]
 
 
 def simulate(
@@ -152,12 +165,77 @@ def _calibration(suites: int, steps: int, rounds: int = 10) -> Calibration:
     )
 
 
-def _beyond() -> Figure:
-    def kind(rng: np.random.Generator, shape: tuple[int, int, int]) -> Array:
-        return autocorrelated(rng, shape, LONG_CORRELATION)
+def _correlated() -> list[Figure]:
+    """False regressions where neighbouring rounds correlate: as far as promised, and beyond."""
+    return [
+        false_regressions(
+            f"{'' if at_most else 'beyond the promise, '}AR(1) of {correlation}",
+            simulate(_autocorrelated(correlation), EQUAL_SUITES, (102, place)),
+            at_most,
+        )
+        for place, (correlation, at_most) in enumerate([(CORRELATION, MOST_FALSE), (LONG_CORRELATION, None)])
+    ]
 
-    outcome = simulate(kind, EQUAL_SUITES, (102,))
-    return false_regressions(f"beyond the promise, AR(1) of {LONG_CORRELATION}", outcome, None)
+
+def _autocorrelated(correlation: float) -> Kind:
+    def kind(rng: np.random.Generator, shape: tuple[int, int, int]) -> Array:
+        return autocorrelated(rng, shape, correlation)
+
+    return kind
+
+
+def _as_read() -> list[Figure]:
+    """Verdicts that `compare` prints although another one stopped the step: none."""
+    figures = []
+    for place, (name, kind) in enumerate(
+        {"gaussian": SYNTHETIC["gaussian"], f"AR(1) of {CORRELATION}": _autocorrelated(CORRELATION)}.items()
+    ):
+        for slow_down in (0.0, 0.05):
+            changed = read_otherwise(kind, READ_SUITES, (104, place), slow_down)
+            named = f"{name}, {slow_down:.0%} slower" if slow_down else f"{name}, equal builds"
+            figures.append(Figure(f"{named}: verdicts read otherwise than decided", changed, "", at_most=0))
+    return figures
+
+
+def read_otherwise(kind: Kind, suites: int, seed: Sequence[int], slow_down: float) -> int:
+    """How many steps of `suites` suites are read with another verdict than the one they stopped with."""
+    design = Design()
+    noise = kind(np.random.default_rng(seed), (suites, design.steps, design.cap))
+    noise[:, 0] += math.log1p(-slow_down)
+    outcome = run_suites(noise, design, THRESHOLD)
+    changed = 0
+    for suite in range(suites):
+        steps = [
+            _measured(f"step-{step}", noise[suite, step, : outcome.rounds[suite, step]])
+            for step in range(design.steps)
+        ]
+        intervals = Intervals(steps, design.confidence, (design.least, design.cap))
+        read = [judge_step(step, METRICS[PRIMARY], THRESHOLD, intervals).verdict for step in steps]
+        changed += sum(
+            CODES[verdict] != decided
+            for verdict, decided in zip(read, outcome.verdict[suite], strict=True)
+            if verdict is not None
+        )
+    return changed
+
+
+CODES = {
+    Verdict.INCONCLUSIVE: UNDECIDED,
+    Verdict.REGRESSION: REGRESSION,
+    Verdict.IMPROVEMENT: IMPROVEMENT,
+    Verdict.UNCHANGED: UNCHANGED,
+}
+
+
+def _measured(name: str, logs: Array) -> StepPairs:
+    """A step as the history would hold it, of which the rounds have these log ratios."""
+    runs = [
+        Run(0, version, "", name, 1, number, 0, RunStatus.FINISHED, None, {PRIMARY: math.exp(log)})
+        for number, ratio in enumerate(logs, start=1)
+        for version, log in (("base", 0.0), ("new", float(ratio)))
+    ]
+    (step,) = pair_steps(runs, "base", "new")
+    return step
 
 
 def fixed_rounds(kind: Kind, correct: float) -> int:

@@ -149,7 +149,7 @@ def _correlation(logs: Array, kept: Array) -> Array:
     excess = np.where(tells, products / np.where(tells, value, 1) + (n - 1) / n, 0).sum(axis=1)
     gain = 1 - (4 * n - 6) / (n * (n - 1)) + 2 * (n - 2) / n**2
     weight = np.where(tells, (n - 1) * gain, 0).sum(axis=1)
-    estimate = excess / np.where(weight > 0, weight, 1)
+    estimate = noise_model.CORRELATION_CORRECTION * excess / np.where(weight > 0, weight, 1)
     return np.asarray(np.clip(np.where(weight > 0, estimate, 0), 0, noise_model.MOST_CORRELATION))
 
 

@@ -18,7 +18,7 @@ from history.comparison.result import (
     choose_steps,
     judge_all,
 )
-from history.comparison.verdict import Verdict
+from history.comparison.verdict import TRAITS, Verdict
 from history.comparison.warnings import comparison_warnings
 from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
@@ -74,10 +74,11 @@ def compare(
 def exit_code(comparison: Comparison) -> int:
     """1 for any regression; else 2 when anything is missing, failed or inconclusive; else 0, as diff(1)."""
     verdicts = comparison.verdicts()
-    if Verdict.REGRESSION in verdicts:
+    codes = {TRAITS[verdict].exit_code for verdict in verdicts if verdict is not None}
+    if 1 in codes:
         return 1
     complete = all(contender.is_complete for contender in comparison.contenders)
-    return 0 if complete and Verdict.INCONCLUSIVE not in verdicts else 2
+    return 0 if complete and codes <= {0} else 2
 
 
 def _compare_one(

@@ -35,7 +35,8 @@ class Intervals:
     calibrated: Calibrated = field(default=lambda metric: {})
     counted: str = "paired round"
     """What gives one ratio, for people: over nights it is a night."""
-    _priors: dict[str, Mapping[str, Noise | None]] = field(default_factory=dict)
+    _priors: dict[tuple[str, int | None], Mapping[str, Noise | None]] = field(default_factory=dict)
+    """By metric and by the last round that counts; None for all rounds."""
     _sharing: dict[str, int] = field(default_factory=dict)
     """By metric: each interval asks for it, and it takes a look at all steps."""
 
@@ -49,7 +50,7 @@ class Intervals:
         logs = step.log_ratios(metric)
         if logs is None or len(logs) < self.needed:
             return None
-        return sequential_interval(logs, self.design(metric, len(logs)), self._prior(step.step, metric))
+        return sequential_interval(logs, self.design(metric, len(logs)), self._prior(step, metric))
 
     def design(self, metric: str, rounds: int) -> Design:
         """The looks at a metric of a step that has so many rounds, and who shares the error."""
@@ -82,13 +83,20 @@ class Intervals:
             self._sharing[metric] = sum(count >= MINIMUM_REPETITIONS for count in counts)
         return self._sharing[metric]
 
-    def _prior(self, step: str, metric: str) -> Noise | None:
-        if metric not in self._priors:
-            self._priors[metric] = self._pooled(metric)
-        return self._priors[metric].get(step)
+    def _prior(self, step: StepPairs, metric: str) -> Noise | None:
+        """What the other steps say of a step's noise.
 
-    def _pooled(self, metric: str) -> Mapping[str, Noise | None]:
-        usable = {each.step: logs for each in self.steps if (logs := each.log_ratios(metric))}
+        Where a step stopped because it was decided, only rounds that had been run by then count. Rounds that
+        other steps were given later would change the interval of a step that gets no more rounds, and with
+        it the verdict by which it was stopped.
+        """
+        until = None if self.looks is None else step.last_round
+        if (metric, until) not in self._priors:
+            self._priors[metric, until] = self._pooled(metric, until)
+        return self._priors[metric, until].get(step.step)
+
+    def _pooled(self, metric: str, until: int | None) -> Mapping[str, Noise | None]:
+        usable = {each.step: logs for each in self.steps if (logs := each.log_ratios(metric, until))}
         known = self.calibrated(metric)
         noise = pooled_noise(list(usable.values()), [known.get(step) for step in usable])
         return dict(zip(usable, noise, strict=True))

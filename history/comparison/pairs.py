@@ -6,7 +6,7 @@ by all that the machine has drifted since.
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from history.stats.estimators import MINIMUM_REPETITIONS, variance
@@ -51,7 +51,7 @@ class StepPairs:
     """One for each round in which both finished, or each night in which both have values, in order."""
 
     failures: tuple[Failure, ...]
-    _logs: dict[str, Sequence[float] | None] = field(
+    _logs: dict[str, Sequence[tuple[int, float | None]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     """By metric: whoever pools the noise of all steps asks again for each of them."""
@@ -61,14 +61,24 @@ class StepPairs:
         both = [pair for pair in self.pairs if metric in pair.base and metric in pair.contender]
         return [pair.base[metric] for pair in both], [pair.contender[metric] for pair in both]
 
-    def log_ratios(self, metric: str) -> Sequence[float] | None:
-        """ln(contender / base) of each pair in order; None when some value has no logarithm."""
+    @property
+    def last_round(self) -> int:
+        """The number of the last round that finished in both versions; 0 when there is none."""
+        return self.pairs[-1].number if self.pairs else 0
+
+    def log_ratios(self, metric: str, until: int | None = None) -> Sequence[float] | None:
+        """ln(contender / base) of each pair in order, up to round `until`; None when one has no logarithm."""
         if metric not in self._logs:
-            base, contender = self.values(metric)
-            none = min((*base, *contender), default=1.0) <= 0
-            logs = (math.log(new / old) for old, new in zip(base, contender, strict=True))
-            self._logs[metric] = None if none else tuple(logs)
-        return self._logs[metric]
+            self._logs[metric] = tuple(self._numbered_logs(metric))
+        logs = [log for number, log in self._logs[metric] if until is None or number <= until]
+        usable = tuple(log for log in logs if log is not None)
+        return usable if len(usable) == len(logs) else None
+
+    def _numbered_logs(self, metric: str) -> Iterator[tuple[int, float | None]]:
+        for pair in self.pairs:
+            old, new = pair.base.get(metric), pair.contender.get(metric)
+            if old is not None and new is not None:
+                yield pair.number, math.log(new / old) if min(old, new) > 0 else None
 
     def ratios(self, metric: str, count: int) -> list[float | None]:
         """Contender over base in each round or night from 1 to `count`; None where there is no such ratio."""

@@ -1,7 +1,8 @@
 """From the rounds of one step to a verdict."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
@@ -23,6 +24,44 @@ class Verdict(StrEnum):
 
     INCONCLUSIVE = "inconclusive"
     """The interval allows more than one of the above: more rounds are needed."""
+
+
+class Tone(Enum):
+    """How good the news in a cell of a table is."""
+
+    PLAIN = auto()
+    GOOD = auto()
+    BAD = auto()
+    QUIET = auto()
+    OPEN = auto()
+    """Nothing could be decided."""
+
+
+@dataclass(frozen=True)
+class VerdictTraits:
+    """How a verdict is displayed, and what follows from it."""
+
+    plural: str
+    """The word for several steps with it; the word for one is the verdict's value."""
+
+    tone: Tone
+    exit_code: int
+    """Exit code of `compare` when a step has this verdict; of several, 1 wins over 2 and 2 over 0."""
+
+    is_open: bool = False
+    """Whether further rounds may replace it by another verdict."""
+
+    severity: int = 0
+    """Steps with the highest severity above 0 are named as the worst ones of a comparison."""
+
+
+TRAITS: Mapping[Verdict, VerdictTraits] = {
+    Verdict.REGRESSION: VerdictTraits("regressions", Tone.BAD, exit_code=1, severity=2),
+    Verdict.IMPROVEMENT: VerdictTraits("improvements", Tone.GOOD, exit_code=0),
+    Verdict.UNCHANGED: VerdictTraits("unchanged", Tone.QUIET, exit_code=0),
+    Verdict.INCONCLUSIVE: VerdictTraits("inconclusive", Tone.OPEN, exit_code=2, is_open=True, severity=1),
+}
+"""One entry for every verdict, in the order in which they are counted."""
 
 
 class MetricChange(StrEnum):

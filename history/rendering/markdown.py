@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from history.comparison.result import Comparison, ContenderComparison
+from history.comparison.verdict import Tone
 from history.rendering.notes import notes
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     COSTS_HEADS,
     LEFT,
     Row,
-    Tone,
     costs_legend,
     costs_rows,
     heads,

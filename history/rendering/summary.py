@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
-from history.comparison.verdict import Verdict
+from history.comparison.verdict import TRAITS, Tone
 from history.rendering.escaping import escaped
 from history.rendering.notes import notes
 from history.rendering.numbers import bounds, two_decimals
@@ -13,7 +13,6 @@ from history.rendering.table import (
     LEFT,
     Cell,
     Row,
-    Tone,
     heads,
     legend,
     mean_rows,
@@ -27,13 +26,6 @@ MOST_CHARACTERS = 65_000
 """GitHub takes 65,536 in an issue; a few are left for what others put around it."""
 
 CUT = "\n\n*Cut here: GitHub takes no more. `--format markdown` or `--format json` have all of it.*\n"
-
-_COUNTED = {
-    Verdict.REGRESSION: ("regression", "regressions"),
-    Verdict.IMPROVEMENT: ("improvement", "improvements"),
-    Verdict.UNCHANGED: ("unchanged", "unchanged"),
-    Verdict.INCONCLUSIVE: ("inconclusive", "inconclusive"),
-}
 
 
 def render_summary(comparison: Comparison) -> str:
@@ -50,7 +42,10 @@ def render_summary(comparison: Comparison) -> str:
 def sentence(comparison: Comparison, contender: ContenderComparison) -> str:
     """What a person needs to know: how many steps came out how, and the worst one."""
     counts = Counter(step.judgement.verdict for step in contender.steps)
-    said = [f"{counts[verdict]} {names[counts[verdict] != 1]}" for verdict, names in _COUNTED.items()]
+    said = [
+        f"{counts[verdict]} {verdict if counts[verdict] == 1 else traits.plural}"
+        for verdict, traits in TRAITS.items()
+    ]
     if counts[None]:
         said.append(f"{counts[None]} without a verdict")
     worst = _worst(comparison, contender.steps)
@@ -64,7 +59,8 @@ def _ratio_text(step: StepComparison) -> str:
 
 def _worst(comparison: Comparison, steps: Sequence[StepComparison]) -> StepComparison | None:
     """The worst regression; without one the step furthest on the bad side that is inconclusive."""
-    for verdict in (Verdict.REGRESSION, Verdict.INCONCLUSIVE):
+    severe = [verdict for verdict, traits in TRAITS.items() if traits.severity]
+    for verdict in sorted(severe, key=lambda verdict: -TRAITS[verdict].severity):
         found = [step for step in steps if step.judgement.verdict is verdict and step.judged.value]
         if found:
             higher = comparison.metric.better is Better.HIGHER
@@ -95,9 +91,9 @@ def _blocks(comparison: Comparison, contender: ContenderComparison) -> Iterator[
 def _is_worth_showing(comparison: Comparison, step: StepComparison) -> bool:
     """Whether it changed, has no verdict, or is open with an estimate beyond the threshold."""
     verdict = step.judgement.verdict
-    if verdict is Verdict.INCONCLUSIVE:
+    if verdict is not None and TRAITS[verdict].is_open:
         return abs((step.judged.value or 1) - 1) > comparison.options.threshold_percent / 100
-    return verdict is not Verdict.UNCHANGED
+    return verdict is None or TRAITS[verdict].tone is not Tone.QUIET
 
 
 def _table(columns: Sequence[str], body: Iterable[Row]) -> str:

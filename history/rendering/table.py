@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
-from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
+from history.comparison.verdict import TRAITS, MetricChange, Ratio, Tone, verdict_of
 from history.rendering.numbers import amount, bounds, percent, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.metrics import METRICS, Better, Metric, Role, beside_verdict, label_of
@@ -17,25 +16,6 @@ LEFT = ("step", "verdict", "metric", "unit", "change", "nights")
 
 COSTS_HEADS = ("step", "metric", "unit", "base", "contender", "ratio", "interval", "change")
 _MARKS = {MetricChange.MORE: "+", MetricChange.LESS: "-"}
-
-
-class Tone(Enum):
-    """How good it is what a cell says."""
-
-    PLAIN = auto()
-    GOOD = auto()
-    BAD = auto()
-    QUIET = auto()
-    OPEN = auto()
-    """Nothing could be decided."""
-
-
-_TONES = {
-    Verdict.REGRESSION: Tone.BAD,
-    Verdict.IMPROVEMENT: Tone.GOOD,
-    Verdict.UNCHANGED: Tone.QUIET,
-    Verdict.INCONCLUSIVE: Tone.OPEN,
-}
 
 
 @dataclass(frozen=True)
@@ -199,7 +179,7 @@ def _verdict(step: StepComparison) -> Cell:
     verdict = step.judgement.verdict
     if verdict is None:
         return Cell(str(step.judgement.gap), Tone.OPEN)
-    return Cell(verdict, _TONES[verdict], "?" if step.is_unexplained else "")
+    return Cell(verdict, TRAITS[verdict].tone, "?" if step.is_unexplained else "")
 
 
 def _marked(ratio: Ratio) -> Cell:
@@ -209,4 +189,4 @@ def _marked(ratio: Ratio) -> Cell:
 
 def _tone(ratio: Ratio) -> Tone:
     better = METRICS[ratio.metric].better
-    return Tone.PLAIN if better is Better.NEITHER else _TONES[verdict_of(ratio.change, better)]
+    return Tone.PLAIN if better is Better.NEITHER else TRAITS[verdict_of(ratio.change, better)].tone

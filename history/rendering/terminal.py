@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from history.comparison.result import Comparison, ContenderComparison
+from history.comparison.verdict import Tone
 from history.rendering.notes import notes
 from history.rendering.plain_table import BOLD, PLAIN_WIDTH, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND
@@ -11,7 +12,6 @@ from history.rendering.table import (
     LEFT,
     Cell,
     Row,
-    Tone,
     costs_legend,
     costs_rows,
     head_of,
