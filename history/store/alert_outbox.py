@@ -147,9 +147,14 @@ def desired_states(connection: Connection) -> dict[str, IssueState]:
     return {alert.desired.fingerprint: alert.desired.state for alert in load(connection)}
 
 
-def mark_asked(connection: Connection, alert: Alert, state: IssueState) -> None:
-    """Keep that the tracker is about to be asked for this state; it stays due until that is settled."""
-    _change(connection, alert.id, asked_state=state)
+def mark_asked(
+    connection: Connection, alert: Alert, state: IssueState, present: IssueState | None = None
+) -> None:
+    """Keep that the tracker is about to be asked for this state; it stays due until that is settled.
+
+    `present` is the state that its issue has as Tidemark left it; None when it has no issue.
+    """
+    _change(connection, alert.id, asked_state=state, issue_state=present if alert.issue is not None else None)
 
 
 def mark_opened(connection: Connection, alert: Alert, issue: int, repository: str) -> None:
@@ -159,7 +164,7 @@ def mark_opened(connection: Connection, alert: Alert, issue: int, repository: st
         alert.id,
         issue=issue,
         repository=repository,
-        issue_state=alert.issue_state or IssueState.OPEN,
+        issue_state=IssueState.OPEN,
         asked_state=alert.asked_state or IssueState.OPEN,
     )
 

@@ -247,7 +247,7 @@ class Delivery:
             if desired.state is IssueState.CLOSED:
                 alert_outbox.mark_never_opened(connection, alert)
                 return None
-            alert_outbox.mark_asked(connection, alert, desired.state)
+            alert_outbox.mark_asked(connection, alert, desired.state, alert.issue_state)
         title, body = _texts(alert)
         try:
             issue = self._tracker.create(title, body, self._labels)
@@ -265,7 +265,8 @@ class Delivery:
         if (issue.title, issue.body, issue.state) == (title, body, desired.state):
             return
         with self._database.writing() as connection:
-            alert_outbox.mark_asked(connection, alert, desired.state)
+            # By now its state is known to be ours, which an earlier request may have left unknown.
+            alert_outbox.mark_asked(connection, alert, desired.state, issue.state)
         self._tracker.edit(issue, title, body, desired.state)
         self._comment_on_state(desired, issue)
 

@@ -1,4 +1,4 @@
-"""What people and repositories do to issues, and requests that are lost or doubled: nobody's issue is touched."""
+"""What people do to issues, and requests that are lost or doubled: nobody's issue is touched."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -29,6 +29,19 @@ def test_an_issue_that_a_person_closes_after_ours_failed_is_a_persons(stand: Sta
     stand.github.close(1)
     assert stand.report()[0] == 0
     assert stand.alert().muted == "#1 was closed by a person"
+
+
+def test_our_closing_is_ours_when_opening_it_again_fails_too(stand: Stand) -> None:
+    stand.report()
+    stand.end()
+    stand.github.faults = [Fault(502, method="PATCH", after=True)]
+    assert stand.report()[0] == 2
+    stand.fail()
+    for _ in range(TIMES):
+        stand.github.faults = [Fault(502, method="PATCH")]
+        assert stand.report()[0] == 2
+    assert stand.report()[0] == 0
+    assert (stand.alert().muted, stand.open_issues()) == (None, [1])
 
 
 def test_an_issue_that_a_person_closed_before_we_knew_its_number_stays_closed(stand: Stand) -> None:
