@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from build.errors import TidemarkError
-from build.home import Home, locate
+from build.home import Home, locate_for_writing
 from build.version import Engine, parse_version
 from history.errors import HistoryError
 from history.open import existing_history, open_store
@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def search(arguments: argparse.Namespace) -> int:
     """Search and print the report; with --check only print the label of the box that would run it."""
-    home = locate()
+    home = locate_for_writing()
     _require(arguments)
     box = select_box(arguments, home) if arguments.box is not None or arguments.check else None
     asked = parse_request(arguments)

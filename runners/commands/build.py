@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from build.errors import TidemarkError
-from build.home import Home, locate
+from build.home import Home, locate_for_writing
 from build.make import lookup, provide
 from build.progress import Progress
 from build.version import Version, parse_version
@@ -14,7 +14,7 @@ from runners.console import progress
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the install prefix of each version; return 2 when one could not be built, else 0."""
-    home = locate()
+    home = locate_for_writing()
     first, *rest = arguments.what
     if first == "export":
         return _export(rest, home)

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from build.errors import TidemarkError
-from build.home import locate
+from build.home import locate_for_writing
 from history.open import open_store
 from runners.console import progress
 from runners.measuring.request import Request, Sampled
@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Carry out a session; return 0 when everything that was asked for was measured, else 2."""
     request = request_of(arguments)
     _require_patches(request)
-    home = locate()
+    home = locate_for_writing()
     history = history_of(arguments.history, home)
     with open_store(history) as store, progress() as shown:
         outcome = run_session(request, home, store, shown)
