@@ -8,7 +8,9 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import NoReturn
 
+from build.addresses import redacted
 from build.errors import TidemarkError
 from build.home import ROOT
 from build.version import Engine
@@ -59,9 +61,15 @@ def _run_words(words: list[str]) -> int:
         return INTERRUPTED
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Complain without the passwords of addresses that were mistyped."""
+        super().error(redacted(message))
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="tidemark",
         description="Compile versions of Postgres and MySQL from source, measure them, report regressions.",
         epilog="A version is engine@ref: postgres@18.6, postgres@REL_18_STABLE, postgres@git:5bf748b86b. "

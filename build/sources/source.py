@@ -33,7 +33,7 @@ class Source:
     """What decides whether two sources are the same: `sha256:…` of the tarball, or `git:commit:tree`."""
 
     location: str
-    """The tarball's file name, or the git URL without credentials."""
+    """The tarball's file name, or the git URL without passwords and tokens."""
 
     tarball: Path | None = None
     """The tarball in the source cache; None for a git source."""

@@ -3,9 +3,11 @@
 import argparse
 import json
 import math
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
 from build.version import Engine, parse_version
@@ -63,7 +65,7 @@ def search(arguments: argparse.Namespace) -> int:
         state = load_state(store, log)
     print(text(state), end="")
     add_to_job_summary(markdown(state))
-    chosen = f" --history {arguments.history}" if arguments.history else ""
+    chosen = f" --history {shlex.quote(without_secrets(arguments.history))}" if arguments.history else ""
     print(f"\nfor an issue: ./tidemark bisect report {log.bisect.uid} --format markdown{chosen}")
     return code(state)
 

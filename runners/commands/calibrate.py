@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from build.addresses import without_secrets
 from build.home import locate_for_writing
 from history.comparison.compare import CONFIDENCE, THRESHOLD, CompareOptions, Comparison, compare
 from history.comparison.pairs import noise_of
@@ -38,7 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
         outcome = run_session(request, home, store, shown)
         noise, comparison = recorded(store, request, outcome.uid)
     print(report(request, outcome, noise, comparison))
-    print(f"history: {history}")
+    print(f"history: {without_secrets(str(history))}")
     return exit_code(request, outcome, noise, comparison)
 
 

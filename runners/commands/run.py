@@ -4,6 +4,7 @@ import argparse
 import shlex
 from pathlib import Path
 
+from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.home import locate_for_writing
 from history.open import open_store
@@ -28,7 +29,7 @@ def main(arguments: argparse.Namespace) -> int:
     with open_store(history) as store, progress() as shown:
         outcome = run_session(request, home, store, shown)
     print(summary(request, outcome, arguments.history))
-    print(f"history: {history}")
+    print(f"history: {without_secrets(str(history))}")
     return 0 if outcome.whole else 2
 
 
@@ -102,6 +103,6 @@ def summary(request: Request, outcome: SessionOutcome, history: str | None) -> s
     lines += [f"failed: {failure}" for failure in outcome.failures]
     if len(request.versions) > 1:
         names = " ".join(map(str, request.versions))
-        chosen = f" --history {shlex.quote(history)}" if history else ""
+        chosen = f" --history {shlex.quote(without_secrets(history))}" if history else ""
         lines.append(f"next: ./compare.py {names} --session {outcome.uid}{chosen}")
     return "\n".join(lines)
