@@ -81,7 +81,9 @@ def _of_runs(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         for text in run.warnings:
             if not text.startswith(DISTURBED_PREFIX):
-                yield f"{run.version}, {run.step}, round {run.repetition}: {text}"
+                # An older Tidemark stored the whole output of other programs in further lines.
+                first, _, _ = text.partition("\n")
+                yield f"{run.version}, {run.step}, round {run.repetition}: {first}"
 
 
 def disturbed_rounds(runs: Iterable[Run]) -> list[Disturbed]:
