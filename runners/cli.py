@@ -15,7 +15,7 @@ from build.errors import TidemarkError
 from build.home import ROOT
 from build.version import Engine
 from runners.alerting.tokens import withheld
-from runners.values import count, duration, minutes, version
+from runners.values import count, duration, minutes, revision, version
 
 TROUBLE = 2
 INTERRUPTED = 130
@@ -139,7 +139,9 @@ def _run(it: argparse.ArgumentParser) -> None:
     names = " or ".join(f"{engine}.NAME" for engine in Engine)
     setting = f"override a server setting; {names} for one engine; can be repeated"
     history = "history to write to"
-    it.add_argument("versions", nargs="+", type=version, metavar="VERSION", help="engine@ref; the base first")
+    it.add_argument(
+        "versions", nargs="+", type=revision, metavar="VERSION", help="engine@ref; the base first"
+    )
     it.add_argument("--suite", default="write-heavy", help=suite)
     it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
     it.add_argument("--step", action="append", default=[], metavar="NAME", help=step)

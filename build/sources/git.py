@@ -14,7 +14,7 @@ from build.errors import TidemarkError
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
-from build.version import Engine
+from build.version import Engine, split_steps
 from build.work import end_group
 
 FETCH_SECONDS = 2 * 3600.0
@@ -66,7 +66,7 @@ class Mirror:
         """
         if not self.path.is_dir():
             return None
-        if is_commit_name(ref):
+        if is_commit_name(split_steps(ref)[0]):
             found = self._resolved(ref)
             if found is not None:
                 return found
@@ -82,9 +82,10 @@ class Mirror:
             # '+' lets a branch that was rewound follow; tags stay as they were first seen.
             self._fetch("+refs/heads/*:refs/heads/*", "refs/tags/*:refs/tags/*")
             found = self.find(ref) or self._resolved(f"refs/heads/{ref}")
-            if found is None and len(ref) == 40 and is_commit_name(ref):
+            base, _ = split_steps(ref)
+            if found is None and len(base) == 40 and is_commit_name(base):
                 # No branch leads to it (any more), but servers give out a commit by its full name.
-                self._fetch(ref)
+                self._fetch(base)
                 found = self._resolved(ref)
         if found is None:
             raise GitError(f"no tag, branch or commit '{ref}'", where=self.shown)

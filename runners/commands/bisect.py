@@ -10,7 +10,7 @@ from pathlib import Path
 from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
-from build.version import Engine, parse_version
+from build.version import Engine, parse_revision
 from history.errors import HistoryError
 from history.open import existing_history, open_store
 from history.rendering.plain_table import standard_output
@@ -113,7 +113,7 @@ def parse_request(arguments: argparse.Namespace) -> BisectRequest:
     _require(arguments)
     engine = Engine(arguments.engine)
     for ref in (arguments.good, arguments.bad):
-        parse_version(f"{engine}@{ref}")
+        parse_revision(f"{engine}@{ref}")
     metric = metric_named(arguments.metric)
     require_direction(metric, arguments.direction)
     address = git_source_of(engine, arguments.good, arguments.bad, arguments.git)

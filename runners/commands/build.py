@@ -8,7 +8,8 @@ from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
 from build.make import lookup, provide
 from build.progress import Progress
-from build.version import Version, parse_version
+from build.sources.source import resolved
+from build.version import Version, parse_revision, parse_version
 from runners.console import progress
 
 
@@ -20,7 +21,9 @@ def main(arguments: argparse.Namespace) -> int:
         return _export(rest, home)
     if first == "import":
         return _import(rest, home)
-    return _build([parse_version(text) for text in arguments.what], arguments, home)
+    with progress() as shown:
+        versions = [resolved(parse_revision(text), home, shown, arguments.git) for text in arguments.what]
+    return _build(versions, arguments, home)
 
 
 def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.home import locate_for_writing
+from build.sources.source import resolved
 from history.open import open_store
 from runners.console import progress
 from runners.measuring.request import Request, Sampled
@@ -22,9 +23,11 @@ class RequestError(TidemarkError):
 
 def main(arguments: argparse.Namespace) -> int:
     """Carry out a session; return 0 when everything that was asked for was measured, else 2."""
+    home = locate_for_writing()
+    with progress() as shown:
+        arguments.versions = [resolved(version, home, shown) for version in arguments.versions]
     request = request_of(arguments)
     _require_patches(request)
-    home = locate_for_writing()
     history = history_of(arguments.history, home)
     with open_store(history) as store, progress() as shown:
         outcome = run_session(request, home, store, shown)
