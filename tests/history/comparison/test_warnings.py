@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from history.comparison.warnings import (
     Disturbed,
-    _of_runs,
     by_reason,
     disturbed_rounds,
     ranges,
     remeasured_rounds,
     steps_and_rounds,
+    warnings_of_runs,
 )
 from history.store.records import DroppedRound, Run, RunStatus
 
@@ -61,6 +61,6 @@ def test_the_output_of_a_program_in_an_old_warning_is_not_repeated() -> None:
         "no profile: inferno cannot fold the samples\n  to do: thread 'main' panicked at perf.rs:192\n0: main"
     )
     run = Run(0, "postgres@18.6", "", "insert", 1, 4, 0, RunStatus.FINISHED, None, {}, (text,))
-    assert list(_of_runs([run])) == [
+    assert list(warnings_of_runs([run])) == [
         "postgres@18.6, insert, round 4: no profile: inferno cannot fold the samples"
     ]
