@@ -12,7 +12,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
+from build.addresses import redacted
 from build.errors import TidemarkError
 from build.version import Version, parse_version
 from history.comparison.compare import (
@@ -77,9 +79,15 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Complain without the passwords of addresses that were mistyped."""
+        super().error(redacted(message))
+
+
 def parser() -> argparse.ArgumentParser:
     """All arguments of the command."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="tidemark compare",
         description="Compare versions of the latest session that holds both, or over the nights --since a "
         "date, and judge each step.",

@@ -8,19 +8,21 @@
 A bug in Tidemark itself stays an ordinary Python exception with its traceback.
 """
 
+from build.addresses import redacted
+
 
 class TidemarkError(Exception):
     """Something the user or the machine has to mend.
 
     `what` says what was wrong; `where` names the file, key, process or log it was seen in; `hint` says
-    what to do.
+    what to do. Passwords and tokens of addresses are hidden in all three, whoever shows or stores them.
     """
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
-        super().__init__(what)
-        self.what = what
-        self.where = where
-        self.hint = hint
+        super().__init__(redacted(what))
+        self.what = redacted(what)
+        self.where = redacted(where)
+        self.hint = redacted(hint)
 
     def __str__(self) -> str:
         """One line each for what, where and what to do; empty parts are left out."""

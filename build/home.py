@@ -1,14 +1,22 @@
 """The folder that holds everything Tidemark writes: sources, builds, data directories, the history."""
 
 import os
+import pwd
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
+
+from build.errors import TidemarkError
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout."""
 
 SHARED_HOME = Path("/var/lib/tidemark")
 """Used instead of `var/` when root's checkout lies where the unprivileged server user cannot go."""
+
+
+class HomeError(TidemarkError):
+    """The output folder may not be used by this user."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,40 @@ def locate() -> Home:
     if os.geteuid() == 0 and blocked_folder(ROOT) is not None:
         return Home(SHARED_HOME)
     return Home(ROOT / "var")
+
+
+def locate_for_writing() -> Home:
+    """`locate()`, for a command that writes there. Raises HomeError.
+
+    Root would follow every link that the owner of the folder puts into it: git, compilers and servers
+    included. The owner of the checkout is trusted, because root runs its code already.
+    """
+    home = locate()
+    if os.geteuid() == 0 and home.path.is_dir():
+        status, checkout = home.path.stat(), ROOT.stat()
+        if status.st_uid not in (0, checkout.st_uid):
+            raise _foreign(home.path, status.st_uid)
+        shared = bool(status.st_mode & 0o020) and status.st_gid not in (0, checkout.st_gid)
+        if shared or status.st_mode & 0o002:
+            raise HomeError(
+                "root does not write into an output folder in which others may put links",
+                where=str(home.path),
+                hint=f"chmod go-w {shlex.quote(str(home.path))}, or name another folder by TIDEMARK_HOME",
+            )
+    return home
+
+
+def _foreign(path: Path, owner: int) -> HomeError:
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = str(owner)
+    return HomeError(
+        f"root does not write into an output folder of {name}, who could put links there",
+        where=str(path),
+        hint=f"sudo -u {name} env TIDEMARK_HOME={shlex.quote(str(path))} ./tidemark ..., "
+        "or name a folder of root's by TIDEMARK_HOME",
+    )
 
 
 def blocked_folder(path: Path) -> Path | None:

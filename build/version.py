@@ -22,6 +22,8 @@ _RELEASE = re.compile(r"\d+(\.\d+){1,2}")
 _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # What git check-ref-format allows, less what could be taken for an option or leave a folder.
 _GIT_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*")
+_STEPS_BACK = re.compile(r"(?:[~^][0-9]{0,6}){1,16}")
+"""`~3`, `^`, `^2~1`: ancestors, by gitrevisions(7). `^{...}`, `@{...}`, `:` and `..` are not accepted."""
 
 
 @dataclass(frozen=True, order=True)
@@ -70,6 +72,32 @@ def parse_version(text: str) -> Version:
             f"'{variant}' in '{text}' names no variant", hint="letters, digits, dots and hyphens"
         )
     return Version(Engine(engine), ref, variant)
+
+
+def parse_revision(text: str) -> Version:
+    """Read what may be built: a version, or one whose ref ends in steps back, such as `REL_18_STABLE~3`.
+
+    Such a name is never recorded, since it means another commit with each commit of its branch: whoever
+    accepts one resolves it to a commit first. Raises VersionError.
+    """
+    whole, hash_, variant = text.partition("#")
+    base, steps = split_steps(whole)
+    if not steps:
+        return parse_version(text)
+    named = parse_version(base + hash_ + variant)
+    if named.is_release:
+        raise VersionError(
+            f"'{text}' goes back from a release, which has no parents",
+            hint="name the tag in git, such as postgres@REL_18_6~1",
+        )
+    return Version(named.engine, named.ref + steps, named.variant)
+
+
+def split_steps(ref: str) -> tuple[str, str]:
+    """Split `REL_18_STABLE~3` into the ref and its steps back, which are empty without any."""
+    place = next((place for place, each in enumerate(ref) if each in "~^"), len(ref))
+    base, steps = ref[:place], ref[place:]
+    return (base, steps) if not steps or _STEPS_BACK.fullmatch(steps) else (ref, "")
 
 
 def is_release(ref: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home
-from build.version import Version, parse_version
+from build.version import Version, parse_revision, parse_version
 from history.timestamps import moment_of
 
 
@@ -14,6 +14,14 @@ def version(text: str) -> Version:
     """Parse a version."""
     try:
         return parse_version(text)
+    except TidemarkError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def revision(text: str) -> Version:
+    """Parse a version that may end in steps back, such as `postgres@REL_18_STABLE~3`."""
+    try:
+        return parse_revision(text)
     except TidemarkError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from build.build import Build
-from suites.processes import how_it_ended, run, tail_of, tree_of
+from suites.processes import as_server_user, how_it_ended, run, tail_of, tree_of
 from suites.server import Address, ServerError
 from suites.sizing import Sizes
 
@@ -74,7 +74,9 @@ class LocalServer:
         self.abandon()
         shutil.rmtree(self.data, ignore_errors=True)
         command: list[str | Path] = ["cp", "--archive", "--reflink=auto", self.loaded, self.data]
-        run(command, what=f"copying the loaded data of {self.build.version}", seconds=COPY_SECONDS)
+        # As the user whose files they are: root would write through a link that this user puts there.
+        what = f"copying the loaded data of {self.build.version}"
+        run(as_server_user(command), what=what, seconds=COPY_SECONDS)
         os.sync()
 
     def destroy(self) -> None:

@@ -1,6 +1,7 @@
 """Starting programs as an unprivileged user, and making sure that none outlives us."""
 
 import contextlib
+import fcntl
 import os
 import pwd
 import shutil
@@ -13,6 +14,7 @@ from typing import IO
 import psutil
 
 from build.errors import TidemarkError
+from build.files import open_checked
 from build.home import blocked_folder
 
 RUN_SECONDS = 600.0
@@ -64,7 +66,47 @@ def own(path: Path) -> None:
     """Give `path` to the server user."""
     account = server_account()
     if account is not None:
-        os.chown(path, account.pw_uid, account.pw_gid)
+        os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
+
+
+def write_for_server(path: Path, text: str) -> None:
+    """Write a file in a folder of the server user, with the rights of that user.
+
+    That user could replace every folder on the way by a link, which root would follow. Raises ProcessError.
+    """
+    if server_account() is None:
+        path.write_text(text, encoding="utf-8")
+        return
+    done = subprocess.run(
+        as_server_user(["tee", path]),
+        input=text.encode(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        timeout=RUN_SECONDS,
+        check=False,
+        umask=0o022,
+    )
+    if done.returncode != 0:
+        raise ProcessError("the file cannot be written", where=str(path), hint=tail(done.stderr.decode()))
+
+
+def open_log(path: Path) -> IO[bytes]:
+    """Open the log of a server for appending; one that is missing is created for the server user.
+
+    Its folder belongs to the server user. Raises ProcessError when something else than a file is there.
+    """
+    account = server_account()
+    try:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            if account is not None:
+                os.fchown(descriptor, account.pw_uid, account.pw_gid)
+        except FileExistsError:
+            descriptor = open_checked(path, writable=True)
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
+    except OSError as error:
+        raise ProcessError(f"the log cannot be opened: {error.strerror}", where=str(path)) from error
+    return os.fdopen(descriptor, "wb")
 
 
 def as_server_user(argv: Sequence[str | Path], dies_by: str = "INT") -> list[str]:
@@ -177,7 +219,7 @@ def tail(text: str, lines: int = 20) -> str:
 def tail_of(log: Path, lines: int = 20) -> str:
     """The last `lines` lines of a log file, or why it cannot be read."""
     try:
-        with log.open("rb") as file:
+        with os.fdopen(open_checked(log), "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 16384))
             return tail(file.read().decode(errors="replace"), lines)
     except OSError as error:

@@ -82,6 +82,9 @@ def _received(url: str, file: IO[bytes], name: str, progress: Progress) -> str:
                 task.update(done, length)
                 if time.monotonic() > deadline:
                     raise DownloadError(f"not whole after {WHOLE_SECONDS:g} s, only {done} bytes")
+    except http.client.InvalidURL as error:
+        # It quotes what it takes for a port, which may be a password.
+        raise DownloadError("the address has a port that is no number, or a user name") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise DownloadError(_reason(error)) from error
     if length is not None and done != length:

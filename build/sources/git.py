@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
+from build.addresses import redacted, without_secrets
 from build.errors import TidemarkError
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
-from build.version import Engine
+from build.version import Engine, split_steps
 from build.work import end_group
 
 FETCH_SECONDS = 2 * 3600.0
@@ -56,8 +56,8 @@ class Mirror:
 
     @property
     def shown(self) -> str:
-        """The URL as it may appear in logs and manifests: without user name and password."""
-        return without_credentials(self.url)
+        """The URL as it may appear in logs and manifests: without passwords and tokens."""
+        return without_secrets(self.url)
 
     def find(self, ref: str) -> Commit | None:
         """A commit or tag that is here already: both mean the same for ever, so that no network is needed.
@@ -66,7 +66,7 @@ class Mirror:
         """
         if not self.path.is_dir():
             return None
-        if is_commit_name(ref):
+        if is_commit_name(split_steps(ref)[0]):
             found = self._resolved(ref)
             if found is not None:
                 return found
@@ -82,9 +82,10 @@ class Mirror:
             # '+' lets a branch that was rewound follow; tags stay as they were first seen.
             self._fetch("+refs/heads/*:refs/heads/*", "refs/tags/*:refs/tags/*")
             found = self.find(ref) or self._resolved(f"refs/heads/{ref}")
-            if found is None and len(ref) == 40 and is_commit_name(ref):
+            base, _ = split_steps(ref)
+            if found is None and len(base) == 40 and is_commit_name(base):
                 # No branch leads to it (any more), but servers give out a commit by its full name.
-                self._fetch(ref)
+                self._fetch(base)
                 found = self._resolved(ref)
         if found is None:
             raise GitError(f"no tag, branch or commit '{ref}'", where=self.shown)
@@ -148,14 +149,6 @@ def is_commit_name(ref: str) -> bool:
     return _HEX.fullmatch(ref) is not None
 
 
-def without_credentials(url: str) -> str:
-    """`https://user:token@host/x.git` as `https://host/x.git`; anything else as it is."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or "@" not in parts.netloc:
-        return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
 @contextmanager
 def archive(commit: Commit) -> Iterator[subprocess.Popen[bytes]]:
     """`git archive` of the commit as a tar stream on the process's standard output.
@@ -168,7 +161,7 @@ def archive(commit: Commit) -> Iterator[subprocess.Popen[bytes]]:
         yield process
         said = process.stderr.read().decode(errors="replace").strip() if process.stderr else ""
     if process.returncode != 0:
-        raise GitError(f"git archive of {commit.commit} failed", where=said[-1000:])
+        raise GitError(f"git archive of {commit.commit} failed", where=redacted(said)[-1000:])
 
 
 # ext:: addresses run any command; a hook in the mirror has no business here.
@@ -212,5 +205,5 @@ def _git(*arguments: str, mirror: Path, seconds: float | None = None) -> str:
     finally:
         end_group(process)
     if process.returncode != 0:
-        raise GitError(f"git {arguments[0]} failed", where=complained.strip()[-1000:])
+        raise GitError(f"git {arguments[0]} failed", where=redacted(complained.strip())[-1000:])
     return said

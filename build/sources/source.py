@@ -13,7 +13,10 @@ from build.lock import held
 from build.progress import Progress
 from build.sources import download, git
 from build.sources.releases import Release, find_release, known_releases, record_pin
-from build.version import Engine, Version
+from build.version import Engine, Version, split_steps
+
+RESOLVED_DIGITS = 12
+"""Digits of a commit in the name of a version, as a bisect writes it."""
 
 
 class SourceError(TidemarkError):
@@ -33,7 +36,7 @@ class Source:
     """What decides whether two sources are the same: `sha256:…` of the tarball, or `git:commit:tree`."""
 
     location: str
-    """The tarball's file name, or the git URL without credentials."""
+    """The tarball's file name, or the git URL without passwords and tokens."""
 
     tarball: Path | None = None
     """The tarball in the source cache; None for a git source."""
@@ -89,6 +92,23 @@ def obtain(version: Version, home: Home, progress: Progress, git_source: str | N
                 return found
             reasons.append(f"{name}: not there")
     raise _none_has_it(version, home, reasons)
+
+
+def resolved(version: Version, home: Home, progress: Progress, git_source: str | None = None) -> Version:
+    """Return the version with the commit in place of steps back (`postgres@main~3`); any other as it is.
+
+    A branch is asked for anew, as it is when it is built. Raises GitError.
+    """
+    if not split_steps(version.ref)[1]:
+        return version
+    found = _from_git(version, git.mirror(_address(version, git_source), version.engine, home), progress)
+    assert found.commit is not None
+    progress.note(f"{version}: commit {found.commit.commit}")
+    return Version(version.engine, f"git:{found.commit.commit[:RESOLVED_DIGITS]}", version.variant)
+
+
+def _address(version: Version, given: str | None) -> str:
+    return git_address(version.engine, given) or ENGINES[version.engine].upstream.git
 
 
 Attempt = tuple[str, Callable[[], Source | None]]

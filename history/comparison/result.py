@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from build.errors import TidemarkError
 from build.version import Engine, Version
-from history.comparison.explanation import Variation, beside_imported, explained_by, variation
+from history.comparison.explanation import (
+    Explanation,
+    Variation,
+    beside_imported,
+    explained_by,
+    explanation,
+    variation,
+)
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import Failure, StepPairs
 from history.comparison.verdict import Gap, Judgement, Ratio, Verdict, judge_step, ratio
@@ -90,8 +97,13 @@ class StepComparison:
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether throughput changed and no cost explains it."""
-        return self.explained_by == ()
+        """Whether throughput changed, and neither a cost nor the profile explains it or may explain it."""
+        return self.explanation is Explanation.NONE
+
+    @property
+    def explanation(self) -> Explanation | None:
+        """Whether the verdict is explained; None where there is nothing to be explained, or no cost."""
+        return explanation(self.explained_by, self.beside, self.gained)
 
     @property
     def variation(self) -> Variation:

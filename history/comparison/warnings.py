@@ -33,7 +33,7 @@ def comparison_warnings(
         *of_engines(session, base, contender),
         *_of_builds(runs),
         *_of_disturbed_rounds(runs),
-        *_of_runs(runs),
+        *warnings_of_runs(runs),
     )
 
 
@@ -77,11 +77,14 @@ def _of_disturbed_rounds(runs: Sequence[Run]) -> Iterator[str]:
         yield f"disturbed, {counted}: {reason}: {steps_and_rounds(rounds)}"
 
 
-def _of_runs(runs: Sequence[Run]) -> Iterator[str]:
+def warnings_of_runs(runs: Sequence[Run]) -> Iterator[str]:
+    """What is to be known of single rounds, one line for each, but for what disturbed them."""
     for run in runs:
         for text in run.warnings:
             if not text.startswith(DISTURBED_PREFIX):
-                yield f"{run.version}, {run.step}, round {run.repetition}: {text}"
+                # An older Tidemark stored the whole output of other programs in further lines.
+                first, _, _ = text.partition("\n")
+                yield f"{run.version}, {run.step}, round {run.repetition}: {first}"
 
 
 def disturbed_rounds(runs: Iterable[Run]) -> list[Disturbed]:

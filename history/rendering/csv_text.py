@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
+from history.comparison.explanation import Explanation
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.rendering.numbers import rounded
 from suites.metrics import METRICS
@@ -60,4 +61,11 @@ def _of_step(step: StepComparison) -> tuple[str | float | None, ...]:
 
 
 def _explained(step: StepComparison) -> str | None:
-    return NOT_EXPLAINED if step.is_unexplained else " ".join(step.explained_by or ()) or None
+    without_costs = {
+        Explanation.NONE: NOT_EXPLAINED,
+        Explanation.UNDECIDED: str(Explanation.UNDECIDED),
+        Explanation.PROFILE: str(Explanation.PROFILE),
+    }
+    if step.explanation in without_costs:
+        return without_costs[step.explanation]
+    return " ".join(step.explained_by or ()) or None

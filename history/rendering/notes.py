@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from datetime import datetime
 
-from history.comparison.explanation import is_cost
+from history.comparison.explanation import Explanation, is_cost
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
@@ -48,7 +48,11 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         *_base_drift(comparison, contender),
         *_measured_again(contender),
         *_set_aside(contender),
-        *(_unexplained(step) for step in contender.steps if step.is_unexplained),
+        *(
+            _unexplained(step)
+            for step in contender.steps
+            if step.explanation in (Explanation.NONE, Explanation.UNDECIDED)
+        ),
         *(
             f"{step.step}: CPU per query gained by {named_functions(step.gained)}"
             for step in contender.steps
@@ -176,7 +180,8 @@ def _unexplained(step: StepComparison) -> str:
         f"{step.step}, {change}",
         *(f"{what}: {', '.join(names)}" for what, names in said.items() if names),
     ]
-    return f"not explained by cost: {'; '.join(parts)}; it may have waited, look at its seconds"
+    begin = "not explained by cost" if step.is_unexplained else "undecided whether a cost explains it"
+    return f"{begin}: {'; '.join(parts)}; it may have waited, look at its seconds"
 
 
 def _with_amounts(ratio: Ratio) -> str:

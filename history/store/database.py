@@ -9,6 +9,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
+from build.addresses import without_secrets
 from history.errors import HistoryError, RecordError, refusal
 
 BUSY_TIMEOUT_MS = 30_000
@@ -90,10 +91,10 @@ def connect(target: Path | str) -> Database:
     """The database at a path (SQLite) or an SQLAlchemy URL. Makes the path's folder, writes nothing else."""
     url = _url(target)
     if url.get_backend_name() != "sqlite":
-        engine = create_engine(url)
+        engine = _engine(url)
         event.listen(engine, "connect", _configure_postgres)
         _write_in_turn(engine)
-        return Database(engine, url.render_as_string(hide_password=True))
+        return Database(engine, without_secrets(url.render_as_string()))
     if url.database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url)
@@ -150,14 +151,29 @@ def _url(target: Path | str) -> URL:
         return URL.create("sqlite", database=str(target))
     try:
         url = make_url(target)
-    except ArgumentError as error:
-        raise HistoryError(f"'{target}' is not a database URL", hint=str(error)) from error
+    except (ArgumentError, ValueError) as error:
+        # Their words are not repeated: they may quote a password that they take for a port.
+        raise HistoryError(
+            f"'{target}' is not a database URL",
+            hint="write postgresql+psycopg://user@host/name; a / in a password is %2F",
+        ) from error
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise HistoryError(
             f"a history cannot lie in {url.get_backend_name()}",
             hint="give the path of a SQLite file, or a URL such as postgresql+psycopg://host/name",
         )
     return url
+
+
+def _engine(url: URL) -> Engine:
+    try:
+        return create_engine(url)
+    except (ArgumentError, ImportError) as error:
+        raise HistoryError(
+            f"there is no driver for {url.drivername}",
+            where=without_secrets(url.render_as_string()),
+            hint="write postgresql+psycopg://host/name",
+        ) from error
 
 
 def _configure_sqlite(connection: Any, _record: object) -> None:

@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from build.home import Home, locate
+from build.home import Home, locate_for_writing
 from build.progress import Progress
 from history.changes.level_shift import Direction
 from history.open import open_store
@@ -28,7 +28,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.boxes:
         print(matrix(plan, arguments.box))
         return 0
-    home = locate()
+    home = locate_for_writing()
     box = None if arguments.report else find_box(plan, arguments.box, platform.node())
     history = history_of(str(plan_history(plan, home)), home)
     with open_store(history) as store, progress() as shown:

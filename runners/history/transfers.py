@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from build.home import locate
+from build.home import locate, locate_for_writing
 from history.open import existing_history, open_store
 from history.store.writer import Store
 from history.transfer.backup import back_up
@@ -79,7 +79,8 @@ def prune_(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _own_history(arguments: argparse.Namespace) -> Iterator[Store]:
-    with open_store(history_of(arguments.history, locate())) as store:
+    home = locate() if arguments.history else locate_for_writing()
+    with open_store(history_of(arguments.history, home)) as store:
         yield store
 
 

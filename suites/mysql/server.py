@@ -20,7 +20,16 @@ from suites.lifecycle import LocalServer
 from suites.mysql import reset
 from suites.mysql.configuration import render
 from suites.mysql.roles import role_of
-from suites.processes import as_server_user, own, require_reachable, run, start, tail_of
+from suites.processes import (
+    as_server_user,
+    open_log,
+    own,
+    require_reachable,
+    run,
+    start,
+    tail_of,
+    write_for_server,
+)
 from suites.server import Address, ServerError, require_short
 from suites.sizing import Sizes
 
@@ -65,9 +74,7 @@ class MysqlServer(LocalServer):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o700)
         own(self.folder)
-        (self.folder / "my.cnf").write_text(self._configuration, encoding="utf-8")
-        (self.folder / "my.cnf").chmod(0o644)
-        own(self.folder / "my.cnf")
+        write_for_server(self.folder / "my.cnf", self._configuration)
         log_error = f"--log-error={self.folder / 'initialize.log'}"
         argv = [*self._command(), "--initialize-insecure", log_error]
         try:
@@ -85,8 +92,7 @@ class MysqlServer(LocalServer):
     def start(self) -> None:
         """Start mysqld, through crash recovery if it must, and wait until it answers."""
         self._require_own_data()
-        self.log.touch()
-        own(self.log)
+        open_log(self.log).close()
         argv = as_server_user(self._command(), dies_by="TERM")
         self._process = start(
             argv, subprocess.DEVNULL, bound_to=self._bound_to, stderr=subprocess.DEVNULL, cwd=self.folder

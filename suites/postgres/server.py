@@ -20,11 +20,13 @@ from suites.processes import (
     as_server_user,
     kill_living_in,
     living_in,
+    open_log,
     own,
     require_reachable,
     run,
     start,
     tail_of,
+    write_for_server,
 )
 from suites.server import Address, ServerError, require_short
 from suites.sizing import Sizes
@@ -68,12 +70,11 @@ class PostgresServer(LocalServer):
         initdb: list[str | Path] = [self.build.program("initdb"), "--pgdata", self.data, "--username", NAME]
         options = ["--auth=trust", "--data-checksums", "--encoding=UTF8", "--locale=C", "--no-sync"]
         run(as_server_user([*initdb, *options]), what=f"initdb of {self.build.version}", cwd=self.folder)
-        configuration = self.data / "postgresql.conf"
-        configuration.write_text(self._configuration, encoding="utf-8")
+        write_for_server(self.data / "postgresql.conf", self._configuration)
 
     def start(self) -> None:
         """Start the postmaster and wait until it answers."""
-        with self.log.open("ab") as log:
+        with open_log(self.log) as log:
             argv = as_server_user([self.build.program("postgres"), "-D", self.data])
             self._process = start(
                 argv, log, bound_to=self._bound_to, stderr=subprocess.STDOUT, cwd=self.folder

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from suites.processes import as_server_user
+
 POSIX_FOLDER = Path("/dev/shm")  # where Linux keeps them
 _POSIX_NAME = "PostgreSQL.*"
 _ID_LINE = 6  # of postmaster.pid, from 0: "key id" (src/include/utils/pidfile.h: LOCK_FILE_LINE_SHMEM_KEY)
@@ -26,8 +28,10 @@ class Segments:
     def remove(self) -> None:
         """Remove what is left of them and in use by nobody."""
         if self.system_v is not None:
-            # A segment that is gone already is what we want; ipcrm says so and fails.
-            subprocess.run(["ipcrm", "-m", str(self.system_v)], capture_output=True, check=False)
+            # A segment that is gone already is what we want; ipcrm says so and fails. With the rights of the
+            # server user, who wrote the number that it is called with.
+            ipcrm = as_server_user(["ipcrm", "-m", str(self.system_v)])
+            subprocess.run(ipcrm, capture_output=True, check=False)
         for path in self.posix - _mapped():
             with contextlib.suppress(OSError):
                 # A living server keeps some of its segments for later without mapping them.

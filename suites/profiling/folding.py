@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from suites.processes import tail
+from suites.profiling.output import in_a_sentence
 from suites.profiling.perf import PerfError
 from suites.profiling.stacks import OTHER
 
@@ -20,7 +20,10 @@ FOLD_SECONDS = 600
 Window = tuple[float, float]
 """Beginning and end, in seconds of the monotonic clock."""
 
-_TIME = re.compile(rb"^\S.*?\s(\d+\.\d+):\s", re.MULTILINE)
+_HEADER = re.compile(rb"\S[^\n]*? +\d+/\d+ +(?P<time>\d+\.\d+): +(?:\d+ +)?[^\s:]+:")
+"""The first line of a sample: name, process and thread, time, event. perf writes a process that is gone as
+`:-1 -1/-1`, or without a name; if the first sample is of one, inferno panics for want of an event."""
+
 _THREAD = re.compile(r"(?P<comm>.*)-(?P<pid>\d+|\?)/(?P<tid>\d+)")
 _LOST = re.compile(rb"^\s*LOST(?:_SAMPLES)? events:\s+(\d+)", re.MULTILINE)
 _FORK = re.compile(rb"PERF_RECORD_FORK\((\d+):\d+\):\((\d+):\d+\)")
@@ -75,11 +78,15 @@ def descendants(pids: Collection[int], parents: Mapping[int, int]) -> set[int]:
 
 
 def within(text: bytes, windows: Sequence[Window]) -> bytes:
-    """The samples of the output of `perf script` that were taken in one of the windows."""
+    """The samples of the output of `perf script` that were taken in one of the windows.
+
+    Those of processes that had no name or number any more are left out: they belong to no server.
+    """
     kept = []
-    for sample in text.split(b"\n\n"):
-        found = _TIME.search(sample)
-        if found and any(begin <= float(found[1]) < end for begin, end in windows):
+    for block in text.split(b"\n\n"):
+        sample = block.lstrip(b"\n")
+        found = _HEADER.match(sample)
+        if found and any(begin <= float(found["time"]) < end for begin, end in windows):
             kept.append(sample)
     return b"".join(sample + b"\n\n" for sample in kept)
 
@@ -88,9 +95,13 @@ def collapse(text: bytes, inferno: Path) -> str:
     """What inferno makes of the output of `perf script`: a line for each stack of each thread."""
     # --tid: the process is written as `comm-pid/tid`. --kernel: kernel functions are marked with `_[k]`.
     command: list[str | Path] = [inferno / "inferno-collapse-perf", "--tid", "--kernel"]
-    done = subprocess.run(command, input=text, capture_output=True, timeout=FOLD_SECONDS, check=False)
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, timeout=FOLD_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise PerfError(f"inferno has not folded the samples after {FOLD_SECONDS} s") from None
     if done.returncode != 0:
-        raise PerfError("inferno cannot fold the samples", hint=tail(done.stderr.decode(errors="replace")))
+        said = done.stderr.decode(errors="replace")
+        raise PerfError("inferno cannot fold the samples", hint=in_a_sentence("inferno", said))
     return done.stdout.decode(errors="replace")
 
 
@@ -113,7 +124,11 @@ def by_role(folded: str, roles: Mapping[int, str], pids: Collection[int]) -> Map
 
 
 def _perf(command: Sequence[str]) -> bytes:
-    done = subprocess.run(command, capture_output=True, timeout=FOLD_SECONDS, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=FOLD_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise PerfError(f"perf has not read its samples after {FOLD_SECONDS} s") from None
     if done.returncode != 0:
-        raise PerfError("perf cannot read its samples", hint=tail(done.stderr.decode(errors="replace")))
+        said = done.stderr.decode(errors="replace")
+        raise PerfError("perf cannot read its samples", hint=in_a_sentence("perf", said))
     return done.stdout

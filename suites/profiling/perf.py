@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from build.errors import TidemarkError
-from suites.processes import ProcessError, start, stop, tail, tool, tree_of
+from suites.processes import ProcessError, start, stop, tool, tree_of
+from suites.profiling.output import in_a_sentence
 
 FREQUENCY = 997
 """Samples in a second of CPU time: a prime, so that nothing periodic stays in step with it."""
@@ -184,7 +185,7 @@ class Recording:
 
     def _said(self) -> str:
         try:
-            return tail(self._log.read_text(errors="replace")) or "perf said nothing"
+            return in_a_sentence("perf", self._log.read_text(errors="replace"))
         except OSError:
             return "perf said nothing"
 

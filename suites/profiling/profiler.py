@@ -131,7 +131,8 @@ class Profiler:
             samples = self._sampler.samples()
             stacks = fold(samples, profiling.inferno, self._pids, self._roles, self._windows)
         except TidemarkError as error:
-            return Profiled(None, f"no profile: {error}")
+            said = "; ".join(part for part in (error.what, error.where, error.hint) if part)
+            return Profiled(None, f"no profile: {' '.join(said.split())}")
         queries = max(load.watched_queries, load.queries)
         event, per_second = profiling.perf.described, self._sampler.per_second
         return Profiled(StepProfile(event, per_second, queries, samples.lost, stacks))

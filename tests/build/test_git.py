@@ -9,8 +9,8 @@ from build.home import Home
 from build.progress import Silent
 from build.sources import git
 from build.sources.git import Commit, GitError
-from build.sources.source import Source, SourceError, at_hand, obtain
-from build.version import Engine, parse_version
+from build.sources.source import Source, SourceError, at_hand, obtain, resolved
+from build.version import Engine, Version, parse_revision, parse_version
 from tests.build.stand import Repository
 
 
@@ -105,6 +105,21 @@ def test_an_address_that_runs_a_command_is_refused(home: Home, tmp_path: Path) -
 def test_credentials_stay_out_of_messages_and_manifests(home: Home) -> None:
     mirror = git.mirror("https://me:secret@git.example/pg.git", Engine.POSTGRES, home)
     assert mirror.shown == "https://git.example/pg.git"
+
+
+def test_steps_back_become_a_commit(home: Home, repository: Repository) -> None:
+    first, second, third = (repository.commit(text) for text in ("one", "two", "three"))
+    for text, commit in (("main~2", first), ("main^", second), (f"{third[:10]}^^", first), ("main~0", third)):
+        asked = parse_revision(f"postgres@{text}")
+        found = resolved(asked, home, Silent(), str(repository.path))
+        assert found == Version(Engine.POSTGRES, f"git:{commit[:12]}")
+    fourth = repository.commit("four")
+    again = resolved(parse_revision("postgres@main~1"), home, Silent(), str(repository.path))
+    assert again.ref == f"git:{third[:12]}", f"the branch has moved to {fourth}"
+    plain = parse_version("postgres@main")
+    assert resolved(plain, home, Silent(), str(repository.path)) is plain
+    with pytest.raises(GitError, match="no tag, branch or commit 'main~9'"):
+        resolved(parse_revision("postgres@main~9"), home, Silent(), str(repository.path))
 
 
 def objects(mirror: Path) -> set[str]:

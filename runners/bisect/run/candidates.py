@@ -1,9 +1,10 @@
 """The candidates between good and bad: commits of a git source, or known releases without one."""
 
+from build.addresses import without_secrets
 from build.engines import ENGINES
 from build.home import Home
 from build.sources.commits import CommitRange, Described, RangeError, commit_range
-from build.sources.git import mirror, without_credentials
+from build.sources.git import mirror
 from build.sources.releases import known_releases
 from build.sources.source import git_address
 from build.version import Engine, Version, is_release, release_numbers
@@ -47,8 +48,8 @@ def candidate_range(engine: Engine, good: str, bad: str, address: str | None, ho
 
 
 def shown_address(address: str | None) -> str | None:
-    """Return the address as history and reports show it: without user name and password."""
-    return None if address is None else without_credentials(address)
+    """Return the address as history and reports show it: without passwords and tokens."""
+    return None if address is None else without_secrets(address)
 
 
 def _collapsed_bad(commits: CommitRange) -> str:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from build.home import locate
 from build.inferno import VERSION, find_inferno
-from suites.profiling.folding import by_role, collapse, descendants, within
+from suites.profiling.folding import Samples, by_role, collapse, descendants, fold, within
+from suites.profiling.output import in_a_sentence
 from suites.profiling.perf import FREQUENCY, LEAST_FREQUENCY, PerfError, frequency
 from suites.profiling.stacks import OTHER, StepProfile, merged, of_role
 from tests.suites.golden import GOLDEN, require_golden
@@ -46,6 +48,64 @@ def test_only_samples_within_a_window_count() -> None:
     kept = within(text, [(10.0, 11.0), (20.0, 21.0)])
     assert kept == b"".join(sample % moment for moment in (b"10.000000", b"10.5", b"20.1"))
     assert within(text, []) == b""
+
+
+NAMELESS = [
+    b":-1    -1/-1    ",
+    b"  -1/-1    ",
+    b" 7/7      ",
+    b"7/7      ",
+    b"a\nb 7/7      ",
+    b"x   -1/7    ",
+]
+
+
+@pytest.mark.parametrize("nameless", NAMELESS)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_process_that_is_gone_does_not_cost_the_profile(
+    nameless: bytes, first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """inferno panics when it cannot tell the event of the first sample."""
+    inferno = find_inferno(locate())
+    if inferno is None:
+        pytest.skip(f"inferno {VERSION} is not compiled: ./tidemark setup")
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    sample = b"%s10.5: cpu-clock:I: \n\t  401136 main (/bin/postgres)\n\n"
+    whole, gone = sample % b"a name 7/7      ", sample % nameless
+    text = gone + whole if first else whole + gone
+    if first and nameless.startswith(b":-1"):
+        with pytest.raises(PerfError) as caught:
+            collapse(text, inferno)
+        assert caught.value.hint == (
+            "inferno panicked: assertion failed: self.event_filter.is_some() (more in logs/profiles.log)"
+        )
+        assert "panicked at" in (tmp_path / "logs/profiles.log").read_text()
+    found = fold(Samples(text, {}, 0), inferno, {7}, {7: "client backend"}, [(10.0, 11.0)])
+    assert found == {"client backend;main": 1}
+
+
+def test_a_header_has_a_process_an_event_and_maybe_a_period() -> None:
+    for header in (
+        b"postgres 7/7 10.5: cpu-clock:I: ",
+        b":7 7/7 10.5: 250000 cycles: ",
+        b"io worker 7/8  10.5:  1 x:",
+    ):
+        text = header + b"\n\t 401136 main (/bin/postgres)\n\n"
+        assert within(text, [(10.0, 11.0)]) == text
+    assert within(b"postgres 7/7 10.5:\n\t 401136 main (/bin/postgres)\n\n", [(10.0, 11.0)]) == b""
+
+
+def test_the_output_of_another_program_is_one_printable_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    assert in_a_sentence("perf", "") == "perf said nothing"
+    assert in_a_sentence("perf", "\n  no\x1bway \n") == "no?way"
+    assert not (tmp_path / "logs").exists()
+    assert in_a_sentence("perf", f"{'x' * 300}\nmore") == f"{'x' * 199}… (more in logs/profiles.log)"
+    assert "more\n" in (tmp_path / "logs/profiles.log").read_text()
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "logs/profiles.log"))
+    assert in_a_sentence("perf", "one\ntwo") == "one", "a log that cannot be written costs nothing"
 
 
 def test_descendants_of_a_server_are_its_own() -> None:
