@@ -57,7 +57,7 @@ CORRELATION = 0.3
 """Of neighbouring rounds: the largest for which the rate of false regressions is promised."""
 
 CORRELATED_SUITES = 4 * EQUAL_SUITES
-"""Suites of A/A with correlated rounds: their rate is close to its target, and is known to 0.08 % this way."""
+"""Suites of A/A with correlated rounds: their rate is close to its target; this many tell it to 0.08 %."""
 
 LONG_CORRELATION = 0.5
 """Beyond what is promised: shown, without a target."""
