@@ -1,4 +1,4 @@
-"""One process at a time: advisory locks that end with the process that holds them."""
+"""Advisory file locks, which the kernel releases when the process that holds them ends."""
 
 import fcntl
 import os
@@ -11,11 +11,11 @@ from build.files import make_folder
 
 @contextmanager
 def held(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[int]:
-    """Hold the lock named by `path` while the context lasts; yields its file descriptor.
+    """Hold the lock file `path` for the duration of the context, and yield its file descriptor.
 
-    `on_wait` is called once if another process holds the lock, before waiting for it. The file stays behind:
-    removing it could hand the same lock to two processes. flock(2) belongs to the open file, so a child that
-    inherits the descriptor keeps the lock after its parent was killed.
+    If another process holds the lock, `on_wait` is called once before waiting for it. The file is never
+    removed, because two processes could then hold a lock of the same name. A lock of flock(2) belongs to the
+    open file, so that a child that inherits the descriptor keeps the lock if its parent is killed.
     """
     make_folder(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
