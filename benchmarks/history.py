@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.figures import Figure, report
-from benchmarks.simulation.years import METRICS, Scale, write
+from benchmarks.simulation.years import METRICS, HistoryScale, write
 from build.home import ROOT, locate
 from history.changes.detector import judge
 from history.open import open_store
@@ -19,7 +19,7 @@ from history.store.database import Database
 from history.store.records import Environment
 from suites.metrics import QPS
 
-SCALE = Scale(nights=3650, boxes=5, branches=4, steps=60, nights_with_rounds=30)
+SCALE = HistoryScale(nights=3650, boxes=5, branches=4, steps=60, nights_with_rounds=30)
 SEED = 20261121
 REPEATS = 7
 
@@ -35,7 +35,7 @@ def main() -> int:
         return report(figures(path, SCALE))
 
 
-def figures(path: Path, scale: Scale) -> list[Figure]:
+def figures(path: Path, scale: HistoryScale) -> list[Figure]:
     """Every figure beside its target, of a history of this scale."""
     size = path.stat().st_size / scale.values
     with open_store(path) as store:
@@ -85,7 +85,7 @@ def taken(act: Callable[[], object]) -> list[float]:
     return found
 
 
-def _one_series(database: Database, scale: Scale) -> None:
+def _one_series(database: Database, scale: HistoryScale) -> None:
     base, *_, branch = (each.partition(".")[0] for each in scale.versions())
     place = Environment("box0", "write-heavy", "short relaxed")
     with database.reading() as connection:
@@ -93,7 +93,7 @@ def _one_series(database: Database, scale: Scale) -> None:
     assert len(found) == scale.nights
 
 
-def _compare(path: Path, scale: Scale) -> float:
+def _compare(path: Path, scale: HistoryScale) -> float:
     """Compare two versions as a person does; the CPU time of all that this starts, in seconds."""
     base, *_, contender = scale.versions()
     command = [str(ROOT / "compare.py"), base, contender, "--history", str(path)]

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from build.errors import TidemarkError
 from build.version import Engine
-from suites.generators.rules import RULES, GeneratorName
+from suites.generator_rules import RULES, GeneratorName
 
 SUITES = Path(__file__).resolve().parent
 

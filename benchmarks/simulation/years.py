@@ -38,7 +38,7 @@ NEVER_CHECKPOINTED_KB = 2_000_000
 
 
 @dataclass(frozen=True)
-class Scale:
+class HistoryScale:
     """How large a history is."""
 
     nights: int
@@ -58,7 +58,7 @@ class Scale:
         return [f"postgres@{13 + number}.1" for number in range(self.branches)]
 
 
-def write(path: Path, scale: Scale, seed: int) -> None:
+def write(path: Path, scale: HistoryScale, seed: int) -> None:
     """Make a history of this scale at `path`, which must not be there yet."""
     open_store(path).close()
     with sqlite3.connect(path) as connection:
@@ -73,11 +73,11 @@ def write(path: Path, scale: Scale, seed: int) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _levels(scale: Scale, random: np.random.Generator) -> NDArray[np.float64]:
+def _levels(scale: HistoryScale, random: np.random.Generator) -> NDArray[np.float64]:
     return random.uniform(10, 10_000, (scale.branches, scale.steps, len(METRICS)))
 
 
-def _frame(connection: sqlite3.Connection, scale: Scale) -> None:
+def _frame(connection: sqlite3.Connection, scale: HistoryScale) -> None:
     connection.executemany(
         "INSERT INTO machines VALUES (?, ?, ?, 'EPYC 9454P', 48, 137438953472, '6.8', 'Debian 12', '{}')",
         [(box + 1, f"machine-{box}", f"box{box}") for box in range(scale.boxes)],
@@ -95,7 +95,7 @@ def _frame(connection: sqlite3.Connection, scale: Scale) -> None:
     )
 
 
-def _series(scale: Scale) -> Iterator[tuple[int, str, int, str]]:
+def _series(scale: HistoryScale) -> Iterator[tuple[int, str, int, str]]:
     for box in range(scale.boxes):
         for version in scale.versions():
             for step in range(scale.steps):
@@ -109,7 +109,7 @@ def _branch(version: str) -> str:
 
 def _night(
     connection: sqlite3.Connection,
-    scale: Scale,
+    scale: HistoryScale,
     night: int,
     box: int,
     levels: NDArray[np.float64],
@@ -142,7 +142,7 @@ def _night(
 
 def _rounds(
     connection: sqlite3.Connection,
-    scale: Scale,
+    scale: HistoryScale,
     session: int,
     started: str,
     values: NDArray[np.float64],

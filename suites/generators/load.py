@@ -111,7 +111,7 @@ class Observer(Protocol):
 class Generator(Protocol):
     """A program that loads data and puts a server under load.
 
-    Its rules stand in suites/generators/rules.py, how it is made in suites/generators/registry.py.
+    Its rules stand in suites/generator_rules.py, how it is made in suites/generators/registry.py.
     """
 
     def version(self) -> str:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from build.build import Build
 from suites.definition import Suite
+from suites.generator_rules import GeneratorName
 from suites.generators.load import Generator, LoadError
 from suites.generators.pgbench import Pgbench, newest_postgres
-from suites.generators.rules import GeneratorName
 from suites.generators.sysbench import Sysbench
 from suites.sizing import Sizes
 
@@ -42,7 +42,7 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",)),
     GeneratorName.PGBENCH: Entry(_pgbench),
 }
-"""One entry for every load generator; suites/generators/rules.py has its rules for a suite.toml."""
+"""One entry for every load generator; suites/generator_rules.py has its rules for a suite.toml."""
 
 
 def make_generator(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:

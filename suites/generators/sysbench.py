@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from suites.data_sets import Part, WalkedRows
 from suites.definition import Step, Suite
+from suites.generator_rules import LUA_MODULES
 from suites.generators.drivers import connection_options
 from suites.generators.load import (
     NUMBER,
@@ -24,7 +25,6 @@ from suites.generators.load import (
     run_all,
     whole_seconds,
 )
-from suites.generators.rules import LUA_MODULES
 from suites.processes import run, tool
 from suites.server import Address
 from suites.sizing import Sizes

@@ -14,7 +14,7 @@ class GeneratorName(StrEnum):
     PGBENCH = "pgbench"
 
 
-LUA_MODULES = Path(__file__).resolve().parent
+LUA_MODULES = Path(__file__).resolve().parent / "generators"
 """The folder where `require("tidemark")` of a suite's sysbench script finds the shared module."""
 
 
@@ -51,7 +51,7 @@ class SuiteKeys(Protocol):
 
 
 @dataclass(frozen=True)
-class Rules:
+class GeneratorRules:
     """What one load generator asks of a suite."""
 
     check: Callable[[SuiteKeys], None]
@@ -79,8 +79,8 @@ def _check_pgbench(suite: SuiteKeys) -> None:
             raise ValueError(f"steps.{step.name}.options.file: there is no file {file} beside suite.toml")
 
 
-RULES: Mapping[GeneratorName, Rules] = {
-    GeneratorName.SYSBENCH: Rules(_check_sysbench, shared_files=(LUA_MODULES / "tidemark.lua",)),
-    GeneratorName.PGBENCH: Rules(_check_pgbench),
+RULES: Mapping[GeneratorName, GeneratorRules] = {
+    GeneratorName.SYSBENCH: GeneratorRules(_check_sysbench, shared_files=(LUA_MODULES / "tidemark.lua",)),
+    GeneratorName.PGBENCH: GeneratorRules(_check_pgbench),
 }
 """One entry for every load generator; suites/generators/registry.py says how it is made."""
