@@ -118,11 +118,11 @@ def own_found(quiet: Array, series: Series) -> Own:
 
 
 def _finished(values: Array) -> Reports:
-    return [[(each.index, NIGHTS - 1) for each in changes] for changes in find_changes_many(values)]
+    return [[(change.index, NIGHTS - 1) for change in changes] for changes in find_changes_many(values)]
 
 
 def _nightly(values: Array) -> Reports:
-    return [[_alert(each) for each in changes] for changes in watch_many(values)]
+    return [[_alert(change) for change in changes] for changes in watch_many(values)]
 
 
 def _alert(change: ChangePoint) -> tuple[int, int]:

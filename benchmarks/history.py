@@ -86,7 +86,7 @@ def taken(act: Callable[[], object]) -> list[float]:
 
 
 def _one_series(database: Database, scale: HistoryScale) -> None:
-    base, *_, branch = (each.partition(".")[0] for each in scale.versions())
+    base, *_, branch = (version.partition(".")[0] for version in scale.versions())
     place = Environment("box0", "write-heavy", "short relaxed")
     with database.reading() as connection:
         found = read(connection, SeriesKey(place, branch, "step-00", QPS), base)

@@ -106,7 +106,7 @@ def _planted(bench: Bench) -> list[Figure]:
         session = store.latest_session((BASE, SLOWED), uid=uid)
         assert session is not None
         both = differential(*(store.profiles(session.id, STEP, version) for version in (BASE, SLOWED)))
-    names = [each.name for each in both.functions]
+    names = [function.name for function in both.functions]
     place = names.index(PLANTED) + 1 if PLANTED in names else len(names) + 1
     first = both.functions[0]
     note = (
