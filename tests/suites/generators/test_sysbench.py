@@ -90,7 +90,7 @@ def test_the_report_of_a_failed_run(name: str) -> None:
     with pytest.raises(LoadError) as caught:
         transcript(*lines(name)).load()
     assert caught.value.what == "sysbench's report is incomplete"
-    assert caught.value.where == "without avg, max, queries, total time, transactions"
+    assert caught.value.where == "missing: avg, max, queries, total time, transactions"
 
 
 def test_every_cut_before_the_last_needed_line_is_noticed() -> None:
