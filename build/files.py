@@ -1,4 +1,4 @@
-"""Folders and files that other users can read and that are never half written."""
+"""Folders and files that other users can read, and that are never visible half-written."""
 
 import errno
 import os
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder, with its parents, that others may enter whatever the umask is; returns it.
+    """Create a folder and its parents, accessible to all users whatever the umask; return the folder.
 
-    The servers run as an unprivileged user and have to reach what is installed below it.
+    The servers run as an unprivileged user, who needs access to the programs installed below it.
     """
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
@@ -21,7 +21,7 @@ def make_folder(path: Path) -> Path:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a file: whoever reads it, even after a power cut, sees the old or the new text."""
+    """Replace a file so that a reader, even after a power failure, sees either the old or the new text."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w") as file:
@@ -69,8 +69,8 @@ def _other_kind(mode: int) -> tuple[int, str]:
 
 
 def flush_file_system(path: Path) -> None:
-    """Make everything written so far on `path`'s file system survive a power cut.
+    """Flush everything written so far to the file system of `path`, so that it survives a power failure.
 
-    One syncfs(2) is far cheaper than an fsync of each of an install tree's thousands of files.
+    One syncfs(2) is far cheaper than an fsync of each of the thousands of files of an install tree.
     """
     subprocess.run(["sync", "--file-system", str(path)], check=True)

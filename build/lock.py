@@ -1,4 +1,4 @@
-"""One process at a time: advisory locks that end with the process that holds them."""
+"""Advisory file locks, which the kernel releases when the process that holds them ends."""
 
 import errno
 import fcntl
@@ -24,7 +24,7 @@ class LockError(TidemarkError):
 
 @contextmanager
 def held(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[int]:
-    """Hold the lock named by `path` while the context lasts; yields its file descriptor.
+    """Hold the lock file `path` for the duration of the context, and yield its file descriptor.
 
     `on_wait` is called once if another process holds the lock, before waiting for it. The file stays behind:
     removing it could hand the same lock to two processes. flock(2) belongs to the open file, so a child that

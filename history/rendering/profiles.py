@@ -22,7 +22,7 @@ LONGEST_NAME = 60
 def quality(profile: "StepProfile") -> str:
     """One line on how many samples a profile rests on, and what makes it doubtful."""
     its = profile.quality
-    reasons = its.doubts()
+    reasons = its.warnings()
     samples = f"{its.samples} samples by {profile.event} over {profile.queries:.0f} queries"
     stacks = f"{its.shallow:.1%} shallow stacks, {its.unknown:.1%} frames without a name"
     return f"{samples}, {stacks}" + (f"; doubtful: {'; '.join(reasons)}" if reasons else "")

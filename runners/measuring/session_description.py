@@ -76,7 +76,7 @@ def _options(
         "not_built": {str(version): reason for version, reason in not_built.items()},
         **({"bisect": request.bisect} if request.bisect else {}),
         **({CONFIRMS: request.confirms.option()} if request.confirms else {}),
-        **({"perf": {"event": profiling.perf.described, "when": request.perf}} if profiling else {}),
+        **({"perf": {"event": profiling.perf.description, "when": request.perf}} if profiling else {}),
     }
 
 

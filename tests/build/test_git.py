@@ -9,7 +9,7 @@ from build.home import Home
 from build.progress import Silent
 from build.sources import git
 from build.sources.git import Commit, GitError
-from build.sources.source import Source, SourceError, at_hand, obtain, resolved
+from build.sources.source import Source, SourceError, known_sources, obtain, resolved
 from build.version import Engine, Version, parse_revision, parse_version
 from tests.build.stand import Repository
 
@@ -58,7 +58,7 @@ def test_a_commit_in_the_mirror_needs_no_network(home: Home, repository: Reposit
 def test_a_branch_is_never_taken_from_the_mirror_alone(home: Home, repository: Repository) -> None:
     repository.commit("one")
     ask("main", home, repository)
-    assert at_hand(parse_version("postgres@main"), home, str(repository.path)) == []
+    assert known_sources(parse_version("postgres@main"), home, str(repository.path)) == []
 
 
 def test_a_branch_that_was_rewound_is_followed(home: Home, repository: Repository) -> None:
@@ -92,7 +92,7 @@ def test_the_environment_names_a_git_source(
 
 @pytest.mark.parametrize("url", ["--upload-pack=touch x", "-u", ""])
 def test_an_address_that_git_could_take_for_an_option_is_refused(url: str, home: Home) -> None:
-    with pytest.raises(GitError, match="not the address"):
+    with pytest.raises(GitError, match="not the URL or path"):
         git.mirror(url, Engine.POSTGRES, home)
 
 

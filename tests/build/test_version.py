@@ -55,7 +55,7 @@ def test_a_variant_survives_writing_and_reading(engine: Engine, numbers: list[in
 
 @pytest.mark.parametrize("variant", ["", "-x", "a b", "a#b", "a/b", "../x", "$(touch x)", "ä", "a\n", "_"])
 def test_a_nasty_variant_is_refused(variant: str) -> None:
-    with pytest.raises(VersionError, match="names no variant"):
+    with pytest.raises(VersionError, match="is not a valid variant"):
         parse_version(f"postgres@18.6#{variant}")
 
 

@@ -3,7 +3,7 @@
 from build.addresses import without_secrets
 from build.engines import ENGINES
 from build.home import Home
-from build.sources.commits import CommitRange, Described, RangeError, commit_range
+from build.sources.commits import CommitInfo, CommitRange, RangeError, commit_range
 from build.sources.git import mirror
 from build.sources.releases import known_releases
 from build.sources.source import git_address
@@ -56,7 +56,7 @@ def _collapsed_bad(commits: CommitRange) -> str:
     return "" if commits.candidates[-1].commit == commits.bad.commit else commits.bad.commit
 
 
-def _point(engine: Engine, commit: Described) -> BisectPoint:
+def _point(engine: Engine, commit: CommitInfo) -> BisectPoint:
     version = Version(engine, f"git:{commit.commit[:DIGITS]}")
     message = commit.message[:LONGEST_MESSAGE]
     return BisectPoint(str(version), commit.commit, commit.author, commit.date, commit.subject, message)
