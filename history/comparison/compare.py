@@ -23,7 +23,7 @@ from history.comparison.warnings import comparison_warnings
 from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
 from history.store.records import Session
-from history.store.session_lookup import Name, SessionFilter, named
+from history.store.session_lookup import Name, SessionFilter, resolve_name
 from suites.metrics import METRICS, PRIMARY, beside_verdict, imported_stand_ins
 
 __all__ = [
@@ -63,8 +63,8 @@ def compare(
     if base in (*contenders, *branches):
         raise ComparisonError(f"{base} cannot be its own contender")
     with history.database.reading() as connection:
-        from_ = named(connection, base)
-        names = [named(connection, each) for each in dict.fromkeys(contenders)]
+        from_ = resolve_name(connection, base)
+        names = [resolve_name(connection, each) for each in dict.fromkeys(contenders)]
     names += [Name(each, is_branch=True) for each in dict.fromkeys(branches)]
     over = _compare_one if options.since is None else _compare_nights
     found = tuple(each for name in names for each in over(history, from_, options, name))
@@ -143,7 +143,7 @@ def _compare_nights(
 def _with_functions(
     history: Reader, session: Session, step: StepComparison, base: Version, contender: Version
 ) -> StepComparison:
-    """A regressed step with the functions that its profiles blame, if both versions have one."""
+    """Return a regressed step with the functions that its profiles blame, if both versions have one."""
     if step.judgement.verdict is not Verdict.REGRESSION:
         return step
     from history.comparison.profile_diff import differential  # only where something regressed
@@ -159,7 +159,7 @@ def _intervals(
     chosen: Sequence[StepPairs],
     options: CompareOptions,
 ) -> Intervals:
-    """Steps that were not chosen still share the error of a session that stopped by its verdicts.
+    """Return steps that were not chosen still share the error of a session that stopped by its verdicts.
 
     What decided then decides now: a calibration that came later changes no verdict.
     """
@@ -181,7 +181,7 @@ def _step_warnings(step: StepComparison, session: Session) -> list[str]:
 
 
 def _no_session(history: Reader, base: Name, contender: Name, limits: SessionFilter) -> ComparisonError:
-    seen = history.sightings()
+    seen = history.latest_runs()
     lines = [
         f"\n    {each.version}  {each.suite} {each.profile}  {each.started_at:%Y-%m-%d %H:%M} UTC"
         f"  session {each.session_uid}"

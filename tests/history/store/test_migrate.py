@@ -76,7 +76,7 @@ def test_a_migration_that_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> 
     assert tables(path) == before
     execute(path, "SELECT * FROM relative_qps")
     database = connect(path)
-    assert schema_number(database, known=NEWEST + 1) == NEWEST
+    assert schema_number(database, supported=NEWEST + 1) == NEWEST
     database.close()
 
 
@@ -160,7 +160,7 @@ def test_a_folder_cannot_be_a_history(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "what"), [("://", "not a database URL"), ("oracle://host/name", "cannot lie in oracle")]
+    ("address", "what"), [("://", "not a database URL"), ("oracle://host/name", "cannot be stored in oracle")]
 )
 def test_nonsense_is_no_address(address: str, what: str) -> None:
     with pytest.raises(HistoryError, match=what):
