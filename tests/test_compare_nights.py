@@ -107,10 +107,10 @@ def test_several_series_are_listed_with_what_tells_them_apart(
 ) -> None:
     assert cli.main(["history", "series", "--step", "insert", "--history", str(weeks)]) == 2
     said = capsys.readouterr().err
-    assert "4 series are like that" in said
+    assert "4 series match" in said
     assert f"--machine db2 --suite write-heavy --configuration 'short relaxed' --branch {NEW}" in said
     assert cli.main(["history", "series", "--step", "nope", "--history", str(weeks)]) == 2
-    assert "no series is like that" in capsys.readouterr().err
+    assert "no series matches" in capsys.readouterr().err
     assert cli.main(["history", "show", "--machine", "db9", "--history", str(weeks)]) == 2
 
 

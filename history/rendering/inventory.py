@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from history.rendering.numbers import DASH, amount, rounded
 from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
-from history.series.inventory import Branch, Unfinished
+from history.series.inventory import Branch, UnfinishedSession
 from history.series.series import SeriesKey
 from history.series.timeline import Timeline, TimelineEntry
 from suites.metrics import METRICS
@@ -28,7 +28,7 @@ _CSV_HEADS = (
 
 def render_inventory(
     branches: Sequence[Branch],
-    failed: Sequence[Unfinished],
+    failed: Sequence[UnfinishedSession],
     held: Sequence[tuple[SeriesKey, int]],
     console: "Console",
 ) -> None:
@@ -81,7 +81,7 @@ def render_series(timeline: Timeline, console: "Console") -> None:
 
 
 def series_json(timeline: Timeline) -> str:
-    """The series as one JSON object."""
+    """Return the series as one JSON object."""
     key = timeline.key
     whole = {
         **vars(key.place),
@@ -96,7 +96,7 @@ def series_json(timeline: Timeline) -> str:
 
 
 def series_csv(timeline: Timeline) -> str:
-    """The series as CSV, one line for each night; a gap is an empty field and never a zero."""
+    """Return the series as CSV, one line for each night; a gap is an empty field and never a zero."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(_CSV_HEADS)
@@ -108,9 +108,9 @@ def series_csv(timeline: Timeline) -> str:
 
 
 def inventory_json(
-    branches: Sequence[Branch], failed: Sequence[Unfinished], held: Sequence[tuple[SeriesKey, int]]
+    branches: Sequence[Branch], failed: Sequence[UnfinishedSession], held: Sequence[tuple[SeriesKey, int]]
 ) -> str:
-    """What the history holds as one JSON object."""
+    """Return what the history holds as one JSON object."""
     whole = {
         "branches": [
             {
@@ -162,9 +162,9 @@ def _table(*heads: str, left: Sequence[int], wraps: int = -1) -> "Table":
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for place, head in enumerate(heads):
-        side = "left" if place in left else "right"
-        table.add_column(head, justify=side, no_wrap=place != wraps)  # type: ignore[arg-type]
+    for position, head in enumerate(heads):
+        side = "left" if position in left else "right"
+        table.add_column(head, justify=side, no_wrap=position != wraps)  # type: ignore[arg-type]
     return table
 
 

@@ -118,7 +118,7 @@ def crossing_probability(boundary: Sequence[float], looks: Sequence[int]) -> flo
 
 
 def _propagated(to: float, points: Sequence[float], mass: Sequence[float], gain: float) -> float:
-    """Return the density at `to` after a gain, from an even density with this mass at the points from 0 up."""
+    """Return the density at `to` after a gain, from an even density with this mass at points from 0 up."""
     exp, reach, total = math.exp, NOTHING * gain, 0.0
     half = -0.5 / gain**2
     for point, density in zip(points, mass, strict=True):

@@ -23,7 +23,7 @@ FAMILY_CONFIDENCE = 0.98
 """The default confidence: 1 % for a false regression in a suite, and 1 % for a false improvement."""
 
 SHAPE = 0.2
-"""The shape of the boundary in Wang & Tsiatis' power family; see docs/decisions/0014-sequential-verdicts.md."""
+"""The shape of the boundary in Wang & Tsiatis' family; see docs/decisions/0014-sequential-verdicts.md."""
 
 DISAGREEMENT = 0.01
 """A prior is not used when the step's own larger variance would be less probable than this under it."""
@@ -73,7 +73,7 @@ class Design:
         return power_boundary(self.step_error, looks, SHAPE)[rounds - self.least]
 
     def margin(self, rounds: int, df: float) -> float:
-        """Return the critical value in standard errors, for a standard deviation with `df` degrees of freedom.
+        """Return the critical value in standard errors, when the deviation has `df` degrees of freedom.
 
         It is Student's t at the nominal level of the normal boundary, the significance-level approach
         (Jennison & Turnbull, Group Sequential Methods, 2000, section 4.4; Pocock 1977). Raises as `critical`.

@@ -20,7 +20,7 @@ _WRITING, _DELIVERING = 0x7469_6465, 0x7469_6466
 """Keys of Postgres' advisory locks, arbitrary constants."""
 
 _KEEPALIVE = {"tcp_keepalives_idle": 60, "tcp_keepalives_interval": 10, "tcp_keepalives_count": 6}
-"""A server releases the locks of a box that lost its network after two minutes, not after Linux' two hours."""
+"""With these a server releases the locks of a disconnected box after two minutes, not after two hours."""
 
 
 class Database:

@@ -11,11 +11,11 @@ from history.store.database import Database
 from history.store.records import (
     CalibratedNoise,
     DroppedRound,
+    LatestRun,
     Machine,
     Run,
     Session,
     SessionStart,
-    LatestRun,
 )
 from history.store.session_lookup import Name, SessionFilter, latest
 

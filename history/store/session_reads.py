@@ -13,13 +13,13 @@ from history.store.database import plain_rows
 from history.store.records import (
     CalibratedNoise,
     DroppedRound,
+    LatestRun,
     Machine,
     Run,
     RunStatus,
     Session,
     SessionStart,
     SessionStatus,
-    LatestRun,
 )
 from history.store.schema import (
     builds,
@@ -117,9 +117,9 @@ def latest_noise(
 ) -> Mapping[str, CalibratedNoise]:
     """Return the noise of a metric by step, from the latest calibrations that apply to `session`.
 
-    A calibration applies to its machine, suite, profile and durability, and to the same NOISE_OPTIONS, because
-    rounds of another length scatter differently. A session is not its own calibration. `until` ignores
-    calibrations that began later.
+    A calibration applies to its machine, suite, profile and durability, and to the same NOISE_OPTIONS,
+    because rounds of another length scatter differently. A session is not its own calibration. `until`
+    ignores calibrations that began later.
     """
     noise = calibrations.c
     query = (
