@@ -244,7 +244,7 @@ def test_a_summary_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
         many = render_summary(replace(one, contenders=(long,) * 200))
     for text in (cut, many):
         assert len(text) <= MOST_CHARACTERS
-        assert text.endswith("have all of it.*\n")
+        assert text.endswith("has everything.*\n")
         assert "worst: update-nonindex" in text
         assert text.count("<details>") == text.count("</details>")
 

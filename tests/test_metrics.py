@@ -184,7 +184,7 @@ def test_a_row_says_when_its_column_gives_way(history: Path, monkeypatch: pytest
     comparison = compared(history)
     width = len(terminal(comparison).splitlines()[1])
     narrow = terminal(comparison, width - 1)
-    assert "No room here for fs:" in narrow
+    assert "Columns that do not fit: fs;" in narrow
     assert "fs" not in narrow.splitlines()[1].split()
 
 
