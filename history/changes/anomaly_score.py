@@ -61,7 +61,7 @@ class BranchLogRatios:
     `logs` are of shape [rows, nights], nan in a gap. The first rows are series, the others groups of steps.
     """
 
-    def __init__(self, matrix: SeriesMatrix, known: Sequence[Change], groups: Mapping[str, str]) -> None:
+    def __init__(self, matrix: SeriesMatrix, changes: Sequence[Change], groups: Mapping[str, str]) -> None:
         """Take the log ratios of a matrix; `groups` are the groups by step."""
         self.matrix = matrix
         logs = np.full_like(matrix.ratios, np.nan)
@@ -81,7 +81,7 @@ class BranchLogRatios:
                 self.rows.append(ScoredSeries(SUMMED, steps, ids))
                 sums.append(logs[members].mean(axis=0))
         self.logs: Array = np.vstack([logs, *sums]) if len(logs) else logs
-        starts, tonight = level_starts(known), matrix.nights[-1].started_at
+        starts, tonight = level_starts(changes), matrix.nights[-1].started_at
         self._starts = [
             sorted({start for id_ in row.series_ids for start in starts.get(id_, ()) if start < tonight})
             for row in self.rows
@@ -109,7 +109,7 @@ class BranchLogRatios:
         """Return the steps of a row."""
         return self.rows[row].steps
 
-    def known(self) -> list[Known]:
+    def earlier_levels(self) -> list[Known]:
         """Return the levels that earlier changes began, as input of the watch."""
         levels = []
         for row, starts in enumerate(self._starts):
@@ -160,7 +160,7 @@ class RoundNoise:
 
 def tonight_probabilities(ratios: BranchLogRatios, noise: RoundNoise) -> Array:
     """Return the two-sided tail probability of each row's value tonight, [rows]; nan where unknown."""
-    result = tail_probabilities(ratios.logs, ratios.known())
+    result = tail_probabilities(ratios.logs, ratios.earlier_levels())
     by_pool: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
     for row in np.flatnonzero(np.isnan(result) & np.isfinite(ratios.logs[:, -1])).tolist():
         if ratios.columns(row):

@@ -123,8 +123,8 @@ class Store(Reader):
     def _interrupt_dead_sessions(self, connection: Connection, machine_id: int) -> None:
         # A machine whose settings changed meanwhile is another row, but the boot id shows it is the same.
         here = (sessions.c.machine_id == machine_id) | (sessions.c.boot_id == this_process().boot_id)
-        mine = select(sessions).where(here, sessions.c.status == SessionStatus.RUNNING)
-        for row in connection.execute(mine).all():
+        running = select(sessions).where(here, sessions.c.status == SessionStatus.RUNNING)
+        for row in connection.execute(running).all():
             if is_alive(ProcessIdentity(row.process_id, row.process_start_ticks, row.boot_id)):
                 continue
             last_run = select(func.max(runs.c.ended_at)).where(runs.c.session_id == row.id).scalar_subquery()

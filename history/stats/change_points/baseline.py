@@ -130,7 +130,7 @@ class Baseline:
 
     @property
     def trend(self) -> Array:
-        """By how many standard errors each series rose in its segment, until a while ago."""
+        """The standard errors by which each series rose in its segment, TREND_LAG looks ago."""
         return self._trend.errors
 
     def look_at_trend(self) -> None:

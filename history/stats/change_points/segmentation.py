@@ -65,21 +65,23 @@ BLOCK = 64
 
 @dataclass(frozen=True)
 class SeriesNoise:
-    """Of each series: a value's standard deviation, and what correlation multiplies a mean's variance by."""
+    """The noise of each series; all arrays are [series]."""
 
     deviation: Array
+    """The standard deviation of a value."""
     inflation: Array
+    """The factor by which correlation increases the variance of a mean."""
     required: Array
-    """Standard errors by which levels have to differ: REQUIRED to REQUIRED_TAILED."""
+    """The standard errors by which levels must differ, REQUIRED to REQUIRED_TAILED."""
 
     @property
     def variance(self) -> Array:
-        """Of a value, as it counts in means."""
+        """The variance of a value, inflated by correlation for use in means."""
         return self.deviation**2 * self.inflation
 
     @property
     def penalty(self) -> Array:
-        """Of a change, in the squared units of the values."""
+        """The penalty of a change, in the squared units of the values."""
         return self.required**2 * self.variance
 
 
