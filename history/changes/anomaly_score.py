@@ -64,8 +64,7 @@ class BranchLogRatios:
     def __init__(self, matrix: SeriesMatrix, changes: Sequence[Change], groups: Mapping[str, str]) -> None:
         """Take the log ratios of a matrix; `groups` are the groups by step."""
         self.matrix = matrix
-        logs = np.full_like(matrix.ratios, np.nan)
-        np.log(matrix.ratios, out=logs, where=matrix.ratios > 0)
+        logs = matrix.log_ratios()
         self.rows = [ScoredSeries(metric, (step,), (series_id,)) for series_id, step, metric in matrix.series]
         sums = []
         for group in dict.fromkeys(groups.values()):

@@ -8,8 +8,8 @@ from typing import Any, Self
 from sqlalchemy import Connection, RowMapping, select
 
 from history.comparison.verdict import MetricChange
-from history.series.series import Night, SeriesKey
-from history.store.records import CONFIRMS, Environment
+from history.series.series import Night, SeriesKey, key_of
+from history.store.records import CONFIRMS
 from history.store.schema import confirmations, nights, series, sessions
 from history.timestamps import from_text
 from suites.metrics import judged_metrics
@@ -152,12 +152,7 @@ def _confirmation(row: RowMapping) -> Confirmation:
     return Confirmation(
         uid=row["uid"],
         series_id=row["series_id"],
-        key=SeriesKey(
-            Environment(row["box"], row["suite"], row["configuration"]),
-            row["branch"],
-            row["step"],
-            row["metric"],
-        ),
+        key=key_of(row),
         question=ConfirmationRequest(row["question"]),
         before=night("before"),
         after=night("after"),

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import numpy as np
 from sqlalchemy import Connection
 
 from history.changes import confirmation, repository
@@ -179,9 +178,7 @@ def shifts_of(
 
     At most a share of `false_share` of quiet series-years has one.
     """
-    logs = np.full_like(matrix.ratios, np.nan)
-    np.log(matrix.ratios, out=logs, where=matrix.ratios > 0)
-    points = watch_many(logs, false_share, levels)
+    points = watch_many(matrix.log_ratios(), false_share, levels)
     if not any(points):
         return []
     marked = markers(connection, matrix)

@@ -12,8 +12,7 @@ from history.changes import confirmation
 from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction, ShiftOutcome
 from history.errors import HistoryError
-from history.series.series import Night, SeriesKey
-from history.store.records import Environment
+from history.series.series import Night, SeriesKey, key_of
 from history.store.schema import builds, change_series, changes, nights, series
 from history.timestamps import from_text, to_text
 
@@ -200,8 +199,7 @@ def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[M
     rows = connection.execute(query).mappings().all()
     confirmed_by = _confirmations(connection, {row["series_id"] for row in rows})
     for row in rows:
-        place = Environment(row["box"], row["suite"], row["configuration"])
-        key = SeriesKey(place, row["branch"], row["step"], row["metric"])
+        key = key_of(row)
         night = _nights(connection, row, key)
         member = Member(
             series_id=row["series_id"],

@@ -94,7 +94,7 @@ def list_series(connection: Connection, wanted: InventoryFilter) -> tuple[tuple[
     """Return the matching series in suite order, each with its number of points."""
     point_count = select(func.count()).select_from(points).where(points.c.series_id == series.c.id)
     query = series_query(**vars(wanted)).add_columns(point_count.scalar_subquery().label("points"))
-    return tuple((key_of(row), row.points) for row in connection.execute(query))
+    return tuple((key_of(row), row["points"]) for row in connection.execute(query).mappings())
 
 
 def _with_series(connection: Connection, wanted: InventoryFilter) -> set[tuple[Environment, str]] | None:

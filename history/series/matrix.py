@@ -27,6 +27,12 @@ class SeriesMatrix:
     ratios: NDArray[np.float64]
     """The value over the base's value of the same night, [series, nights]; nan in a gap."""
 
+    def log_ratios(self) -> NDArray[np.float64]:
+        """Return the natural logarithms of `ratios`, [series, nights]; nan where there is none."""
+        logs = np.full_like(self.ratios, np.nan)
+        np.log(self.ratios, out=logs, where=self.ratios > 0)
+        return logs
+
 
 def read_matrix(
     connection: Connection,

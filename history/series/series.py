@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select, and_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select, and_, select
 
 from history.store.database import plain_rows
 from history.store.records import ALL_STEPS, Environment
@@ -178,7 +178,7 @@ def _gap(
 
 def find_series(connection: Connection, **wanted: str | None) -> tuple[SeriesKey, ...]:
     """Return the matching series in suite order; the keywords are those of `series_query`."""
-    return tuple(map(key_of, connection.execute(series_query(**wanted))))
+    return tuple(map(key_of, connection.execute(series_query(**wanted)).mappings()))
 
 
 def series_query(
@@ -200,6 +200,7 @@ def series_query(
     return query.order_by(*(series.c[name] for name in order))
 
 
-def key_of(row: Row[Any]) -> SeriesKey:
-    """Return the key of a row of `series`."""
-    return SeriesKey(Environment(row.box, row.suite, row.configuration), row.branch, row.step, row.metric)
+def key_of(row: RowMapping) -> SeriesKey:
+    """Return the key of a row with the columns of `series`."""
+    place = Environment(row["box"], row["suite"], row["configuration"])
+    return SeriesKey(place, row["branch"], row["step"], row["metric"])
