@@ -14,7 +14,7 @@ from benchmarks.simulation.years import METRICS, HistoryScale, write
 from build.home import ROOT, locate
 from history.changes.detector import judge
 from history.open import open_store
-from history.series.series import SeriesKey, read
+from history.series.series import SeriesKey, read_series
 from history.store.database import Database
 from history.store.records import Environment
 from suites.metrics import QPS
@@ -89,7 +89,7 @@ def _one_series(database: Database, scale: HistoryScale) -> None:
     base, *_, branch = (version.partition(".")[0] for version in scale.versions())
     place = Environment("box0", "write-heavy", "short relaxed")
     with database.reading() as connection:
-        found = read(connection, SeriesKey(place, branch, "step-00", QPS), base)
+        found = read_series(connection, SeriesKey(place, branch, "step-00", QPS), base)
     assert len(found) == scale.nights
 
 

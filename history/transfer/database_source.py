@@ -253,7 +253,7 @@ def readable(target: Path | str) -> Iterator[Database]:
     """The database of a history that is there. Raises HistoryError when it is none, damaged or newer."""
     database = _database(target)
     try:
-        if not schema_number(database, known=len(load(database.dialect))):
+        if not schema_number(database, supported=len(load(database.dialect))):
             raise TransferError("there is no history", where=database.where, hint="check the path or URL")
         yield database
     finally:

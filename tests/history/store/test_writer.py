@@ -111,7 +111,7 @@ def test_a_session_ends_once(store: Store) -> None:
     store.finish_session(session, SessionStatus.FINISHED)
     with pytest.raises(RecordError, match="not running"):
         store.finish_session(session, SessionStatus.FINISHED)
-    with pytest.raises(ValueError, match="does not end as running"):
+    with pytest.raises(ValueError, match="cannot end with status running"):
         store.finish_session(session, SessionStatus.RUNNING)
 
 
@@ -179,7 +179,7 @@ def test_latest_session_holds_all_versions(tmp_path: Path) -> None:
         assert uid(str(OLD), uid="third") is None
         assert uid(str(NEW), profile="long") is None
         assert uid("mysql@9.7.2") is None
-        assert [(each.version, each.suite, each.session_uid) for each in store.sightings()] == [
+        assert [(each.version, each.suite, each.session_uid) for each in store.latest_runs()] == [
             (str(NEW), "write-heavy", "third"),
             (str(OLD), "read-only", "reads"),
             (str(NEW), "read-only", "reads"),
