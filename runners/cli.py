@@ -192,7 +192,7 @@ def _nightly(it: argparse.ArgumentParser) -> None:
 
 
 def _status(it: argparse.ArgumentParser) -> None:
-    it.epilog = "exit codes: 0 healthy; 1 a night hangs, died, or was missed; 2 trouble"
+    it.epilog = "exit codes: 0 healthy; 1 a night failed, hangs, died, or was missed; 2 trouble"
     it.add_argument("--format", choices=["terminal", "json"], default="terminal")
 
 

@@ -34,6 +34,14 @@ def count(text: str) -> int:
     return number
 
 
+def names(text: str) -> tuple[str, ...]:
+    """Parse names that are separated by commas."""
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError("must be names, separated by commas")
+    return found
+
+
 def date(text: str) -> datetime:
     """Parse a month, a day, or an ISO time."""
     try:

@@ -5,6 +5,7 @@ A new metric is one row of METRICS and one producer, which records a value under
 metrics have a series over nights, are searched for changes, and are shown beside a verdict.
 """
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -82,11 +83,33 @@ class Metric:
     short_name: str = ""
     """The short name that `bisect --metric` accepts besides `name`."""
 
+    least: float = 0.0
+    """The smallest value that it can have, in its unit: none of them can be negative."""
+
+    most: float = 1e18
+    """The largest plausible value, in its unit. Unless a row says less, what no machine counts up to."""
+
+    def is_plausible(self, value: float) -> bool:
+        """Whether it can have a value: a number from `least` to `most`, and so neither infinite nor NaN."""
+        return self.least <= value <= self.most
+
+    def refusal(self, value: float) -> str:
+        """What is wrong with a value that is not plausible."""
+        if not math.isfinite(value):
+            return f"not a finite number: {self.name}"
+        return f"{self.name} cannot be {value:g} {self.unit}: it lies from {self.least:g} to {self.most:g}"
+
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
 _THROUGHPUT, _COST, _LATENCY, _VARIATION = Role.THROUGHPUT, Role.COST, Role.LATENCY, Role.VARIATION
 _RESET, _CONTEXT = Role.RESET, Role.CONTEXT
 _POSTGRES, _MYSQL = frozenset({Engine.POSTGRES}), frozenset({Engine.MYSQL})
+
+_RATE = 1e9
+"""Queries or transactions per second that no server finishes."""
+
+_YEARS = 1e8
+"""Seconds, three years: longer than any step, reset or transaction."""
 
 QPS = "qps"
 
@@ -96,20 +119,26 @@ PRIMARY = QPS
 # fmt: off
 _ROWS = (
     Metric(QPS, "queries/s", _HIGHER, _THROUGHPUT, "queries finished per second over the whole step",
-           followed=True, judged=True),
+           followed=True, judged=True, most=_RATE),
     Metric("tps", "transactions/s", _HIGHER, _THROUGHPUT,
-           "transactions finished per second over the whole step"),
+           "transactions finished per second over the whole step", most=_RATE),
     Metric("transactions", "transactions", _NEITHER, _CONTEXT, "transactions finished: the work of the step"),
-    Metric("seconds", "s", _NEITHER, _CONTEXT, "length of the measured window"),
+    Metric("seconds", "s", _NEITHER, _CONTEXT, "length of the measured window", most=_YEARS),
     Metric("errors", "errors", _LOWER, _CONTEXT, "failed or retried transactions"),
 
-    Metric("latency_mean_ms", "ms", _LOWER, _LATENCY, "mean latency of a transaction"),
-    Metric("latency_p50_ms", "ms", _LOWER, _LATENCY, "median latency of a transaction"),
-    Metric("latency_p95_ms", "ms", _LOWER, _LATENCY, "95th percentile of transaction latency"),
+    Metric("latency_mean_ms", "ms", _LOWER, _LATENCY, "mean latency of a transaction",
+           most=_YEARS * 1000),
+    Metric("latency_p50_ms", "ms", _LOWER, _LATENCY, "median latency of a transaction",
+           most=_YEARS * 1000),
+    Metric("latency_p95_ms", "ms", _LOWER, _LATENCY, "95th percentile of transaction latency",
+           most=_YEARS * 1000),
     Metric("latency_p99_ms", "ms", _LOWER, _LATENCY, "99th percentile of transaction latency",
-           followed=True, beside=True, label="p99 latency", column="p99", gives_way=5, legend="p99 latency"),
-    Metric("latency_p999_ms", "ms", _LOWER, _LATENCY, "99.9th percentile of transaction latency"),
-    Metric("latency_max_ms", "ms", _LOWER, _LATENCY, "slowest transaction"),
+           followed=True, beside=True, label="p99 latency", column="p99", gives_way=5, legend="p99 latency",
+           most=_YEARS * 1000),
+    Metric("latency_p999_ms", "ms", _LOWER, _LATENCY, "99.9th percentile of transaction latency",
+           most=_YEARS * 1000),
+    Metric("latency_max_ms", "ms", _LOWER, _LATENCY, "slowest transaction",
+           most=_YEARS * 1000),
 
     # Steps whose variation got worse are also listed below the table.
     Metric("qps_cv", "ratio", _LOWER, _VARIATION, "coefficient of variation of the per-second throughput",
@@ -117,7 +146,8 @@ _ROWS = (
            legend="cv, how much QPS varies from second to second"),
     Metric("qps_p1_over_median", "ratio", _HIGHER, _VARIATION,
            "1st percentile of per-second throughput over its median",
-           beside=True, label="p1/median", legend="1st percentile over median of QPS from second to second"),
+           beside=True, label="p1/median", legend="1st percentile over median of QPS from second to second",
+           most=1.0),
 
     Metric("server_cpu_us_per_op", "µs/query", _LOWER, _COST, "CPU time of all server processes per query",
            followed=True, judged=True, beside=True, label="server CPU", column="CPU",
@@ -161,19 +191,20 @@ _ROWS = (
            "InnoDB pages written from the buffer pool per query", engines=_MYSQL),
 
     Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step",
-           followed=True, judged=True),
+           followed=True, judged=True, most=_YEARS),
     Metric("reset_vacuum_seconds", "s", _LOWER, _RESET, "VACUUM (ANALYZE) of all tables after the step",
-           engines=_POSTGRES),
-    Metric("reset_checkpoint_seconds", "s", _LOWER, _RESET, "CHECKPOINT after the vacuum", engines=_POSTGRES),
+           engines=_POSTGRES, most=_YEARS),
+    Metric("reset_checkpoint_seconds", "s", _LOWER, _RESET, "CHECKPOINT after the vacuum", engines=_POSTGRES,
+           most=_YEARS),
     Metric("reset_wal_bytes", "bytes", _LOWER, _RESET, "write-ahead or redo log written by the reset"),
     Metric("reset_dead_tuples_before", "tuples", _NEITHER, _RESET, "dead tuples when the reset began",
            engines=_POSTGRES),
     Metric("reset_dead_tuples_after", "tuples", _LOWER, _RESET, "dead tuples that the reset could not remove",
            engines=_POSTGRES),
     Metric("reset_purge_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has purged old row versions",
-           engines=_MYSQL),
+           engines=_MYSQL, most=_YEARS),
     Metric("reset_flush_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has written its dirty pages",
-           engines=_MYSQL),
+           engines=_MYSQL, most=_YEARS),
     Metric("reset_history_before", "transactions", _NEITHER, _RESET,
            "length of the history list when the reset began", engines=_MYSQL),
     Metric("reset_history_after", "transactions", _LOWER, _RESET,
@@ -184,7 +215,7 @@ _ROWS = (
            engines=_MYSQL),
 
     Metric("machine_steal_share", "ratio", _LOWER, _CONTEXT,
-           "wanted CPU time that the host of a virtual machine withheld"),
+           "wanted CPU time that the host of a virtual machine withheld", most=1.0),
     Metric("others_cpu_share", "ratio", _LOWER, _CONTEXT,
            "CPU time of processes that are not ours, in cores"),
 

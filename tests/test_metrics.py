@@ -3,6 +3,7 @@
 import ast
 import io
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -118,6 +119,17 @@ def test_rows_are_whole() -> None:
     assert len(ranks) == len(set(ranks))
     assert len(heads) == len(set(heads)), "two columns of one heading"
     assert not {metric.short_name for metric in METRICS.values()} & METRICS.keys()
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_bounds_of_a_metric(name: str) -> None:
+    metric = METRICS[name]
+    assert metric.least == 0.0
+    assert metric.is_plausible(0.0)
+    assert metric.is_plausible(1.0)
+    for value in (-1e-9, 1e300, math.inf, -math.inf, math.nan):
+        assert not metric.is_plausible(value)
+        assert name in metric.refusal(value)
 
 
 # --- one row and one value
@@ -288,6 +300,9 @@ SPELLED = {
     ("history/store/schema.py", "qps"): "a column of the table samples",
     ("history/store/session_writes.py", "qps"): "the same column",
     ("history/transfer/portable_schema.py", "qps"): "the same column",
+    ("history/transfer/plausibility.py", "qps"): "the same column",
+    ("history/transfer/format_detection.py", "qps"): "a part of the file names of mytools",
+    ("history/transfer/foreign/mytools.py", "qps"): "likewise",
     ("history/transfer/foreign/mytools.py", "machine_cpu_us_per_op"): "what a column of mytools is here",
     ("history/transfer/foreign/mytools.py", "machine_cs_per_op"): "likewise",
     ("history/transfer/foreign/mytools.py", "machine_read_kb_per_op"): "likewise",

@@ -114,6 +114,20 @@ def _inspected_number(database: Database) -> int:
         return _applied(connection)
 
 
+def require_tables(database: Database, number: int) -> None:
+    """Raises HistoryError when a history lacks a table that its schema number says it has."""
+    scripts = [statement for each in load(database.dialect)[:number] for statement in each.statements]
+    created = {match[1] for script in scripts for match in re.finditer(r"CREATE TABLE (\w+)", script)}
+    with database.reading() as connection:
+        missing = sorted(created - set(inspect(connection).get_table_names()))
+    if missing:
+        raise HistoryError(
+            f"the history is damaged: it has no table {', '.join(missing)}",
+            where=database.where,
+            hint="restore it from a backup",
+        )
+
+
 def migrate(database: Database, folder: Path = MIGRATIONS) -> None:
     """Apply the missing migrations, each with its number in one transaction."""
     migrations = load(database.dialect, folder)

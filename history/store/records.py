@@ -21,7 +21,7 @@ class SessionStatus(StrEnum):
     """Every planned run was carried out or recorded as failed."""
 
     INTERRUPTED = "interrupted"
-    """It was stopped by a person, or its process died: planned runs are missing."""
+    """Stopped by a person or a full disk, or its process died: planned runs are missing."""
 
     FAILED = "failed"
     """It could not continue: planned runs are missing."""

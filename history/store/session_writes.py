@@ -15,7 +15,7 @@ from history.store.records import Machine, RunRecord, SessionStart, SessionStatu
 from history.store.schema import builds, calibrations, configurations, measurements, profiles, runs, samples
 from history.timestamps import to_text
 from suites.measurement import Measurement
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARY
 from suites.profiling.stacks import StepProfile
 
 if TYPE_CHECKING:
@@ -62,8 +62,19 @@ def insert_profile(connection: Connection, run_id: int, profile: StepProfile) ->
 
 
 def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNoise]) -> None:
-    """Insert the noise of the steps that a session of identical builds has determined."""
-    rows = [vars(step_noise) | {"session_id": session_id} for step_noise in noise]
+    """Write what a session of identical builds says about the noise of its steps.
+
+    Raises RecordError for a standard deviation that is infinite or no number.
+    """
+    for each in noise:
+        if not (math.isfinite(each.sd) and math.isfinite(each.degrees_of_freedom)):
+            raise RecordError(
+                f"the noise of {each.metric} is not a finite number: {each.sd} with"
+                f" {each.degrees_of_freedom} degrees of freedom",
+                where=each.step,
+                hint="leave out what could not be measured",
+            )
+    rows = [vars(each) | {"session_id": session_id} for each in noise]
     if rows:
         connection.execute(insert(calibrations), rows)
 
@@ -81,7 +92,7 @@ def _insert_measurement(connection: Connection, run_id: int, measured: Measureme
 
 
 def check_values(measured: Measurement, where: str) -> None:
-    """Check the values of a measurement. Raises RecordError for an unknown metric or a non-finite value."""
+    """Check the values of a measurement. Raises RecordError for an unknown metric or an impossible value."""
     unknown = sorted(measured.values.keys() - METRICS.keys())
     if unknown:
         raise RecordError(
@@ -89,12 +100,17 @@ def check_values(measured: Measurement, where: str) -> None:
             where=where,
             hint="add the metric to METRICS in suites/metrics.py",
         )
-    not_finite = [name for name, value in measured.values.items() if not math.isfinite(value)]
-    if not_finite or not all(map(math.isfinite, measured.per_second)):
+    for name, value in measured.values.items():
+        require_plausible(name, value, where)
+    for qps in measured.per_second:
+        require_plausible(PRIMARY, qps, f"{where}, a per-second sample")
+
+
+def require_plausible(metric: str, value: float, where: str) -> None:
+    """Raises RecordError for a value that a metric of METRICS cannot have."""
+    if not METRICS[metric].is_plausible(value):
         raise RecordError(
-            f"not a finite number: {', '.join(not_finite) or 'a per-second sample'}",
-            where=where,
-            hint="omit values that could not be measured",
+            METRICS[metric].refusal(value), where=where, hint="leave out what could not be measured"
         )
 
 

@@ -19,9 +19,11 @@ from history.store.session_writes import (
     intern,
     json_text,
     machine_row,
+    require_plausible,
     session_row,
 )
 from history.timestamps import to_text
+from suites.metrics import PRIMARY
 
 if TYPE_CHECKING:
     from build.build import Build
@@ -92,8 +94,8 @@ class Store(Reader):
     def record_run(self, session_id: int, record: RunRecord) -> int:
         """Write a run with its measurements and samples durably, or nothing of it; return its id.
 
-        Raises RecordError for an unknown metric, for a value that is not finite, and for a run (version,
-        step, repetition) that the session already has.
+        Returns the run's id. Raises RecordError for an unknown metric, a value that its metric cannot have,
+        and a run (version, step, repetition) that the session already holds.
         """
         return self.record_runs(session_id, [record])[0]
 
@@ -106,7 +108,12 @@ class Store(Reader):
             return [insert_run(connection, session_id, record) for record in records]
 
     def record_dropped(self, session_id: int, dropped: DroppedRound) -> None:
-        """Write a dropped round: what it measured, and why it is measured again."""
+        """Keep what a disturbed round measured, and why it is measured again.
+
+        Raises RecordError for a throughput that cannot be.
+        """
+        for version, qps in dropped.measured.items():
+            require_plausible(PRIMARY, qps, where=f"{version} {dropped.step}")
         row = vars(dropped) | {
             "session_id": session_id,
             "dropped_at": to_text(self._clock()),

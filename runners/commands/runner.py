@@ -93,7 +93,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def watch(arguments: argparse.Namespace) -> int:
-    """0 when the box is well; 1 when its night hangs, died, or was missed: printed, and alerted once."""
+    """0 when the box is well; 1 when its night failed, hangs, died, or was missed: printed, alerted once."""
     plan, now = load_plan(Path(arguments.plan)), datetime.now(UTC)
     box = find_box(plan, arguments.box, platform.node())
     home = locate_for_writing()

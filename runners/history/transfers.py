@@ -34,7 +34,7 @@ def export_(arguments: argparse.Namespace) -> int:
 
 def import_(arguments: argparse.Namespace) -> int:
     """Import exports and tables of other tools; return 0."""
-    given = Given(arguments.machine, arguments.suite, arguments.when, arguments.cores)
+    given = Given(arguments.machine, arguments.suite, arguments.when, arguments.cores, arguments.columns)
     with _own_history(arguments) as store:
         coming = coming_files([Path(name) for name in arguments.files], given, store)
         merged = merge(store, coming.sources)
