@@ -81,7 +81,7 @@ def _receive(url: str, file: IO[bytes], name: str, progress: Progress) -> str:
                 done += len(chunk)
                 task.update(done, length)
                 if time.monotonic() > deadline:
-                    raise DownloadError(f"not whole after {WHOLE_SECONDS:g} s, only {done} bytes")
+                    raise DownloadError(f"not complete after {WHOLE_SECONDS:g} s: {done} bytes received")
     except http.client.InvalidURL as error:
         # It quotes what it takes for a port, which may be a password.
         raise DownloadError("the address has a port that is no number, or a user name") from error
