@@ -6,7 +6,7 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home
-from build.version import Version, parse_version
+from build.version import Version, parse_revision, parse_version
 from history.timestamps import moment_of
 
 
@@ -18,12 +18,28 @@ def version(text: str) -> Version:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def revision(text: str) -> Version:
+    """Parse a version that may end in steps back, such as `postgres@REL_18_STABLE~3`."""
+    try:
+        return parse_revision(text)
+    except TidemarkError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def count(text: str) -> int:
     """Parse an integer of at least 1."""
     number = int(text) if text.isdigit() else 0
     if number < 1:
         raise argparse.ArgumentTypeError("must be an integer of at least 1")
     return number
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Parse names that are separated by commas."""
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError("must be names, separated by commas")
+    return found
 
 
 def date(text: str) -> datetime:

@@ -191,8 +191,8 @@ def test_without_a_calibration_it_is_not_known_how_to_find_out_is(tmp_path: Path
     assert comparison.contenders[0].steps[0].smallest_visible is None
     assert "sees" not in render_markdown(comparison)
     assert (
-        "What each step can show is not known: ./tidemark calibrate --suite write-heavy --profile short "
-        "postgres@17.11"
+        "The smallest visible change of each step is unknown: "
+        "./tidemark calibrate --suite write-heavy --profile short postgres@17.11"
     ) in notes(comparison)
     assert "calibrate" not in render_markdown(undirected)
 

@@ -1,7 +1,7 @@
-"""A history of many nights, written straight into a SQLite file: what `bench history` asks its questions of.
+"""A history of many nights for `bench history`, written directly to a SQLite file.
 
-Nights are written in the order in which they would come, all series of a box at a time, so that the file is
-as large and as scattered as a real one. Of the last nights the rounds are there too; those before are pruned.
+Nights are written in chronological order, with all series of a box at a time, so that size and fragmentation
+of the file are realistic. Only the last nights have rounds; those of earlier nights are pruned.
 """
 
 import json
@@ -39,7 +39,7 @@ NEVER_CHECKPOINTED_KB = 2_000_000
 
 @dataclass(frozen=True)
 class HistoryScale:
-    """How large a history is."""
+    """The size of a history."""
 
     nights: int
     boxes: int
@@ -50,16 +50,16 @@ class HistoryScale:
 
     @property
     def values(self) -> int:
-        """Values of all series in all nights."""
+        """Number of values of all series in all nights."""
         return self.nights * self.boxes * self.branches * self.steps * len(METRICS)
 
     def versions(self) -> list[str]:
-        """One for each branch, the base first."""
+        """Return one version per branch, the base first."""
         return [f"postgres@{13 + number}.1" for number in range(self.branches)]
 
 
 def write(path: Path, scale: HistoryScale, seed: int) -> None:
-    """Make a history of this scale at `path`, which must not be there yet."""
+    """Create a history of this scale at `path`, which must not exist yet."""
     open_store(path).close()
     with sqlite3.connect(path) as connection:
         for pragma in ("synchronous = OFF", f"cache_size = -{NEVER_CHECKPOINTED_KB}", "journal_mode = OFF"):

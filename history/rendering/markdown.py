@@ -1,4 +1,4 @@
-"""A comparison as GitHub renders it."""
+"""A comparison as GitHub's Markdown."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -20,9 +20,12 @@ from history.rendering.table import (
 
 
 def render_markdown(comparison: Comparison, *, costs: bool = False) -> str:
-    """Tables and notes; with `costs` a table of all costs of each step too."""
+    """Return tables and notes; `costs` adds a table of all costs of each step."""
     return (
-        "\n".join(line for each in comparison.contenders for line in _lines(comparison, each, costs)) + "\n"
+        "\n".join(
+            line for contender in comparison.contenders for line in _lines(comparison, contender, costs)
+        )
+        + "\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""CPU profiles of runs: folded stacks, compressed, and read back by version and step."""
+"""CPU profiles of runs: folded stacks, stored compressed, and read by version and step."""
 
 import json
 import zlib
@@ -10,17 +10,18 @@ from history.store.schema import profiles, runs
 from suites.profiling.stacks import StepProfile
 
 COMPRESSION = 9
-"""zlib's best: stacks repeat each other, and a run has few of them."""
+"""zlib's highest level: stacks are repetitive, and a run has few of them."""
 
 
 def profiles_of(
     connection: Connection, session_id: int, step: str, version: str
 ) -> Mapping[int, StepProfile]:
-    """The profiles of a version on a step, by round."""
-    its = profiles.c
+    """Return the profiles of a version on a step of a session, by round."""
+    profile = profiles.c
+    columns = (profile.event, profile.frequency, profile.queries, profile.lost, profile.stacks)
     query = (
-        select(runs.c.repetition, its.event, its.frequency, its.queries, its.lost, its.stacks)
-        .join_from(profiles, runs, its.run_id == runs.c.id)
+        select(runs.c.repetition, *columns)
+        .join_from(profiles, runs, profile.run_id == runs.c.id)
         .where(runs.c.session_id == session_id, runs.c.step == step, runs.c.version == version)
         .order_by(runs.c.position, runs.c.id)
     )
@@ -31,13 +32,13 @@ def profiles_of(
 
 
 def packed(stacks: Mapping[str, int]) -> bytes:
-    """Stacks as they are stored: JSON, sorted so that neighbours are alike, compressed by zlib."""
+    """Return stacks as they are stored: JSON compressed by zlib, sorted so that neighbours are similar."""
     return zlib.compress(
         json.dumps(dict(sorted(stacks.items())), separators=(",", ":")).encode(), COMPRESSION
     )
 
 
 def unpacked(content: bytes) -> Mapping[str, int]:
-    """What was packed."""
+    """Return the stacks that `packed` has stored."""
     stacks: dict[str, int] = json.loads(zlib.decompress(content))
     return stacks

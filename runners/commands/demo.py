@@ -2,7 +2,7 @@
 
 import argparse
 
-from build.home import locate
+from build.home import locate_for_writing
 from build.version import parse_version
 from compare import CompareOptions, compare, exit_code, render_terminal
 from history.comparison.verdict import TRAITS
@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     """
     del arguments
 
-    home = locate()
+    home = locate_for_writing()
     suite = load_suite(SUITE)
     request = Request(
         versions=(BASE, CONTENDER),

@@ -162,10 +162,10 @@ def test_nothing_known_is_none() -> None:
     assert pooled_noise([]) == ()
     assert pooled_noise([[0.1, 0.2, 0.3]]) == (None,)
     assert pooled_noise([[0.1, 0.2], [0.0, 0.0], [0.1]])[0] is None
-    with pytest.raises(ValueError, match="2 steps, but 1"):
+    with pytest.raises(ValueError, match="2 steps have rounds, but 1"):
         pooled_noise([[], []], [None])
     for sd, df, correlation in ((0.0, 1.0, 0.0), (1.0, math.inf, 0.0), (1.0, 1.0, 1.0)):
-        with pytest.raises(ValueError, match="no such noise"):
+        with pytest.raises(ValueError, match="must be finite"):
             Noise(sd, df, correlation)
 
 

@@ -6,11 +6,13 @@ from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
 from sqlalchemy import Connection, update
 
+from build.lock import LockError
 from history.derive import derive
 from history.errors import HistoryError
 from history.open import open_store
@@ -112,7 +114,7 @@ def test_a_writer_that_waited_long_is_told_of_the_other(
     monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 100)
     with open_store(target) as other, store.database.writing() as connection:
         connection.execute(update(sessions).values(seed=1))
-        with pytest.raises(HistoryError, match="another process keeps the history locked"):
+        with pytest.raises(HistoryError, match="another process holds a lock on the history"):
             other.start_session(session_start("second"))
     assert rows(store, "SELECT uid FROM sessions") == []
 
@@ -120,7 +122,7 @@ def test_a_writer_that_waited_long_is_told_of_the_other(
 def test_hosts_that_share_a_history_tell_of_it_one_after_the_other(
     store: Store, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only a server has several hosts; those of a file are one, with a lock of its own.
+    """So do two homes on one host that share a SQLite file.
 
     A tracker may be slow: who waits for another to tell it waits longer than for one who records.
     """
@@ -133,14 +135,27 @@ def test_hosts_that_share_a_history_tell_of_it_one_after_the_other(
     with ThreadPoolExecutor(1) as pool:
         with suppress(RuntimeError), store.database.delivery_lock():
             later = pool.submit(tell)
-            if store.database.dialect == "postgresql":
-                with pytest.raises(NotYet):
-                    later.result(WAITS)
+            with pytest.raises(NotYet):
+                later.result(WAITS)
             record_steps(store, session_start(), {"insert": {BASE: [1.0]}})  # who measures does not wait
             raise RuntimeError("the tracker")
         later.result(30)
     with store.database.delivery_lock():
         pass
+
+
+def test_the_lock_of_deliveries_follows_no_link(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("whole")
+    victim.chmod(0o600)
+    (tmp_path / f"history.db{database.DELIVERING}").symlink_to(victim)
+    with (
+        open_store(tmp_path / "history.db") as store,
+        pytest.raises(LockError, match="cannot be opened"),
+        store.database.delivery_lock(),
+    ):
+        pass
+    assert (victim.read_text(), victim.stat().st_mode & 0o777) == ("whole", 0o600)
 
 
 def test_who_tells_may_lose_the_server_and_ends_as_told(store: Store, target: Target) -> None:

@@ -40,7 +40,7 @@ def test_pgbench_needs_a_build_of_postgres() -> None:
     assert build.version.engine is not Engine.POSTGRES
     with pytest.raises(LoadError) as caught:
         make_generator(load_suite("pgbench"), small(), [build])
-    assert caught.value.what == "pgbench comes with Postgres, and no version of this session is one"
+    assert caught.value.what == "pgbench is part of Postgres, but the session has no version of Postgres"
 
 
 def test_files_that_scripts_share_are_there() -> None:
