@@ -8,8 +8,7 @@
                 ├── IssueDeletedError  somebody deleted the issue
                 └── LabelsRefusedError the issue may be opened without its labels
 
-Delivery knows nothing else of trackers. Another tracker is a module that implements `Tracker`, and its entry
-in `runners.alerting.tracker_registry`.
+Delivery knows nothing else of trackers. Another tracker is a module in `runners/alerting/trackers/`.
 """
 
 from dataclasses import dataclass

@@ -1,21 +1,31 @@
-"""The trackers that a plan can name, and how one of them is opened."""
+"""The trackers that a plan can name: the modules in `runners/alerting/trackers/`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
+from pkgutil import iter_modules
 
+from runners.alerting import trackers
 from runners.alerting.tracker import Tracker
 
-TRACKERS: Mapping[str, str] = {
-    "github": "runners.alerting.github",
-}
+
+def modules_in(folders: Iterable[str]) -> dict[str, str]:
+    """Return the trackers in folders by name, in the order of the alphabet, with the names of their modules.
+
+    None of them is imported, because a tracker's client library takes longer to load than most commands take
+    to run.
+    """
+    names = sorted(module.name for module in iter_modules(folders))
+    return {name: f"{trackers.__name__}.{name}" for name in names}
+
+
+TRACKERS: Mapping[str, str] = modules_in(trackers.__path__)
 """Name in the plan -> the module that implements it, with a function `connect`."""
 
 
 def open_tracker(name: str, repository: str) -> Tracker:
-    """The issues of a repository. Raises MissingTokenError when there is no token for the tracker.
+    """Import a tracker of TRACKERS and return the issues of a repository in it.
 
-    The module is imported only here, because a tracker's client library takes longer to load than most
-    commands take to run.
+    Raises MissingTokenError when there is no token for the tracker.
     """
     tracker: Tracker = import_module(TRACKERS[name]).connect(repository)
     return tracker

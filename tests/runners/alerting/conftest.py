@@ -11,7 +11,7 @@ from history.open import open_store
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert
 from history.store.writer import Store
-from runners.alerting import github as github_module
+from runners.alerting.trackers import github as github_module
 from runners.cli import main
 from tests.history.handmade import record_steps, session_start
 from tests.history.watched import BASE, NEW

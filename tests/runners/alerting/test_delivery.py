@@ -12,8 +12,8 @@ from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, DesiredIssue, IssueState
 from history.store.writer import Store
 from runners.alerting.delivery import Delivery, DeliveryResult
-from runners.alerting.github import GitHubTracker
 from runners.alerting.tracker import MUTING_LABELS
+from runners.alerting.trackers.github import GitHubTracker
 from tests.runners.alerting.github import REPOSITORY, TOKEN, Fault, GitHub, running
 
 TIMEOUT = 1

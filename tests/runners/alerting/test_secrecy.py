@@ -21,7 +21,7 @@ from build.sources import git
 from build.version import Engine
 from build.work import CompileCommands
 from history.store.writer import Store
-from runners.alerting.github import github_token
+from runners.alerting.trackers.github import github_token
 from runners.cli import main
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome

@@ -26,7 +26,7 @@ from runners.alerting.tracker import (
     TrackerError,
     TrackerRefusedError,
 )
-from runners.alerting.tracker_registry import TRACKERS, open_tracker
+from runners.alerting.tracker_registry import TRACKERS, modules_in, open_tracker
 from runners.nightly.plan import Alerts
 
 DESIRED = DesiredIssue("f1", AlertKind.CHANGE, "insert is 9 % slower", "since Monday", IssueState.OPEN)
@@ -138,6 +138,14 @@ def test_every_tracker_of_the_registry_implements_the_protocol(
     methods = [method for method in vars(Tracker) if not method.startswith("_")]
     assert methods == ["find", "read", "create", "edit", "comment"]
     assert [method for method in methods if not callable(getattr(implementation, method, None))] == []
+
+
+def test_a_module_in_the_folder_is_a_tracker_and_is_not_imported_to_be_listed(tmp_path: Path) -> None:
+    for name in ("__init__", "memory", "gitlab"):
+        (tmp_path / f"{name}.py").write_text('raise RuntimeError("imported")\n')
+    prefix = "runners.alerting.trackers"
+    assert modules_in([str(tmp_path)]) == {"gitlab": f"{prefix}.gitlab", "memory": f"{prefix}.memory"}
+    assert list(TRACKERS) == ["github"]
 
 
 def test_a_plan_names_a_tracker_of_the_registry() -> None:
