@@ -60,7 +60,7 @@ def test_without_systemd_or_root_nothing_is_done(
     monkeypatch.setattr(TargetMachine, "has_systemd", True)
     monkeypatch.setattr(TargetMachine, "is_writable", False)
     assert main(words) == 2
-    assert "only root may set up this machine" in capsys.readouterr().err
+    assert "setting up this machine needs root" in capsys.readouterr().err
     assert not Path("/nowhere").exists()
 
 

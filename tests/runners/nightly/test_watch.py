@@ -120,7 +120,7 @@ def test_the_watch_opens_one_issue_and_closes_it(
     assert [main(words), main(words)] == [1, 1]
     said = capsys.readouterr().out
     assert "died: box db1, night of 2026-11-19 01:17 UTC" in said
-    assert "what to do: docs/hardware.md" in said
+    assert "see docs/hardware.md" in said
     assert [issue["title"] for issue in github.issues.values()] == ["box db1: its night died"]
     writes = [each for each in github.requests if not each.startswith("GET")]
     assert len(writes) == 1
