@@ -1,9 +1,12 @@
-"""Folders and files that other users can read and that are never half written."""
+"""Folders and files that other users can read and that are never half written; JSON and TOML of others."""
 
+import json
 import os
 import subprocess
 import tempfile
+import tomllib
 from pathlib import Path
+from typing import Any
 
 
 def make_folder(path: Path) -> Path:
@@ -39,3 +42,19 @@ def flush_file_system(path: Path) -> None:
     One syncfs(2) is far cheaper than an fsync of each of an install tree's thousands of files.
     """
     subprocess.run(["sync", "--file-system", str(path)], check=True)
+
+
+def json_value(text: str | bytes) -> Any:
+    """Parse JSON. Raises ValueError, also for what is nested too deeply for Python's parser."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("brackets are nested too deeply") from error
+
+
+def toml_value(text: str) -> dict[str, Any]:
+    """Parse TOML. Raises ValueError, also for what is nested too deeply for Python's parser."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError("brackets are nested too deeply") from error

@@ -13,7 +13,7 @@ from build.errors import TidemarkError
 from build.home import ROOT
 from build.version import Engine
 from runners.alerting.tokens import withheld
-from runners.values import count, duration, minutes, version
+from runners.values import count, duration, minutes, rounds, version
 
 TROUBLE = 2
 INTERRUPTED = 130
@@ -118,7 +118,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     suite = "name of a suite, or the path of a folder with a suite.toml"
     step = "only this step; can be repeated"
     seconds = "seconds per version in a round, instead of the profile's"
-    rounds = "rounds of each step, instead of the profile's; with --until-decided the minimum"
+    how_many = "rounds of each step, instead of the profile's; with --until-decided the minimum"
     decided = "measure more rounds of steps without a verdict, up to the profile's maximum and the budget"
     budget = "with --until-decided: begin no further round after this time, instead of the profile's"
     mode = "rounds: every round starts from the same data; long: servers stay up, steps share their data"
@@ -135,7 +135,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     it.add_argument("--suite", default="write-heavy", help=suite)
     it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
     it.add_argument("--step", action="append", default=[], metavar="NAME", help=step)
-    it.add_argument("--repetitions", type=count, metavar="N", help=rounds)
+    it.add_argument("--repetitions", type=rounds, metavar="N", help=how_many)
     it.add_argument("--until-decided", action="store_true", help=decided)
     it.add_argument("--budget", type=minutes, metavar="MINUTES", help=budget)
     it.add_argument("--keep-disturbed", action="store_true", help=disturbed)
@@ -163,7 +163,9 @@ def _calibrate(it: argparse.ArgumentParser) -> None:
     it.add_argument(
         "--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated"
     )
-    it.add_argument("--rounds", type=count, default=10, metavar="N", help="rounds of each step (default: 10)")
+    it.add_argument(
+        "--rounds", type=rounds, default=10, metavar="N", help="rounds of each step (default: 10)"
+    )
     it.add_argument("--history", metavar="PATH", help="history to write to")
 
 

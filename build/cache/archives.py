@@ -15,7 +15,7 @@ from build import host
 from build.build import Build
 from build.cache import manifest, members, store
 from build.cache.manifest import FORMAT, ArchiveError, Parcel
-from build.files import make_folder, write_atomically
+from build.files import json_value, make_folder, write_atomically
 from build.home import Home
 from build.lock import held
 from build.progress import Progress
@@ -86,6 +86,8 @@ def _pack(prefix: Path, archive: Path) -> None:
 
 
 def _pair(path: Path) -> tuple[Path, Path]:
+    if not path.name:
+        raise ArchiveError(f"'{path}' names no archive", hint="./tidemark build import FILE...")
     stem = path.name.removesuffix(_SUFFIX).removesuffix(".json")
     archive, sidecar = path.with_name(stem + _SUFFIX), path.with_name(f"{stem}.json")
     for file in (archive, sidecar):
@@ -112,7 +114,7 @@ def _check_host(manifest: dict[str, Any], sidecar: Path) -> None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text))
+    return tuple(int(part[:9]) for part in re.findall(r"[0-9]+", text))
 
 
 def _check_archive(archive: Path, contents: Parcel, home: Home) -> str:
@@ -143,7 +145,7 @@ def _unpacked(archive: Path, contents: Parcel, digest: str, home: Home) -> Build
         tree = staging / contents.top
         if not contents.has_manifest:
             store.write_manifest(tree, contents.manifest)
-        elif json.loads((tree / store.MANIFEST).read_text()) != contents.manifest:
+        elif json_value((tree / store.MANIFEST).read_bytes()) != contents.manifest:
             raise ArchiveError("the archive's manifest is not the one beside it", where=str(archive))
         at = datetime.now(UTC).isoformat(timespec="seconds")
         return store.publish(tree, home, {"archive": archive.name, "sha256": digest, "imported_at": at})

@@ -9,6 +9,7 @@ from typing import Any
 
 from build.cache import store
 from build.errors import TidemarkError
+from build.files import json_value
 
 FORMAT = 1
 """Of the file that `export` writes."""
@@ -46,7 +47,7 @@ class Parcel:
 def read(sidecar: Path) -> Parcel:
     """Read the `.json` beside an archive. Raises TransferError when it describes no build."""
     try:
-        about: dict[str, Any] = json.loads(sidecar.read_text())
+        about: dict[str, Any] = json_value(sidecar.read_text(encoding="utf-8"))
         if about.keys() >= _TREE_KEYS:
             return _install_tree(about, sidecar)
         if about["format"] != FORMAT:
@@ -55,6 +56,8 @@ def read(sidecar: Path) -> Parcel:
                 where=str(sidecar),
             )
         manifest, digest = dict(about["manifest"]), str(about["sha256"])
+        store.require_record(manifest)
+        _require_host(manifest)
         top = store.folder_name(manifest["engine"], manifest["release"], manifest["key"])
         return Parcel(manifest, digest, top, has_manifest=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -62,6 +65,13 @@ def read(sidecar: Path) -> Parcel:
         raise ArchiveError(
             "the file beside the archive is not one of a build", where=f"{sidecar}: {reason}"
         ) from error
+
+
+def _require_host(manifest: dict[str, Any]) -> None:
+    """Raise TypeError unless the manifest names architecture and C library as texts."""
+    host = manifest["host"]
+    if not all(isinstance(host[name], str) for name in ("architecture", "glibc")):
+        raise TypeError("host is not an architecture and a glibc")
 
 
 def _install_tree(about: dict[str, Any], sidecar: Path) -> Parcel:
@@ -77,6 +87,8 @@ def _install_tree(about: dict[str, Any], sidecar: Path) -> Parcel:
             where=str(sidecar),
             hint="call it <engine>-<version>-linux-<architecture>-glibc<version>.tar.zst",
         )
+    if not all(isinstance(about[name], str) for name in ("engine", "version", "prefix")):
+        raise TypeError("engine, version and prefix are not texts")
     canonical = json.dumps(about, sort_keys=True, separators=(",", ":"))
     source = about["source"]
     manifest = {
@@ -97,4 +109,5 @@ def _install_tree(about: dict[str, Any], sidecar: Path) -> Parcel:
         "without": about.get("without", []),
         "built_at": about.get("built", ""),
     }
-    return Parcel(manifest, None, str(about["prefix"]), has_manifest=False)
+    store.require_record(manifest)
+    return Parcel(manifest, None, about["prefix"], has_manifest=False)

@@ -8,6 +8,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, RowMapping, select
 
 from history.comparison.verdict import MetricChange
+from history.errors import DamagedTextError
 from history.series.series import Night, SeriesKey
 from history.store.records import CONFIRMS, Environment
 from history.store.schema import confirmations, nights, series, sessions
@@ -56,13 +57,17 @@ class Confirms:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self | None:
-        """What a session with these options confirms; None of an ordinary one."""
+        """What a session with these options confirms; None of an ordinary one. Raises DamagedTextError."""
         found = options.get(CONFIRMS)
         if not isinstance(found, dict):
             return None
-        return cls(
-            **{**found, "question": ConfirmationRequest(found["question"]), "steps": tuple(found["steps"])}
-        )
+        try:
+            question, steps = ConfirmationRequest(found["question"]), tuple(found["steps"])
+            return cls(**{**found, "question": question, "steps": steps})
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedTextError(
+                f"a session's options say {found!r:.60}, which confirms nothing"
+            ) from error
 
 
 @dataclass(frozen=True)

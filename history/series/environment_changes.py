@@ -1,12 +1,12 @@
 """What else changed from one night to the next: machine, base, suite, tools. It explains a shift of then."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
 from build.version import parse_version
+from history.errors import DamagedTextError, stored_object
 from history.series.matrix import SeriesMatrix
 from history.series.series import AT_ONCE, Night
 from history.store.schema import machines, nights, sessions
@@ -78,7 +78,9 @@ def _machine_changes(before: RowMapping, now: RowMapping, known: Mapping[int, Ro
 
 
 def _described(machine: RowMapping) -> dict[str, Any]:
-    settings: Mapping[str, Any] = json.loads(machine["details"]).get(SETTINGS, {})
+    settings = stored_object(machine["details"]).get(SETTINGS, {})
+    if not isinstance(settings, dict):
+        raise DamagedTextError(f"the settings of machine {machine['hostname']} are no JSON object")
     return {name.replace("_", " "): machine[name] for name in _FACTS} | dict(settings)
 
 
@@ -91,7 +93,7 @@ def _others(before: RowMapping, now: RowMapping) -> list[str]:
         said.append(f"the base {now['version']} is another build")
     if before["suite_digest"] != now["suite_digest"]:
         said.append("the suite's files changed")
-    old, new = json.loads(before["tools"]), json.loads(now["tools"])
+    old, new = stored_object(before["tools"]), stored_object(now["tools"])
     said += [
         f"{name} changed: {old[name]} -> {new[name]}"
         for name in _TOOLS

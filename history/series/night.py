@@ -1,6 +1,5 @@
 """From the runs of a session that ended to one value for each series: a night."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from sqlalchemy import Connection, insert, select
 
 from build.engines import ENGINES
 from build.version import Version, parse_version, release_numbers
+from history.errors import stored_options
 from history.stats.estimators import geometric_mean, mean
 from history.store.records import ALL_STEPS, Run, RunStatus
 from history.store.schema import builds, gaps, nights, points, series
@@ -55,7 +55,7 @@ def branches(versions: Iterable[str], named: Mapping[str, str]) -> dict[str, str
 
 def configuration_name(session: Mapping[str, Any]) -> str:
     """What a series' configuration is called: the choices of a session (a row) that move its results."""
-    options = json.loads(session["options"])
+    options = stored_options(session["options"])
     parts = [session["profile"], session["durability"]]
     if options.get("mode", "rounds") != "rounds":
         parts.append(options["mode"])

@@ -1,5 +1,6 @@
 """Connections to the history: how they are made, how transactions begin, what their errors mean."""
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
-from history.errors import HistoryError, RecordError, refusal
+from history.errors import DamagedTextError, HistoryError, RecordError, refusal
 
 BUSY_TIMEOUT_MS = 30_000
 """How long a transaction waits for another one's lock. A record takes milliseconds; a migration seconds."""
@@ -81,7 +82,10 @@ def plain_rows(connection: Connection, query: Select[Any]) -> Sequence[Any]:
     Nothing is converted, which no column of the history needs.
     """
     result = connection.execute(query)
-    found: Sequence[Any] = result.cursor.fetchall()
+    try:
+        found: Sequence[Any] = result.cursor.fetchall()
+    except sqlite3.Error as error:  # a text that is not UTF-8, which SQLAlchemy does not see here
+        raise DamagedTextError(str(error)[:200]) from error
     result.close()
     return found
 

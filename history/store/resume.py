@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, select, update
 
 from build.build import Build
+from history.errors import stored_options
 from history.store.process import ProcessIdentity
 from history.store.records import Run, SessionStart, SessionStatus
 from history.store.schema import confirmations, gaps, machines, nights, points, sessions
@@ -54,7 +55,7 @@ def find_interrupted(
     )
     keys = {str(build.version): build.key for build in builds}
     for row in connection.execute(query).mappings():
-        if _asked(json.loads(row["options"])) == _asked(start.options):
+        if _asked(stored_options(row["options"])) == _asked(start.options):
             its_runs = runs_of(connection, row["id"], ())
             if all(keys.get(run.version) == run.build_key for run in its_runs):
                 return Interrupted(row["id"], row["uid"], recorded(its_runs))

@@ -1,6 +1,5 @@
 """Queries for sessions, runs, machines and calibrations."""
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -9,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from build.version import Version
+from history.errors import stored_list, stored_object, stored_options
 from history.store.database import plain_rows
 from history.store.records import (
     CalibratedNoise,
@@ -100,7 +100,7 @@ def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, .
     its = dropped_rounds.c
     query = select(its.step, its.repetition, its.reason, its.measured).where(its.session_id == session_id)
     return tuple(
-        DroppedRound(step, repetition, reason, json.loads(measured))
+        DroppedRound(step, repetition, reason, stored_object(measured))
         for step, repetition, reason, measured in connection.execute(query.order_by(its.id))
     )
 
@@ -140,7 +140,7 @@ def latest_noise(
     return {
         noise[0]: CalibratedNoise(*noise, session=uid, started_at=from_text(started_at))
         for *noise, uid, started_at, options in connection.execute(query)
-        if _alike(json.loads(options), session.options)
+        if _alike(stored_options(options), session.options)
     }
 
 
@@ -171,7 +171,7 @@ def _alike(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
 
 
 def _machine(row: RowMapping) -> Machine:
-    return Machine(**_without(row, "id", "details"), details=json.loads(row["details"]))
+    return Machine(**_without(row, "id", "details"), details=stored_object(row["details"]))
 
 
 def _session(row: RowMapping, machine: Machine) -> Session:
@@ -180,8 +180,8 @@ def _session(row: RowMapping, machine: Machine) -> Session:
     return Session(
         **_without(row, *converted, *process),
         machine=machine,
-        tools=json.loads(row["tools"]),
-        options=json.loads(row["options"]),
+        tools=stored_object(row["tools"]),
+        options=stored_options(row["options"]),
         status=SessionStatus(row["status"]),
         started_at=from_text(row["started_at"]),
         ended_at=row["ended_at"] and from_text(row["ended_at"]),
@@ -201,7 +201,7 @@ def _run(row: Sequence[Any], values: Mapping[str, float]) -> Run:
         RunStatus(status),
         failure,
         values,
-        tuple(json.loads(warnings)),
+        tuple(map(str, stored_list(warnings))),
     )
 
 

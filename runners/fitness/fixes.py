@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from build.errors import TidemarkError
-from build.files import write_atomically
+from build.files import json_value, write_atomically
 from runners.fitness import memory, processor, profiling
 from runners.fitness.kernel import Kernel
 
@@ -57,7 +57,7 @@ def fix(kernel: Kernel, state: Path) -> AppliedChanges:
 
     Raises SavedSettingsError, before anything is changed, when `state` is damaged or cannot be written.
     """
-    changes, known = plan(kernel), _load(state)
+    changes, known = plan(kernel), saved_settings(state)
     if not changes:
         return AppliedChanges()
     # Saved before the first change, so that the previous values are known whatever happens.
@@ -79,7 +79,7 @@ def restore(kernel: Kernel, state: Path) -> AppliedChanges:
     A file that no longer exists is skipped. Raises SavedSettingsError when `state` is damaged.
     """
     applied, left = AppliedChanges(), {}
-    for name, before in _load(state).items():
+    for name, before in saved_settings(state).items():
         now = kernel.choice(name)
         if now is None and not kernel.path(name).exists():
             applied.failures[name] = "no longer exists"
@@ -107,10 +107,10 @@ def _put(kernel: Kernel, name: str, value: str) -> str | None:
     return None if now == value else f"was set to {value}, but is still {now}"
 
 
-def _load(state: Path) -> dict[str, str]:
+def saved_settings(state: Path) -> dict[str, str]:
     """Return the settings before the first --fix by file name. Only names that --fix changes are accepted."""
     try:
-        kept = json.loads(state.read_text())
+        kept = json_value(state.read_bytes())
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -28,6 +28,7 @@ from suites.profiling.perf import find_perf
 from suites.profiling.profiler import Profiling
 from suites.server import Server, ServerError
 from suites.sizing import Sizes, fit_together, require_disk, sizes, this_machine
+from suites.slices import require_few_slices
 
 BUILD_BYTES = 1_500_000_000
 """The disk space in bytes for the sources, the scratch folder and the result of one compile."""
@@ -47,6 +48,10 @@ def check_request(request: Request, home: Home) -> Sizes:
     require_short_sockets(home.data / LONGEST_DATA_NAME)
     home.path.mkdir(parents=True, exist_ok=True)
     require_reachable(home.path)
+    profile = request.profile
+    if profile.mode is Mode.ROUNDS:
+        servers = len(request.versions)
+        require_few_slices(servers, profile.seconds, profile.slice_seconds, profile.warm_seconds)
     needed = sizes(request.suite, request.profile, this_machine())
     if request.profile.mode is Mode.LONG and not fit_together(len(request.versions), needed, this_machine()):
         raise ServerError(

@@ -22,7 +22,10 @@ from suites.slices import Schedule
 OVERTIME_SECONDS = 30
 """How many seconds beyond its limit a load generator may take to start and to report before it is ended."""
 
-NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+COUNT = r"[0-9]{1,15}(?![0-9])"
+"""A whole number in a report, as a pattern: more digits are damage, and int() refuses thousands."""
+
+NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?![0-9.])"
 """A decimal number in a report, as a pattern: what it matches is what float() takes."""
 
 
@@ -282,6 +285,7 @@ def histogram_percentiles(values: Sequence[float], counts: Sequence[int]) -> dic
     """
     if not any(counts):
         return {}
-    reached = np.cumsum(counts) / np.sum(counts) * 100
+    # As floats, which whole numbers up to 2**53 are exactly: sums of damaged counts overflow integers.
+    reached = np.cumsum(counts, dtype=np.float64) / np.sum(counts, dtype=np.float64) * 100
     places = {name: int(np.searchsorted(reached, share - 1e-9)) for name, share in PERCENTILES.items()}
     return {name: values[min(place, len(values) - 1)] for name, place in places.items()}

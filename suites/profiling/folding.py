@@ -20,10 +20,12 @@ FOLD_SECONDS = 600
 Window = tuple[float, float]
 """Beginning and end, in seconds of the monotonic clock."""
 
-_TIME = re.compile(rb"^\S.*?\s(\d+\.\d+):\s", re.MULTILINE)
-_THREAD = re.compile(r"(?P<comm>.*)-(?P<pid>\d+|\?)/(?P<tid>\d+)")
-_LOST = re.compile(rb"^\s*LOST(?:_SAMPLES)? events:\s+(\d+)", re.MULTILINE)
-_FORK = re.compile(rb"PERF_RECORD_FORK\((\d+):\d+\):\((\d+):\d+\)")
+# More digits than these are damage: the kernel's process numbers have seven, and int() refuses thousands.
+_TIME = re.compile(rb"^\S.*?\s([0-9]{1,15}\.[0-9]{1,9}):\s", re.MULTILINE)
+_THREAD = re.compile(r"(?P<comm>.*)-(?P<pid>[0-9]{1,9}|\?)/(?P<tid>[0-9]{1,9})")
+_COUNT = re.compile(r"[0-9]{1,12}")
+_LOST = re.compile(rb"^[ \t]*LOST(?:_SAMPLES)? events:[ \t]+([0-9]{1,12})$", re.MULTILINE)
+_FORK = re.compile(rb"PERF_RECORD_FORK\(([0-9]{1,9}):[0-9]+\):\(([0-9]{1,9}):[0-9]+\)")
 _TASK_EVENT = re.compile(rb"^.*\bPERF_RECORD_.*\n", re.MULTILINE)
 
 
@@ -44,8 +46,12 @@ def read(file: Path, perf: str) -> Samples:
     # Inlined functions count for the one that they are part of.
     options = ["--fields", FIELDS, "--no-inline", "--show-task-events"]
     text = _perf([perf, "script", "--input", str(file), *options])
+    return parsed_samples(text, _perf([perf, "report", "--stats", "--input", str(file)]))
+
+
+def parsed_samples(text: bytes, stats: bytes) -> Samples:
+    """What `perf script` and `perf report --stats` printed of one file; lines of no interest are ignored."""
     parents = {int(child): int(parent) for child, parent in _FORK.findall(text) if child != parent}
-    stats = _perf([perf, "report", "--stats", "--input", str(file)])
     return Samples(_TASK_EVENT.sub(b"", text), parents, sum(map(int, _LOST.findall(stats))))
 
 
@@ -104,9 +110,9 @@ def by_role(folded: str, roles: Mapping[int, str], pids: Collection[int]) -> Map
         stack, _, count = line.rpartition(" ")
         process, _, frames = stack.partition(";")
         found = _THREAD.fullmatch(process)
-        if found is None or not count.isdigit():
+        if found is None or not _COUNT.fullmatch(count):
             raise PerfError("not a folded stack with its thread", where=line[:200])
-        if found["pid"].isdigit() and int(found["pid"]) in pids:
+        if found["pid"] != "?" and int(found["pid"]) in pids:
             role = roles.get(int(found["tid"]), OTHER)
             stacks[f"{role};{frames}" if frames else role] += int(count)
     return stacks

@@ -7,7 +7,7 @@ from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
 
 _ENGINE_OF = {description.short_names.prefix: engine for engine, description in ENGINES.items()}
-_SHORT = re.compile(rf"(?:x\.)?({'|'.join(_ENGINE_OF)})([0-9]{{3,}})(?:_(.+))?")
+_SHORT = re.compile(rf"(?:x\.)?({'|'.join(_ENGINE_OF)})([0-9]{{3,9}})(?:_(.+))?")
 
 
 def version_of(text: str) -> Version:
@@ -23,7 +23,7 @@ def version_of(text: str) -> Version:
             raise ValueError(str(error).replace("\n", ";")) from error
     match = _SHORT.fullmatch(text)
     if match is None:
-        raise ValueError(f"'{text}' names no version: write engine@ref, such as postgres@18.1")
+        raise ValueError(f"'{text[:80]}' names no version: write engine@ref, such as postgres@18.1")
     return _release(text, _ENGINE_OF[match[1]], match[2])
 
 

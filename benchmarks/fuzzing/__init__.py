@@ -1,0 +1,1 @@
+"""Damaged and invented inputs for every parser and importer; used by tests and by `bench robustness`."""
