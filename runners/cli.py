@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from build.errors import TidemarkError
+from build.errors import TidemarkError, machine_refusal
 from build.home import ROOT
 from build.version import Engine
 from runners.alerting.tokens import withheld
@@ -48,7 +48,7 @@ def _run_words(words: list[str]) -> int:
         arguments = parser().parse_args(words)
         command: Command = import_module(f"runners.commands.{arguments.command}").main
         with withheld():
-            return command(arguments)
+            return _carried_out(command, arguments)
     except TidemarkError as error:
         print(f"tidemark: {error}", file=sys.stderr)
         return TROUBLE
@@ -57,6 +57,19 @@ def _run_words(words: list[str]) -> int:
             "tidemark: interrupted; servers are stopped, and every finished round is stored", file=sys.stderr
         )
         return INTERRUPTED
+
+
+def _carried_out(command: Command, arguments: argparse.Namespace) -> int:
+    """Run a command; what the kernel refuses, such as a file where a folder is expected, is trouble."""
+    try:
+        return command(arguments)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        refusal = machine_refusal(error)
+        if refusal is None:
+            raise
+        raise refusal from error
 
 
 def parser() -> argparse.ArgumentParser:

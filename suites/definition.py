@@ -32,8 +32,8 @@ MOST_ROWS = 10**12
 """The most rows, bytes of a row, or units of a scale that a suite can ask for."""
 MOST_SHARE = 1e6
 """The most that data may be of the memory, that a table may grow by, or that a step may do of the rows."""
-MOST_SEED = 2**31 - 1
-"""sysbench's seeds are 32-bit integers, and steps and rounds add to them."""
+MOST_SEED = 10**9
+"""Steps and rounds add to it, and sysbench's seeds are 32-bit integers."""
 Bounds = tuple[Annotated[Count, Field(gt=0, le=MOST_ROWS)], Annotated[Count, Field(gt=0, le=MOST_ROWS)]]
 """The least and the most of something."""
 

@@ -1,1 +1,1 @@
-"""Damaged and invented inputs for every parser and importer; used by tests and by `bench robustness`."""
+"""Damaged inputs for every parser and importer, and killed sessions; for tests and for `bench robustness`."""
