@@ -1,8 +1,8 @@
 """`./tidemark bench robustness`: damaged inputs for every parser, and sessions killed at random moments.
 
-`$TIDEMARK_BENCH_PARTS` has parts: parsers, kills. `$TIDEMARK_BENCH_INPUTS` is how many inputs each parser gets,
-`$TIDEMARK_BENCH_KILLS` how often sessions are killed. The inputs of a parser are always the same sequence, so
-that an input is found again by its number.
+`$TIDEMARK_BENCH_PARTS` has parts: parsers, kills. `$TIDEMARK_BENCH_INPUTS` is how many inputs each parser
+gets, `$TIDEMARK_BENCH_KILLS` how often sessions are killed. The inputs of a parser are always the same
+sequence, so that an input is found again by its number.
 """
 
 import multiprocessing

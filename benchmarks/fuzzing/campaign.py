@@ -1,6 +1,7 @@
 """A campaign against one parser: what it does with each input of a sequence, and the first surprise."""
 
 import math
+import os
 import signal
 import tempfile
 import traceback
@@ -20,6 +21,8 @@ MOST = 1e15
 """Above this a number is absurd, unless the parser's bounds are narrower."""
 
 SHOWN_BYTES = 4000
+
+IN_MEMORY = "/dev/shm"
 
 
 class Number(NamedTuple):
@@ -80,7 +83,9 @@ def first_surprise(target: FuzzTarget, numbers: Iterable[int]) -> Surprise | Non
     Must run in the main thread of its process, because a signal ends a parser that takes too long.
     """
     captures = target.captures()
-    with tempfile.TemporaryDirectory(prefix="tidemark-fuzzing-") as folder, _overdue_raises():
+    # Inputs are files for most parsers: in memory, where there is such a folder, so that no disk limits them.
+    memory = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="tidemark-fuzzing-", dir=memory) as folder, _overdue_raises():
         parse = target.opened(Path(folder))
         for capture in captures:
             if what := _tried(target, parse, capture, may_refuse=False):

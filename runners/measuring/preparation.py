@@ -43,15 +43,15 @@ def check_request(request: Request, home: Home) -> Sizes:
 
     Raises TidemarkError when a program, memory, disk space or access to the home is missing.
     """
+    profile = request.profile
+    if profile.mode is Mode.ROUNDS:
+        servers = len(request.versions)
+        require_few_slices(servers, profile.seconds, profile.slice_seconds, profile.warm_seconds)
     for program in (*GENERATORS[request.suite.generator].system_programs, "setpriv"):
         tool(program)
     require_short_sockets(home.data / LONGEST_DATA_NAME)
     home.path.mkdir(parents=True, exist_ok=True)
     require_reachable(home.path)
-    profile = request.profile
-    if profile.mode is Mode.ROUNDS:
-        servers = len(request.versions)
-        require_few_slices(servers, profile.seconds, profile.slice_seconds, profile.warm_seconds)
     needed = sizes(request.suite, request.profile, this_machine())
     if request.profile.mode is Mode.LONG and not fit_together(len(request.versions), needed, this_machine()):
         raise ServerError(

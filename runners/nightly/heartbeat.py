@@ -118,7 +118,8 @@ def _checked(beat: Beat) -> Beat:
     texts = (beat.box, beat.what, beat.began_at, beat.since, beat.beat_at, beat.boot_id, beat.outcome)
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("not a text")
-    for moment in filter(None, (beat.began_at, beat.since, beat.beat_at, beat.ended_at)):
+    ended = () if beat.ended_at is None else (beat.ended_at,)
+    for moment in (beat.began_at, beat.since, beat.beat_at, *ended):
         datetime.fromisoformat(moment).astimezone(UTC)
         if datetime.fromisoformat(moment).tzinfo is None:
             raise ValueError("a time without its zone")

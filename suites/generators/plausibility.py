@@ -31,6 +31,15 @@ def require_plausible(load: Load, program: str) -> Load:
     return load
 
 
+def require_seconds(seconds: float, program: str) -> None:
+    """Raise LoadError, which names `program`, when no run takes so long."""
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise LoadError(
+            f"{program} reports what cannot be: {seconds:g} seconds",
+            hint="its output is damaged: measure again",
+        )
+
+
 def _bounded(load: Load) -> Iterator[tuple[str, float, float]]:
     """Every number of a load by name, with the most that it can be."""
     yield "transactions", load.transactions, MOST_TRANSACTIONS

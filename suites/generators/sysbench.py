@@ -26,7 +26,7 @@ from suites.generators.load import (
     run_all,
     whole_seconds,
 )
-from suites.generators.plausibility import MOST_SECONDS, require_plausible
+from suites.generators.plausibility import require_plausible, require_seconds
 from suites.generators.rules import LUA_MODULES
 from suites.processes import run, tool
 from suites.server import Address
@@ -178,12 +178,7 @@ def _require_possible(slices: Sequence[Sequence[Slice]]) -> None:
                 f"{thread.ended:g} with {len(thread.per_second)} seconds of transactions",
                 hint="its output is damaged: measure again",
             )
-    together = sum(map(seconds_of, slices))
-    if together > MOST_SECONDS:
-        raise LoadError(
-            f"sysbench reports what cannot be: {together:g} seconds",
-            hint="its output is damaged: measure again",
-        )
+    require_seconds(sum(map(seconds_of, slices)), "sysbench")
 
 
 def seconds_of(threads: Sequence[Slice]) -> float:

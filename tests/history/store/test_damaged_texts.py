@@ -59,7 +59,7 @@ def test_a_damaged_text_is_said(
 
 
 def test_a_listing_of_a_damaged_history(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    damage(history, "sessions", "started_at", b"yesterday")
+    damage(history, "nights", "started_at", b"yesterday")
     assert main(["history", "show", "--history", str(history)]) == 2
     assert "the history is damaged" in capsys.readouterr().err
 

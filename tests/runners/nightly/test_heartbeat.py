@@ -109,6 +109,7 @@ def test_a_night_whose_heartbeat_cannot_be_written_goes_on_and_beats_again_later
         {"total": 1e300},
         {"process_id": "me"},
         {"what": None},
+        {"ended_at": []},
     ],
 )
 def test_a_heartbeat_of_another_shape_is_none(
