@@ -134,8 +134,8 @@ def _faults(folder: Path, seen: dict[object, Row]) -> Iterator[str]:
 
 
 def _faults_at_the_end(folder: Path, versions: Sequence[str]) -> Iterator[str]:
-    wanted = Counter(product(versions, STEPS, range(1, ROUNDS + 1), ["finished"]))
-    there = Counter(row[1:5] for row in _rows(folder, RUNS))
+    wanted: Counter[Row] = Counter(product(versions, STEPS, range(1, ROUNDS + 1), ["finished"]))
+    there: Counter[Row] = Counter(row[1:5] for row in _rows(folder, RUNS))
     if there != wanted:
         yield f"rounds are missing: {wanted - there}; or too many: {there - wanted}"
     statuses = _rows(folder, SESSIONS)
