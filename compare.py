@@ -1,18 +1,20 @@
 #!/bin/sh
-""":"  # A shell runs the next line and never comes further: the launcher knows the right Python.
+""":"  # A shell runs only the next line: the launcher selects the right Python.
 case $0 in */*) exec "${0%/*}/tidemark" compare "$@" ;; *) exec ./tidemark compare "$@" ;; esac
 
 Compare versions in the history and judge each step: `./compare.py BASE CONTENDER...`.
 
-Exit codes follow diff(1): 0 nothing regressed, 1 a regression, 2 trouble, which is also what missing, failed,
-too few and inconclusive repetitions are.
+Exit codes are those of diff(1): 0 no regression, 1 a regression, 2 an error, or missing, failed, too few or
+inconclusive rounds.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
+from build.addresses import redacted
 from build.errors import TidemarkError
 from build.version import Version, parse_version
 from history.comparison.compare import (
@@ -49,13 +51,13 @@ RENDERERS = {
     "json": ("json_text", "render_json"),
     "csv": ("csv_text", "render_csv"),
 }
-"""Format -> module of history.rendering, imported only when it is chosen, and its function."""
+"""Format -> module of history.rendering, which is imported only for this format, and its function."""
 
 FORMATS = ("terminal", "markdown", *RENDERERS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compare what the arguments name, print it, and return the exit code."""
+    """Compare the versions named by the arguments, print the comparison, and return the exit code."""
     arguments = _arguments(argv)
     try:
         with open_reader(existing_history(arguments.history)) as history:
@@ -77,9 +79,15 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Complain without the passwords of addresses that were mistyped."""
+        super().error(redacted(message))
+
+
 def parser() -> argparse.ArgumentParser:
-    """All arguments of the command."""
-    top = argparse.ArgumentParser(
+    """Return the parser of the command's arguments."""
+    top = _Parser(
         prog="tidemark compare",
         description="Compare versions of the latest session that holds both, or over the nights --since a "
         "date, and judge each step.",
@@ -147,10 +155,10 @@ def _print(comparison: Comparison, chosen: str, costs: bool) -> None:
     if chosen == "terminal":
         render_terminal(comparison, standard_output(), costs=costs)
     elif chosen == "markdown":
-        from history.rendering.markdown import render_markdown  # imported only when it is chosen
+        from history.rendering.markdown import render_markdown  # imported only for this format
 
         sys.stdout.write(render_markdown(comparison, costs=costs))
-    else:  # JSON and CSV hold all costs anyway
+    else:  # JSON and CSV always contain all costs.
         module, function = RENDERERS[chosen]
         sys.stdout.write(getattr(import_module(f"history.rendering.{module}"), function)(comparison))
 

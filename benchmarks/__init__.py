@@ -1,1 +1,1 @@
-"""Programs that check our own figures against their targets; run by `./tidemark bench NAME`."""
+"""Benchmarks of Tidemark itself, which compare figures with their targets: `./tidemark bench NAME`."""

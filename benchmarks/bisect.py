@@ -1,8 +1,8 @@
-"""How often a search names the right commit, and in what machine time, beside plain bisect.
+"""Accuracy and machine time of the search for a commit, compared with plain bisect.
 
-`$TIDEMARK_BENCH_PARTS` chooses parts: `simulated` (one culprit, or none), `beyond` (commits that do not
-compile, other noise, two steps, slopes) and `planted` (a git history of Postgres, on real builds). Without it
-all of these run, but not `larger`: one among 251 commits, with builds that are not in the cache yet.
+`$TIDEMARK_BENCH_PARTS` selects parts: `simulated` (one culprit, or none), `beyond` (commits that do not
+compile, other noise, two steps, slopes), `planted` (a git history of Postgres with real builds) and `larger`
+(251 commits, with builds that are not in the cache). The default is all parts except `larger`.
 """
 
 import os
@@ -19,17 +19,17 @@ PARTS: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "planted": planted_figures,
     "larger": larger_figures,
 }
-"""Figures of each part, beside their targets."""
+"""Part -> function that returns its figures with their targets."""
 
-USUAL = "simulated beyond planted"
+DEFAULT_PARTS = "simulated beyond planted"
 """The parts that run without `$TIDEMARK_BENCH_PARTS`."""
 
 
 def main() -> int:
-    """Print the figures beside their targets; 0 when all are met, else 1."""
-    asked = os.environ.get("TIDEMARK_BENCH_PARTS", USUAL).split()
-    if unknown := [each for each in asked if each not in PARTS]:
+    """Print the figures with their targets; return 0 if all are met, else 1."""
+    parts = os.environ.get("TIDEMARK_BENCH_PARTS", DEFAULT_PARTS).split()
+    if unknown := [part for part in parts if part not in PARTS]:
         raise TidemarkError(
-            f"bench bisect has no part '{unknown[0]}'", hint="there are: " + ", ".join(sorted(PARTS))
+            f"bench bisect has no part '{unknown[0]}'", hint="the parts are: " + ", ".join(sorted(PARTS))
         )
-    return report([figure for each in asked for figure in PARTS[each]()])
+    return report([figure for part in parts for figure in PARTS[part]()])

@@ -1,7 +1,7 @@
-"""How fast a cached build answers, and what Tidemark adds to a compile.
+"""The time to look up a cached build, and Tidemark's overhead when compiling.
 
-The compile is compared with a bare configure, make and make install of the same source with the same flags,
-one after the other without ccache, in folders of the same file system.
+Compiling with Tidemark is compared with configure, make and make install of the same source with the same
+flags, one after the other, without ccache, in folders of the same file system.
 """
 
 import os
@@ -27,7 +27,7 @@ MOST_COMPILE_RATIO = 1.1
 
 
 def main() -> int:
-    """Measure both figures: about six minutes on two cores."""
+    """Measure both figures, which takes about six minutes on two cores; return 0 if both targets are met."""
     home = locate()
     with measuring_alone(home), progress() as shown:
         build = provide(VERSION, home, shown)
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def _cached_seconds() -> float:
-    """Median wall time of the whole command, from the shell's start to the prefix printed."""
+    """Return the median wall time of `./tidemark build` for a cached version, in seconds."""
     command = [str(ROOT / "tidemark"), "build", str(VERSION)]
     seconds = []
     for _ in range(CACHED_RUNS):
@@ -55,14 +55,14 @@ def _cached_seconds() -> float:
 
 
 def _compile_both(build: Build, home: Home, folder: Path, shown: Progress) -> tuple[float, float]:
-    """Seconds of a compile through Tidemark into an empty cache, and of the bare commands."""
+    """Return the seconds of compiling with Tidemark into an empty cache, and with the bare commands."""
     empty = Home(folder / "home")
     empty.path.mkdir()
     empty.sources.symlink_to(home.sources)
     started = time.monotonic()
     fresh = provide(VERSION, empty, shown, use_ccache=False)
     ours = time.monotonic() - started
-    shown.note("the same by hand")
+    shown.note("compiling the same source without Tidemark")
     tarball = home.sources / fresh.manifest["source"]["location"]
     started = time.monotonic()
     _bare(fresh, tarball, folder / "bare")
@@ -70,7 +70,7 @@ def _compile_both(build: Build, home: Home, folder: Path, shown: Progress) -> tu
 
 
 def _bare(build: Build, tarball: Path, folder: Path) -> None:
-    """Unpack, then the commands of the recipe as a person would type them."""
+    """Unpack the source, and run the commands of the recipe without Tidemark."""
     tree = folder / "source"
     tree.mkdir(parents=True)
     filled = {

@@ -1,10 +1,9 @@
-"""Change points: how many are false, how soon steps are seen, and how fast, beside other tools.
+"""Change point detection: false changes, delays and speed, compared with other tools.
 
-Series of a year with noise of 2 % and steps of 0.75 to 5 standard deviations,
-from simulation/detection_series.py.
-Each tool looks at finished series, and again every night at the nights so far. `$TIDEMARK_BENCH_PARTS` has
-parts: own, rivals (with own), speed. Seeds are fixed: (kind, 0) without steps, (kind, 1, 100 * size) with
-one, (kind, 2) with several, where kind is the position in the table of kinds.
+The series are a year long, with noise of 2 % and steps of 0.75 to 5 standard deviations
+(simulation/detection_series.py). Every tool is applied to finished series, and every night to the nights so
+far. `$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), speed. Seeds are fixed: (kind, 0)
+without steps, (kind, 1, 100 * size) with one, (kind, 2) with several, where kind is the index of the kind.
 """
 
 import math
@@ -42,7 +41,7 @@ from history.stats.change_points import ChangePoint, SeriesWatch, find_changes_m
 PARTS = "own rivals speed"
 
 QUIET_SERIES = 5_000
-"""Series without a step of each kind: a rate of 2 % is known to 0.2 %."""
+"""Series without a step per kind: the standard error of a rate of 2 % is 0.2 %."""
 
 STEPPED_SERIES = 2_000
 SEVERAL_SERIES = 500
@@ -51,12 +50,12 @@ LARGEST_RIVAL_SERIES = 150
 SIZES = (1.5, 2.0, 3.0)
 MOST_FALSE = 2.0
 RUN_LENGTH = 50 * NIGHTS
-"""Nights between false changes that the bound is for."""
+"""Mean number of nights between false changes, for which the bound is computed."""
 
 SHARES_OF_BOUND = {"gaussian": 1.3, "t3": 1.6}
 
 LEAST_SPEED = 1.0
-"""Million nights a second."""
+"""Target in million nights per second."""
 
 MOST_MILLISECONDS = 0.2
 LONG_SERIES = 1_000
@@ -65,7 +64,7 @@ TAKEN = 500
 
 @dataclass(frozen=True)
 class Own:
-    """What Tidemark's two ways did on one kind; delays by size, and reports on series with several steps."""
+    """Tidemark's results for one kind; delays by size, and reports for series with several steps."""
 
     false_finished: float
     false_nightly: float
@@ -75,7 +74,7 @@ class Own:
 
 
 def main() -> int:
-    """Print the figures beside their targets; 0 when all are met, else 1."""
+    """Print the figures with their targets; return 0 if all are met, else 1."""
     parts = os.environ.get("TIDEMARK_BENCH_PARTS", PARTS).split()
     figures: list[Figure] = []
     if "speed" in parts:
@@ -95,7 +94,7 @@ def main() -> int:
 
 
 def bound(size: float) -> float:
-    """Nights to see a step of `size` standard deviations in Gaussian noise (Lorden 1971), to first order."""
+    """Return the lower bound of nights to detect a step of `size` standard deviations (Lorden 1971)."""
     return 2 * math.log(RUN_LENGTH) / size**2
 
 
@@ -107,7 +106,7 @@ def _series(kind: Kind, seed: int, quiet: Array) -> Series:
 
 
 def own_found(quiet: Array, series: Series) -> Own:
-    """What find_changes and the nightly watch say of the same series that the rivals get."""
+    """Return the results of find_changes and of the nightly watch for the series that the rivals get."""
     several = series.several.values
     return Own(
         false_share(_finished(quiet)),
@@ -119,11 +118,11 @@ def own_found(quiet: Array, series: Series) -> Own:
 
 
 def _finished(values: Array) -> Reports:
-    return [[(each.index, NIGHTS - 1) for each in changes] for changes in find_changes_many(values)]
+    return [[(change.index, NIGHTS - 1) for change in changes] for changes in find_changes_many(values)]
 
 
 def _nightly(values: Array) -> Reports:
-    return [[_alert(each) for each in changes] for changes in watch_many(values)]
+    return [[_alert(change) for change in changes] for changes in watch_many(values)]
 
 
 def _alert(change: ChangePoint) -> tuple[int, int]:
@@ -133,7 +132,7 @@ def _alert(change: ChangePoint) -> tuple[int, int]:
 
 
 def own_figures(name: str, own: Own, series: Series, promised: bool) -> Iterator[Figure]:
-    """False changes, delays and F1 of one kind, with targets where the kind is `promised` any."""
+    """Yield false changes, delays and F1 of one kind, with targets if the kind is `promised`."""
     most = MOST_FALSE if promised else None
     yield Figure(f"{name}: false, nightly", own.false_nightly, "% of years", at_most=most)
     yield Figure(f"{name}: false, finished", own.false_finished, "% of years", at_most=most)
@@ -178,7 +177,7 @@ def _shown(name: str, found: RivalScore) -> Iterator[Figure]:
 
 
 def _delay_comparison(kind: str, own: Own, found: Mapping[tuple[str, str], RivalScore]) -> Iterator[Figure]:
-    """Our delays against the best of the rivals tuned to the same false rate."""
+    """Yield our delays, with the best rival tuned to the same false rate as the target."""
     for size, delay in own.delays.items():
         others = {
             rival.name: delays[size].mean
@@ -203,7 +202,7 @@ def _f1_comparison(
     series: Series,
     found: Mapping[tuple[str, str], RivalScore],
 ) -> Figure:
-    """By how much our F1 exceeds that of the closest rival, each on the series it was asked about."""
+    """Return how much our F1 exceeds that of the closest rival, on the same series as each rival."""
     ahead = {}
     for rival in RIVALS:
         each = found[rival.name, kind]
@@ -218,10 +217,10 @@ def _f1_comparison(
 
 
 def speed_figures() -> Iterator[Figure]:
-    """Nights a second over many series, and milliseconds for one more night of a long one."""
+    """Yield the nights per second over many series, and the milliseconds for one more night of a long one."""
     rng = np.random.default_rng(1000)
     values = KINDS["gaussian"](rng, (QUIET_SERIES, NIGHTS))
-    values[:, NIGHTS // 2 :] += 0.05  # so that changes are described, too
+    values[:, NIGHTS // 2 :] += 0.05  # so that there are changes to describe
     for name, look in (("finished series", find_changes_many), ("nightly watch", watch_many)):
         start = time.perf_counter()
         look(values)

@@ -1,4 +1,4 @@
-"""A figure beside its target, and the exit code that follows from a list of them."""
+"""Figures with their targets, and the exit code for a list of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured value and the bound it has to keep."""
+    """One measured value and its target; without bounds, it is only shown."""
 
     name: str
     value: float
@@ -17,13 +17,13 @@ class Figure:
 
     @property
     def met(self) -> bool:
-        """Whether the value keeps its bounds."""
+        """Whether the value is within its bounds."""
         above = self.at_least is None or self.value >= self.at_least
         return above and (self.at_most is None or self.value <= self.at_most)
 
 
 def report(figures: Sequence[Figure]) -> int:
-    """Print the figures beside their targets; 0 when all are met, else 1."""
+    """Print the figures with their targets; return 0 if all are met, else 1."""
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         bounds = [f">= {figure.at_least:g}"] if figure.at_least is not None else []

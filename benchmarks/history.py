@@ -1,4 +1,4 @@
-"""`./tidemark bench history`: ten years of nights, and what it takes to ask them something."""
+"""Size and speed of a history of ten years of nights: `./tidemark bench history`."""
 
 import resource
 import subprocess
@@ -10,22 +10,22 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.figures import Figure, report
-from benchmarks.simulation.years import METRICS, Scale, write
+from benchmarks.simulation.years import METRICS, HistoryScale, write
 from build.home import ROOT, locate
 from history.changes.detector import judge
 from history.open import open_store
-from history.series.series import SeriesKey, read
+from history.series.series import SeriesKey, read_series
 from history.store.database import Database
 from history.store.records import Environment
 from suites.metrics import QPS
 
-SCALE = Scale(nights=3650, boxes=5, branches=4, steps=60, nights_with_rounds=30)
+SCALE = HistoryScale(nights=3650, boxes=5, branches=4, steps=60, nights_with_rounds=30)
 SEED = 20261121
 REPEATS = 7
 
 
 def main() -> int:
-    """Write the history, ask it, and say how long that took."""
+    """Write the history, measure queries of it, and return 0 if all targets are met, else 1."""
     home = locate()
     home.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home.scratch) as folder:
@@ -35,15 +35,15 @@ def main() -> int:
         return report(figures(path, SCALE))
 
 
-def figures(path: Path, scale: Scale) -> list[Figure]:
-    """Every figure beside its target, of a history of this scale."""
+def figures(path: Path, scale: HistoryScale) -> list[Figure]:
+    """Return all figures with their targets for the history at `path`, which has this scale."""
     size = path.stat().st_size / scale.values
     with open_store(path) as store:
         one = taken(lambda: _one_series(store.database, scale))
         started = time.perf_counter()
         outcome = judge(store.database)
         judged = time.perf_counter() - started
-        # Again, as all of the first may lie within the second or so for which a neighbour halves a core.
+        # Measured again, because another load on the host may slow down a core for a second or so.
         one += taken(lambda: _one_series(store.database, scale))
     used: list[float] = []
     compared = taken(lambda: used.append(_compare(path, scale)))
@@ -76,25 +76,25 @@ def figures(path: Path, scale: Scale) -> list[Figure]:
 
 
 def taken(act: Callable[[], object]) -> list[float]:
-    """The seconds of each of several runs. The shortest is what the machine does without a neighbour."""
-    found = []
+    """Return the seconds of several runs. The shortest is the least disturbed by other loads on the host."""
+    seconds = []
     for _ in range(REPEATS):
         started = time.perf_counter()
         act()
-        found.append(time.perf_counter() - started)
-    return found
+        seconds.append(time.perf_counter() - started)
+    return seconds
 
 
-def _one_series(database: Database, scale: Scale) -> None:
-    base, *_, branch = (each.partition(".")[0] for each in scale.versions())
+def _one_series(database: Database, scale: HistoryScale) -> None:
+    base, *_, branch = (version.partition(".")[0] for version in scale.versions())
     place = Environment("box0", "write-heavy", "short relaxed")
     with database.reading() as connection:
-        found = read(connection, SeriesKey(place, branch, "step-00", QPS), base)
+        found = read_series(connection, SeriesKey(place, branch, "step-00", QPS), base)
     assert len(found) == scale.nights
 
 
-def _compare(path: Path, scale: Scale) -> float:
-    """Compare two versions as a person does; the CPU time of all that this starts, in seconds."""
+def _compare(path: Path, scale: HistoryScale) -> float:
+    """Run compare.py for two versions; return the CPU time of all its processes in seconds."""
     base, *_, contender = scale.versions()
     command = [str(ROOT / "compare.py"), base, contender, "--history", str(path)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,9 +1,10 @@
-"""What Tidemark itself takes away from the step it measures.
+"""Tidemark's own overhead in the steps that it measures.
 
-A step through Tidemark against the same sysbench command by hand, on one server, alternated A B B A in slices
-of a few seconds so that a drift of the machine cancels; and the CPU time of Tidemark's own process meanwhile.
-Everything runs on one core: what Tidemark does there is taken from the step, and the scheduler cannot make
-two runs differ by where it puts client and server, which on a virtual machine is worth a factor of two.
+A step run by Tidemark is compared with the same sysbench command run by hand, on one server, alternated
+A B B A in slices of a few seconds so that drift of the machine cancels out. The CPU time of Tidemark's own
+process is measured as well. Everything runs on one core: Tidemark's work there reduces the throughput of the
+step, and the scheduler cannot affect it by placing client and server, which on a virtual machine can change
+throughput by a factor of two.
 """
 
 import os
@@ -34,26 +35,26 @@ from suites.step import run_slices
 
 VERSION = parse_version("postgres@18.6")
 STEP = "update-one"
-"""The step whose runs differ least: one row, so hardly any page is written."""
+"""The step whose runs vary least: it updates one row, so that hardly any page is written."""
 SLICE_SECONDS = 3
 SLICE = Share(Schedule(SLICE_SECONDS, (0,), gap_share=0.0), round=0)
-"""What a session has one server do; with the ids that the command by hand draws."""
+"""The slice of one server in a session, with the same ids as the command by hand."""
 LEAST_PAIRS = 10
-"""Single slices differ by several percent on a shared machine, so that mostly more are needed."""
+"""Slices vary by several percent on a shared machine, so that usually more pairs are needed."""
 MOST_PAIRS = 60
 CONFIDENCE = 0.99
-"""Of the interval that ends the alternation once it lies wholly on one side of the target."""
+"""Confidence of the interval. The comparison ends when the whole interval is on one side of the target."""
 
 LEAST_RATIO = 0.99
 MOST_CPU_PERCENT = 1.0
 
 
 def main() -> int:
-    """Measure both figures on a server of their own."""
+    """Measure both figures on a new server; return 0 if both targets are met, else 1."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     home = locate()
     with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
-        notes = Lines()  # the bars are part of what is measured
+        notes = Lines()  # no progress bars here, because those are part of the measurement
         build = provide(VERSION, home, notes)
         suite = load_suite("write-heavy")
         room = sizes(suite, suite.profile("smoke"), this_machine())
@@ -75,7 +76,7 @@ def _alternate(server: PostgresServer, generator: Sysbench, step: Step, shown: P
     through: list[float] = []
     shares: list[float] = []
     for pair in range(MOST_PAIRS):
-        # A B B A: whoever goes first changes with every pair.
+        # A B B A: the order is reversed in every other pair.
         for ours in (True, False) if pair % 2 else (False, True):
             if ours:
                 qps, share = _through_tidemark(server, generator, step)
@@ -85,7 +86,7 @@ def _alternate(server: PostgresServer, generator: Sysbench, step: Step, shown: P
                 by_hand.append(_by_hand(server, generator, step))
         if len(through) >= LEAST_PAIRS:
             interval = ratio_interval(by_hand, through, CONFIDENCE)
-            assert interval is not None  # there are enough pairs, and no slice is without a query
+            assert interval is not None  # there are enough pairs, and every slice has queries
             shown.note(f"{len(through)} pairs: {interval.low:.3f} to {interval.high:.3f}")
             if interval.low > LEAST_RATIO or interval.high < LEAST_RATIO:
                 break
@@ -100,7 +101,7 @@ def _alternate(server: PostgresServer, generator: Sysbench, step: Step, shown: P
 
 
 def _through_tidemark(server: PostgresServer, generator: Sysbench, step: Step) -> tuple[float, float]:
-    """QPS, and Tidemark's own CPU time as a share of the step, a progress bar on a terminal included."""
+    """Return QPS, and Tidemark's own CPU time as a share of the step, including its progress bar."""
     with Bars() as bars, bars.task("measuring", 1):
         own = psutil.Process().cpu_times()
         started = time.monotonic()
@@ -111,7 +112,7 @@ def _through_tidemark(server: PostgresServer, generator: Sysbench, step: Step) -
 
 
 def _by_hand(server: PostgresServer, generator: Sysbench, step: Step) -> float:
-    """QPS of the same command as a person would start it, output to a file."""
+    """Return the QPS of the same command without Tidemark, with its output in a file."""
     command = [*generator.arguments(server.address, step, WorkLimit(SLICE_SECONDS, None)), "run"]
     with tempfile.TemporaryFile() as output:
         environment = {**os.environ, **generator.environment}

@@ -1,4 +1,4 @@
-"""A bisect of a git history of Postgres, on real builds: is the planted commit named, and at what cost?"""
+"""A bisect of a git history of Postgres with a planted slow-down, on real builds."""
 
 import json
 import os
@@ -18,16 +18,16 @@ from build.home import ROOT, Home, locate
 from build.sources.git import mirror
 
 LARGER = 240
-"""Further commits of the larger history."""
+"""Number of further commits in the larger history."""
 
 
 def larger_figures() -> Iterator[Figure]:
-    """As `planted_figures`, among many more commits, none of which is in the build cache at first."""
+    """Return the figures of `planted_figures` for many more commits, which are not in the build cache yet."""
     return planted_figures(LARGER, "larger")
 
 
 def planted_figures(fillers: int = 0, name: str = "planted") -> Iterator[Figure]:
-    """Figures of one bisect, in a history of its own. Raises TidemarkError when it ends without an answer."""
+    """Yield the figures of one bisect in a new history. Raises TidemarkError if it ends without an answer."""
     home = locate()
     with tempfile.TemporaryDirectory(prefix="tidemark-planted-", dir="/tmp") as folder:
         path = Path(folder)
@@ -35,12 +35,12 @@ def planted_figures(fillers: int = 0, name: str = "planted") -> Iterator[Figure]
         planted = make_history(path / "postgres", home, fillers)
         began = time.monotonic()
         try:
-            told = _bisect(home, planted, path / "history.db")
-        finally:  # nobody else will ever ask for this repository
+            answer = _bisect(home, planted, path / "history.db")
+        finally:  # the mirror of this temporary repository is never used again
             shutil.rmtree(mirror(str(planted.repository), RELEASE.engine, home).path, ignore_errors=True)
         minutes = (time.monotonic() - began) / 60
-    named = [each["commit"] for each in told["blamed"]]
-    verdict, measured = told["verdict"], len(told["measured"])
+    named = [commit["commit"] for commit in answer["blamed"]]
+    verdict, measured = answer["verdict"], len(answer["measured"])
     yield Figure(
         f"{name}: the commit that is named is the planted one",
         float(named == [planted.culprit]),
@@ -58,13 +58,13 @@ def planted_figures(fillers: int = 0, name: str = "planted") -> Iterator[Figure]
 
 def _bisect(home: Home, planted: PlantedHistory, history: Path) -> dict[str, Any]:
     where = ("--git", str(planted.repository), "--history", str(history))
-    asked = ("--good", planted.good, "--bad", BRANCH, "--step", "update-nonindex", "--seconds", "1")
-    done = _tidemark(home, *where, *asked)
-    if done.returncode != 0:
-        raise TidemarkError("the planted bisect found no answer", where=done.stderr[-2000:])
-    told = _tidemark(home, "report", "--history", str(history), "--format", "json")
-    found: dict[str, Any] = json.loads(told.stdout)
-    return found
+    question = ("--good", planted.good, "--bad", BRANCH, "--step", "update-nonindex", "--seconds", "1")
+    completed = _tidemark(home, *where, *question)
+    if completed.returncode != 0:
+        raise TidemarkError("the planted bisect ended without an answer", where=completed.stderr[-2000:])
+    printed = _tidemark(home, "report", "--history", str(history), "--format", "json")
+    answer: dict[str, Any] = json.loads(printed.stdout)
+    return answer
 
 
 def _tidemark(home: Home, *words: str) -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,7 @@
-"""A git history of Postgres in which one commit is slow on purpose: what `./tidemark bisect` has to find.
+"""A git history of Postgres with one deliberately slow commit, which `./tidemark bisect` has to find.
 
-It is made from the release's tarball. Authors and dates are fixed, so that every commit is the same wherever
-and whenever it is made: a build of it that lies in the build cache is found again.
+It is created from the tarball of a release. Authors and dates are fixed, so that commits have the same names
+on every machine and at any time, and their builds are found in the build cache.
 """
 
 import os
@@ -19,8 +19,8 @@ from build.version import parse_version
 RELEASE = parse_version("postgres@18.6")
 
 BURN_MICROSECONDS = 60
-"""That each update of a row takes longer from the culprit on: far more than a third of what it takes at all,
-so that few rounds decide."""
+"""Time that the culprit adds to each update of a row: more than a third of an update, so that few rounds
+suffice."""
 
 BRANCH = "main"
 FIRST_DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ FIRST_DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Edit:
-    """A text of one file that is there exactly once, and what stands there afterwards."""
+    """The replacement of a text that occurs exactly once in a file."""
 
     path: str
     old: str
@@ -37,43 +37,43 @@ class Edit:
 
 @dataclass(frozen=True)
 class PlannedCommit:
-    """One commit of the history, and what a bisect is to make of it."""
+    """One commit of the history, and its role in a bisect."""
 
     message: str
     edits: tuple[Edit, ...]
     matters: bool = True
-    """Whether it can change the server at all: documentation and tests cannot."""
+    """Whether it can change the server; documentation and tests cannot."""
 
     compiles: bool = True
     is_culprit: bool = False
     on_side: bool = False
-    """Whether it is made on a side branch; the next one that is not merges it."""
+    """Whether it is on a side branch, which the next commit that is not merges."""
 
 
 @dataclass(frozen=True)
 class PlantedHistory:
-    """The repository. Commits are 40 hex digits; the first is good, the last is bad."""
+    """The repository and its commits, as 40 hex digits; the first is good, the last is bad."""
 
     repository: Path
-    """A folder with a work tree, to be named with --git."""
+    """The folder of the repository, for --git."""
 
     commits: tuple[str, ...]
-    """Along the first parent, oldest first."""
+    """The commits along first parents, oldest first."""
 
     good: str
     bad: str
     culprit: str
     before_culprit: str
-    """The candidate that comes right before it."""
+    """The candidate immediately before the culprit."""
 
     broken: str
-    """The one that does not compile."""
+    """The commit that does not compile."""
 
     collapsed: tuple[str, ...]
-    """Those that cannot matter, side branches apart."""
+    """The commits that cannot change the server, without those of side branches."""
 
     candidates: tuple[str, ...]
-    """The others, good apart."""
+    """All other commits except good."""
 
 
 _ADT = "src/backend/utils/adt"
@@ -103,7 +103,7 @@ weigh_successor(void)
 
 
 def _equal(path: str, function: str, begin: str, names: tuple[str, str]) -> Edit:
-    """An equality that is asked for the other way round: the same answer from other instructions."""
+    """Return an edit that rewrites an equality: the same result with other instructions."""
     head = f"{function}(PG_FUNCTION_ARGS)\n{{\n{begin}"
     one, other = names
     old = f"{head}\n\tPG_RETURN_BOOL({one} == {other});"
@@ -246,15 +246,15 @@ PLAN = (
 _ENTITLED = " * IDENTIFICATION\n"
 
 _APART = 20
-"""Every so many-th file of the server gets comments: some of each of its parts."""
+"""One in this many source files of the server gets comments, so that all parts are included."""
 
 
 def make_history(folder: Path, home: Home, fillers: int = 0) -> PlantedHistory:
-    """Write the history into the empty `folder`; takes about a quarter of a minute.
+    """Write the history into the empty `folder`, which takes about 15 seconds.
 
-    `fillers` are further harmless commits, two in three of them before the culprit. The tarball comes from
-    the source cache of `home`, or is fetched. Raises TidemarkError when it cannot be had, ValueError when an
-    edit does not fit.
+    `fillers` is the number of further harmless commits, two thirds of them before the culprit. The tarball
+    comes from the source cache of `home`, or is downloaded. Raises TidemarkError if it is not available,
+    ValueError if an edit does not apply.
     """
     tarball = obtain(RELEASE, home, Silent()).tarball
     assert tarball is not None
@@ -262,22 +262,22 @@ def make_history(folder: Path, home: Home, fillers: int = 0) -> PlantedHistory:
     words = ["tar", "--extract", "--no-same-owner", "--strip-components=1", "--file", str(tarball)]
     subprocess.run(words, cwd=folder, check=True)
     git_at(folder, 0, "init", "--quiet", f"--initial-branch={BRANCH}")
-    # Of the release's own .gitignore files none may decide what is committed.
+    # --force, because the .gitignore files of the release must not exclude anything.
     git_at(folder, 0, "add", "--all", "--force")
     first = _commit(folder, 0, "Postgres 18.6, as it was released")
     made = [first]
     planned: list[tuple[PlannedCommit, str]] = []
     plan = _filled(folder, fillers)
-    for number, each in enumerate(plan, start=1):
-        commit = _make(folder, number, each, plan[number - 2] if number > 1 else None)
-        if not each.on_side:
+    for number, planned_commit in enumerate(plan, start=1):
+        commit = _make(folder, number, planned_commit, plan[number - 2] if number > 1 else None)
+        if not planned_commit.on_side:
             made.append(commit)
-            planned.append((each, commit))
-    return _described(folder, made, planned)
+            planned.append((planned_commit, commit))
+    return _history_of(folder, made, planned)
 
 
 def _filled(folder: Path, fillers: int) -> Sequence[PlannedCommit]:
-    """The plan, and around it so many comments in files of the server."""
+    """Return the plan, with `fillers` commits around it that only change comments of the server."""
     if not fillers:
         return PLAN
     files = [
@@ -300,11 +300,11 @@ def _said(times: int) -> str:
     return _ENTITLED if times == 0 else f" * IDENTIFICATION, said {times} times\n"
 
 
-def _described(
+def _history_of(
     folder: Path, made: Sequence[str], planned: Sequence[tuple[PlannedCommit, str]]
 ) -> PlantedHistory:
-    candidates = [commit for each, commit in planned if each.matters]
-    culprit = next(commit for each, commit in planned if each.is_culprit)
+    candidates = [commit for plan, commit in planned if plan.matters]
+    culprit = next(commit for plan, commit in planned if plan.is_culprit)
     return PlantedHistory(
         repository=folder,
         commits=tuple(made),
@@ -312,8 +312,8 @@ def _described(
         bad=made[-1],
         culprit=culprit,
         before_culprit=candidates[candidates.index(culprit) - 1],
-        broken=next(commit for each, commit in planned if not each.compiles),
-        collapsed=tuple(commit for each, commit in planned if not each.matters),
+        broken=next(commit for plan, commit in planned if not plan.compiles),
+        collapsed=tuple(commit for plan, commit in planned if not plan.matters),
         candidates=tuple(candidates),
     )
 
@@ -335,7 +335,9 @@ def _apply(folder: Path, edit: Edit) -> None:
     path = folder / edit.path
     text = path.read_text(encoding="utf-8")
     if text.count(edit.old) != 1:
-        raise ValueError(f"{edit.path} has {text.count(edit.old)} times: {edit.old}")
+        raise ValueError(
+            f"{edit.path} has {text.count(edit.old)} occurrences, instead of one, of: {edit.old}"
+        )
     path.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
 
 
@@ -345,9 +347,9 @@ def _commit(folder: Path, number: int, message: str) -> str:
 
 
 def git_at(folder: Path, day: int, *words: str) -> str:
-    """What git prints in a repository, with the author and the date of that day of the history."""
+    """Run git in a repository with the date of a day of the history, and return its output."""
     date = (FIRST_DAY + timedelta(days=day)).isoformat()
-    nothing = os.devnull  # settings of the machine's own could change what is committed
+    nothing = os.devnull  # the machine's own settings could change what is committed
     identity = {
         f"GIT_{who}_{what}": value
         for who in ("AUTHOR", "COMMITTER")

@@ -1,7 +1,7 @@
-"""What profiling costs, and whether it finds what it is for.
+"""The overhead of profiling, and its ability to find the function of a slow-down.
 
-The slow-down of perf on the slices that it samples, on one server, profiled and not in turns; and where a
-planted slow-down of a tenth comes in the table of functions.
+The overhead is the slow-down of sampled slices on one server, which alternate with slices without sampling.
+For the second figure, a slow-down of 10 % is planted, and its rank in the table of functions is determined.
 """
 
 import os
@@ -38,14 +38,14 @@ PAIRS = 20
 SLICE_SECONDS = 3.0
 CONFIDENCE = 0.95
 LEAST_RATIO = 0.9
-"""QPS while perf samples, over QPS without. Profiles are taken outside of what counts, so this is no bias."""
+"""Target of QPS with sampling over QPS without. Sampled slices do not count, so that this is not a bias."""
 
 PLANTED = "tidemark_burn"
 SLOWER = 0.1
 
 
 def main() -> int:
-    """Both on servers of their own; a few minutes."""
+    """Measure both figures on new servers in a few minutes; return 0 if all targets are met, else 1."""
     home = locate()
     home.path.mkdir(parents=True, exist_ok=True)
     shown = Lines()
@@ -74,7 +74,7 @@ def _overhead(home: Home, shown: Progress) -> Figure:
             generator.load(server.address)
             server.keep()
             for pair in range(PAIRS):
-                # A B B A; each from the loaded data, so that no slice inherits what another one left.
+                # A B B A, always starting from the loaded data, so that slices are independent.
                 for sampled in (True, False) if pair % 2 else (False, True):
                     share = Share(Schedule(SLICE_SECONDS / 2, (0, 0, 0), warming=1), pair + 1)
                     server.restore()
@@ -94,7 +94,7 @@ def _overhead(home: Home, shown: Progress) -> Figure:
     interval = ratio_interval(rates[False], rates[True], CONFIDENCE)
     assert interval is not None
     bounds = f"{CONFIDENCE:.0%} interval {interval.low:.3f} to {interval.high:.3f}"
-    note = f"{PAIRS} pairs, {bounds}, by {profiling.perf.described}"
+    note = f"{PAIRS} pairs, {bounds}, by {profiling.perf.description}"
     return Figure("QPS sampled / not sampled", interval.estimate, "", at_least=LEAST_RATIO, note=note)
 
 
@@ -106,7 +106,7 @@ def _planted(bench: Bench) -> list[Figure]:
         session = store.latest_session((BASE, SLOWED), uid=uid)
         assert session is not None
         both = differential(*(store.profiles(session.id, STEP, version) for version in (BASE, SLOWED)))
-    names = [each.name for each in both.functions]
+    names = [function.name for function in both.functions]
     place = names.index(PLANTED) + 1 if PLANTED in names else len(names) + 1
     first = both.functions[0]
     note = (

@@ -1,8 +1,8 @@
-"""Verdicts on real servers: identical builds, builds that are slower by a known amount, interval widths.
+"""Verdicts on real servers: identical builds, builds with a known slow-down, and widths of intervals.
 
-Postgres is compiled twice in different folders, and once with benchmarks/planted.patch, which burns as many
-nanoseconds in each update as TIDEMARK_BURN_NS says. How many these have to be follows from the time that an
-update takes in the rounds of the identical builds on the same machine.
+Postgres is compiled twice in different folders, and once with benchmarks/planted.patch, which makes every
+update busy-wait for TIDEMARK_BURN_NS nanoseconds. The number of nanoseconds for a slow-down follows from the
+duration of an update in the rounds of identical builds on the same machine.
 """
 
 import json
@@ -47,11 +47,11 @@ PATCH = Path(__file__).with_name("planted.patch")
 PROFILE = "smoke"
 
 UPDATES = ("update-index", "update-nonindex", "update-one", "update-zipf")
-"""Steps of which each query is one update: the patch slows each by about the same time."""
+"""Steps in which every query is one update, so that the patch slows all of them by about the same time."""
 
 UNTOUCHED = ("delete", "insert")
 ROUNDS = 6
-"""Of identical builds: for widths, and as a recording of noise."""
+"""Rounds of identical builds, for the widths of intervals and as a recording of noise."""
 
 LEAST_NARROWING = 3.0
 HALF_AN_HOUR = 30 * 60.0
@@ -59,13 +59,13 @@ HALF_AN_HOUR = 30 * 60.0
 
 @dataclass(frozen=True)
 class Bench:
-    """Where everything of the benchmark lies."""
+    """The folders, progress and suite of the benchmark."""
 
     home: Home
     progress: Progress
     suite: Suite
     folder: Path
-    """For the second compile and the history."""
+    """The folder of the second compile and of the history."""
 
     def session(self, steps: Sequence[str], contender: Version, build: Build, **options: object) -> str:
         """Run a session of BASE against a contender and return its uid."""
@@ -81,27 +81,27 @@ class Bench:
         return outcome.uid
 
     def compared(self, uid: str, contender: Version) -> ContenderComparison:
-        """What `compare` says of a session."""
+        """Return the comparison of a session."""
         with open_store(self.folder / "history.db") as store:
             return compare(store, BASE, (contender,), CompareOptions(session=uid)).contenders[0]
 
     def log_ratios(self, compared: ContenderComparison, contender: Version) -> Mapping[str, list[float]]:
-        """By step, the logarithm of contender over base in each round that has both."""
+        """Return step -> log ratios of contender and base in the rounds that have both."""
         with open_store(self.folder / "history.db") as store:
             runs = store.runs(compared.session.id)
-        found: dict[str, list[float]] = {}
+        by_step: dict[str, list[float]] = {}
         for step in compared.steps:
             by_round: dict[int, dict[str, float]] = {}
             for run in runs:
                 if run.step == step.step and QPS in run.values:
                     by_round.setdefault(run.repetition, {})[run.version] = run.values[QPS]
-            pairs = [each for each in by_round.values() if len(each) == 2]
-            found[step.step] = [math.log(each[str(contender)] / each[str(BASE)]) for each in pairs]
-        return found
+            pairs = [pair for pair in by_round.values() if len(pair) == 2]
+            by_step[step.step] = [math.log(pair[str(contender)] / pair[str(BASE)]) for pair in pairs]
+        return by_step
 
 
 def equal_figures(bench: Bench, record: Path | None, *, widths: bool) -> list[Figure]:
-    """Identical builds: nothing is flagged; a recording of their rounds, and widths, when asked for."""
+    """Return the regressions of identical builds, and widths if requested; write the rounds to `record`."""
     twin = _compiled_elsewhere(bench)
     steps = [step.name for step in bench.suite.steps]
     compared = bench.compared(bench.session(steps, TWIN, twin, repetitions=ROUNDS), TWIN)
@@ -118,14 +118,14 @@ def equal_figures(bench: Bench, record: Path | None, *, widths: bool) -> list[Fi
     confidence = simultaneous_confidence(CONFIDENCE / 100, len(steps))
     logs = bench.log_ratios(compared, TWIN)
     ours = {
-        step: ratio_interval([1.0] * len(found), [math.exp(each) for each in found], confidence)
-        for step, found in logs.items()
+        step: ratio_interval([1.0] * len(ratios), [math.exp(ratio) for ratio in ratios], confidence)
+        for step, ratios in logs.items()
     }
     return figures + _widths(ours, _one_after_the_other(bench, twin))
 
 
 def planted_figures(bench: Bench) -> list[Figure]:
-    """Builds that are slower by a known amount: seen where the patch is, and nowhere else."""
+    """Return how often a known slow-down is flagged in the steps that the patch affects, and in others."""
     slowed = provide(BASE, bench.home, bench.progress, patches=(PATCH,))
     steps = (*UPDATES, *UNTOUCHED)
     figures = []
@@ -156,7 +156,7 @@ def _names(compared: ContenderComparison, verdict: Verdict) -> list[str]:
 
 
 def _compiled_elsewhere(bench: Bench) -> Build:
-    """The same source, recipe and compiler, in another folder."""
+    """Compile the same source with the same recipe and compiler in another folder."""
     elsewhere = Home(bench.folder / "elsewhere")
     elsewhere.path.mkdir()
     for real in (bench.home.sources, bench.home.ccache):
@@ -165,7 +165,7 @@ def _compiled_elsewhere(bench: Bench) -> Build:
 
 
 def burn_nanoseconds(bench: Bench, share: float) -> int:
-    """How long an update has to burn so that the slowest of the UPDATES loses `share` of its QPS."""
+    """Return the busy-waiting per update, in ns, by which the slowest of UPDATES loses `share` of its QPS."""
     uid = bench.session(UPDATES, TWIN, provide(BASE, bench.home, bench.progress), repetitions=1)
     compared = bench.compared(uid, TWIN)
     slowest = min(step.judged.base or math.inf for step in compared.steps)
@@ -174,7 +174,7 @@ def burn_nanoseconds(bench: Bench, share: float) -> int:
 
 @contextmanager
 def burning(nanoseconds: int) -> Iterator[None]:
-    """While servers start within the block, those of patched builds burn so long in each update."""
+    """Make patched servers that are started within the block busy-wait for `nanoseconds` in every update."""
     os.environ["TIDEMARK_BURN_NS"] = str(nanoseconds)
     try:
         yield
@@ -183,19 +183,19 @@ def burning(nanoseconds: int) -> Iterator[None]:
 
 
 def _write_recording(bench: Bench, compared: ContenderComparison, path: Path) -> None:
-    """The log ratios of every round of identical builds, for the simulation."""
+    """Write the log ratios of all rounds of identical builds to a JSON file, for the simulation."""
     machine = describe(bench.home.path)
     logs = bench.log_ratios(compared, TWIN)
     content = {
         "machine": f"{machine.cpu_model}, {machine.cores} cores",
         "recorded": f"{datetime.now(UTC):%Y-%m-%d}",
-        "steps": {step: [round(each, 5) for each in ratios] for step, ratios in logs.items()},
+        "steps": {step: [round(ratio, 5) for ratio in ratios] for step, ratios in logs.items()},
     }
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _one_after_the_other(bench: Bench, twin: Build) -> Mapping[str, Interval | None]:
-    """The same work, one version's suite after the other's, as often; intervals of paired passes."""
+    """Return intervals from the same work without interleaving: whole suites, one version after the other."""
     profile = bench.suite.profile(PROFILE)
     room = sizes(bench.suite, profile, this_machine())
     generator = Sysbench(bench.suite, room)
@@ -230,10 +230,10 @@ def _one_after_the_other(bench: Bench, twin: Build) -> Mapping[str, Interval | N
 
 
 def _widths(ours: Mapping[str, Interval | None], theirs: Mapping[str, Interval | None]) -> list[Figure]:
-    """How much narrower, per step and as the geometric mean over the steps; widths on the logarithm.
+    """Return the ratio of interval widths on the log scale, per step and as geometric mean over the steps.
 
-    Both sides are plain t intervals of as many pairs at one confidence: what pooling the variance over the
-    steps adds to a verdict is not counted here.
+    Both are plain t intervals of the same number of pairs and the same confidence, so that the ratio does not
+    include the effect of pooling the variance over steps.
     """
     figures, logs = [], []
     for step, mine in ours.items():
@@ -249,5 +249,5 @@ def _widths(ours: Mapping[str, Interval | None], theirs: Mapping[str, Interval |
 
 
 def bench_of(home: Home, progress: Progress, folder: Path) -> Bench:
-    """A benchmark that keeps its second compile and its history in `folder`."""
+    """Return a benchmark with its second compile and its history in `folder`."""
     return Bench(home, progress, load_suite("write-heavy"), folder)

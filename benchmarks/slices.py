@@ -1,6 +1,6 @@
-"""How much rounds differ by the length of their slices, on this machine: one build against itself.
+"""The variation of rounds on this machine by the length of slices, comparing one build with itself.
 
-Nothing here has a target: it is for choosing `slice_seconds` of a profile, as decision 16 does.
+The figures have no targets: they help to choose `slice_seconds` of a profile, as in decision 16.
 """
 
 import statistics
@@ -16,12 +16,12 @@ from runners.console import Lines
 
 STEPS = ("update-index", "insert")
 LENGTHS = (0.02, 0.05, 0.1, 0.5)
-"""Seconds."""
+"""Lengths of slices in seconds."""
 ROUNDS = 8
 
 
 def main() -> int:
-    """A session for each length; about a quarter of an hour in all."""
+    """Run one session per length, which takes about 15 minutes in total."""
     home = locate()
     home.path.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=home.path) as folder:
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def _of_length(bench: Bench, seconds: float) -> list[Figure]:
-    """The standard deviation of a round's log ratio, in percent, for each step."""
+    """Return the standard deviation of the log ratios of rounds in percent, per step."""
     profile = bench.suite.profile(PROFILE).model_copy(update={"slice_seconds": seconds})
     suite = bench.suite.model_copy(update={"profiles": {PROFILE: profile}})
     there = replace(bench, suite=suite)
@@ -39,6 +39,6 @@ def _of_length(bench: Bench, seconds: float) -> list[Figure]:
     figures = []
     for step, logs in there.log_ratios(there.compared(uid, TWIN), TWIN).items():
         spread = 100 * statistics.stdev(logs)
-        note = " ".join(f"{100 * each:+.1f}" for each in logs)
+        note = " ".join(f"{100 * log_ratio:+.1f}" for log_ratio in logs)
         figures.append(Figure(f"slices of {seconds:g} s, {step}: spread of rounds", spread, "%", note=note))
     return figures

@@ -1,8 +1,8 @@
-"""How often verdicts are wrong, how small a slow-down they see, and after how many rounds.
+"""Error rates of verdicts, the slow-downs that they detect, and the number of rounds they need.
 
-Simulated with noise of 2 %, and on real servers; the real half takes about an hour. `$TIDEMARK_BENCH_PARTS`
-chooses parts: simulated, equal, widths (with equal), planted. `record` beside `equal` keeps its rounds as
-benchmarks/simulation/noise.json, for the simulation.
+There are simulations with noise of 2 %, and sessions on real servers, which take about an hour.
+`$TIDEMARK_BENCH_PARTS` selects parts: simulated, equal, widths (with equal), planted. With `equal`, `record`
+writes the rounds to benchmarks/simulation/noise.json, for the simulation.
 """
 
 import os
@@ -20,7 +20,7 @@ PARTS = "simulated equal widths planted"
 
 
 def main() -> int:
-    """Print the figures beside their targets; 0 when all are met, else 1."""
+    """Print the figures with their targets; return 0 if all are met, else 1."""
     parts = os.environ.get("TIDEMARK_BENCH_PARTS", PARTS).split()
     figures: list[Figure] = []
     if {"equal", "planted"} & set(parts):
@@ -35,7 +35,7 @@ def _real_figures(parts: Sequence[str]) -> list[Figure]:
     home.path.mkdir(parents=True, exist_ok=True)
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="bench-", dir=home.path) as folder:
-        Path(folder).chmod(0o755)  # servers of another user have to reach the build in it
+        Path(folder).chmod(0o755)  # the user of the servers needs access to the build in it
         bench = bench_of(home, Lines(), Path(folder))
         if "equal" in parts:
             record = RECORDING if "record" in parts else None

@@ -1,1 +1,1 @@
-"""Which versions exist, where their source comes from, how each is compiled, and the cache of builds."""
+"""Versions and engines, sources, recipes for compiling them, and the cache of builds."""

@@ -1,4 +1,4 @@
-"""What a finished compile is to the rooms that use it."""
+"""A finished build, as the other rooms use it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,26 +10,26 @@ from build.version import Version, release_numbers
 
 @dataclass(frozen=True)
 class Build:
-    """One compiled version in the cache, immutable once there."""
+    """One compiled version in the cache; it never changes once it is there."""
 
     version: Version
-    """As it was asked for."""
+    """The version as the user wrote it."""
 
     release: str
-    """What the source calls itself: `18.6`, `19devel`, `9.7.2`."""
+    """The release that the source tree names: `18.6`, `19devel`, `9.7.2`."""
 
     key: str
-    """Hex SHA-256 over source digest, recipe, patches and compiler: same key, same binaries."""
+    """Hex SHA-256 of source digest, recipe, patches and compiler. The same key means the same binaries."""
 
     prefix: Path
     """The install prefix; programs are in `bin/`."""
 
     manifest: Mapping[str, Any]
-    """`build.json` as it lies in the prefix."""
+    """The contents of `build.json` in the prefix."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The release as numbers, for version ranges: (18, 6)."""
+        """The numbers of the release, for version ranges: (18, 6)."""
         return release_numbers(self.release)
 
     @property
@@ -38,5 +38,5 @@ class Build:
         return self.numbers[0]
 
     def program(self, name: str) -> Path:
-        """The path of an installed program."""
+        """Return the path of the installed program `name`."""
         return self.prefix / "bin" / name

@@ -1,8 +1,8 @@
-"""What the program knows of each database engine in general, and the registry that asks for every engine.
+"""The descriptor of each database engine, and the registry class that requires an entry for every engine.
 
-Each engine is described once, in `ENGINES`. What only one room may know, such as the class of its server,
-stands in a registry of that room, which is keyed by the engine as well. A registry without an entry for an
-engine fails when it is imported, so that no engine is ever treated as another one.
+Each engine is described once, in `ENGINES`. What belongs to one room only, such as the server class, is in a
+registry of that room, which is keyed by engine as well. A registry that lacks an engine fails when it is
+imported, so that no engine is ever treated as another one.
 """
 
 import re
@@ -16,14 +16,14 @@ Entry = TypeVar("Entry")
 
 
 class IncompleteRegistryError(LookupError):
-    """A registry lacks the entry of an engine: a mistake in the program, seen when it is imported."""
+    """A registry lacks an engine. This is a bug, which shows as soon as the registry is imported."""
 
 
 class EngineRegistry(dict[Engine, Entry]):
-    """One entry for every engine, under the engine's key.
+    """A mapping with one entry for every engine.
 
-    `what` is what an entry says (`recipe`), `module` the module that holds the registry (`__name__`): the
-    error names both. Raises IncompleteRegistryError when an engine has no entry.
+    `what` names the kind of entry (`recipe`), and `module` is the module that defines the registry
+    (`__name__`); the error message names both. Raises IncompleteRegistryError if an engine has no entry.
     """
 
     def __init__(self, what: str, module: str, entries: Mapping[Engine, Entry]) -> None:
@@ -37,90 +37,90 @@ class EngineRegistry(dict[Engine, Entry]):
 
 @dataclass(frozen=True)
 class Upstream:
-    """Where an engine's source comes from.
+    """Where an engine's source is published.
 
-    Templates may hold `{release}` (18.6), `{series}` (its first two numbers) and `{major}` (its first). A
-    tarball has the same bytes wherever it comes from: `build/sources/versions.toml` pins its digest.
+    Templates may contain `{release}` (18.6), `{series}` (its first two numbers) and `{major}` (the first). A
+    tarball has the same bytes at every address: `build/sources/versions.toml` pins its digest.
     """
 
     tarball: str
-    """Template of the address of a release's tarball on upstream's own site."""
+    """Template of the URL of a release tarball on upstream's own site."""
 
     git: str
-    """Upstream's git repository: serves refs that are no release when no other git source is given."""
+    """URL of upstream's git repository, used for other refs than releases if no git source is given."""
 
     pools: tuple[str, ...]
-    """Templates of the paths, below each base address of apt, at which a release's tarball may lie."""
+    """Templates of the paths, relative to an apt base URL, at which a release tarball may be found."""
 
     def tarball_url(self, release: str) -> str:
-        """Upstream's address of a release tarball."""
-        return _filled(self.tarball, release)
+        """Return upstream's URL of the tarball of `release`."""
+        return _expand(self.tarball, release)
 
     def pool_paths(self, release: str) -> list[str]:
-        """Paths below an apt base address at which a release's tarball may lie."""
-        return [_filled(template, release) for template in self.pools]
+        """Return the paths, relative to an apt base URL, at which the tarball of `release` may be found."""
+        return [_expand(template, release) for template in self.pools]
 
 
-def _filled(template: str, release: str) -> str:
+def _expand(template: str, release: str) -> str:
     parts = release.split(".")
     return template.format(release=release, series=".".join(parts[:2]), major=parts[0])
 
 
 @dataclass(frozen=True)
 class ShortNames:
-    """How the tables of others write a release of an engine without dots: `pg1710`, `my8405`."""
+    """How tables from other benchmarks abbreviate a release of an engine: `pg1710`, `my8405`."""
 
     prefix: str
-    """What stands before the digits: `pg`."""
+    """The letters before the digits: `pg`."""
 
     digits: str
-    """A regular expression over all digits, with one group for each number of the release."""
+    """A regular expression that matches all digits, with one group for each number of the release."""
 
     rule: str
-    """The same in words, for the error about digits that do not fit."""
+    """The same rule in words, for the error message about digits that do not match."""
 
     def release(self, digits: str) -> str | None:
-        """The release that `digits` stand for (`1710` is 17.10); None when they stand for none."""
+        """Return the release that `digits` abbreviate (17.10 for `1710`), or None if they do not match."""
         match = re.fullmatch(self.digits, digits)
         return ".".join(str(int(number)) for number in match.groups()) if match else None
 
 
 @dataclass(frozen=True)
 class EngineDescription:
-    """What the program knows of one engine, whatever it does with it."""
+    """The descriptor of one engine: its names, version scheme and upstream."""
 
     title: str
-    """The name as people write it."""
+    """The name in running text."""
 
     tag_prefix: str
-    """What upstream's tag of a release begins with."""
+    """The beginning of upstream's tag for a release."""
 
     tag_separator: str
-    """What stands between the numbers in such a tag."""
+    """The separator between the numbers in such a tag."""
 
     one_number_since: int | None
-    """The first major version whose branch line is named by its first number alone (postgres 17.x: 17); all
-    others are named by two (mysql 8.0.x: 8.0). None when all are."""
+    """The first major version whose branch line is named by its first number alone (postgres 17.x: 17).
+    Earlier lines are named by two numbers (mysql 8.0.x: 8.0); None if all lines are."""
 
     upstream: Upstream
 
     compare_page: str
-    """Where people look at a range of commits: an address that `old...new` is appended to."""
+    """URL of upstream's web page for a range of commits; `old...new` is appended to it."""
 
     short_names: ShortNames
 
     server_program: str
-    """The program of the server, as the kernel names its process."""
+    """The name of the server's processes in the kernel's process table."""
 
     service: str
-    """What the service of a server that the distribution installed is usually called."""
+    """The usual name of the systemd service of a server that the distribution installed."""
 
     def release_tag(self, release: str) -> str:
-        """The tag that upstream gives a release: `REL_18_6`, `mysql-9.7.2`."""
+        """Return upstream's tag for `release`: `REL_18_6`, `mysql-9.7.2`."""
         return self.tag_prefix + release.replace(".", self.tag_separator)
 
     def line(self, release: str) -> str:
-        """The branch line that a release belongs to: `17` of 17.11, `8.0` of 8.0.45."""
+        """Return the branch line that `release` belongs to: `17` for 17.11, `8.0` for 8.0.45."""
         numbers = release_numbers(release)
         one = self.one_number_since is not None and numbers[0] >= self.one_number_since
         return ".".join(map(str, numbers[: 1 if one else 2]))
@@ -146,7 +146,7 @@ ENGINES = EngineRegistry(
             compare_page="https://github.com/postgres/postgres/compare/",
             short_names=ShortNames(
                 prefix="pg",
-                # A 9 in front would be one of the versions with three numbers: 9.6.24, not 96.24.
+                # A leading 9 belongs to a release with three numbers: 9.6.24, not 96.24.
                 digits="([1-8][0-9])([0-9]+)",
                 rule="two digits of the major version, from 10, and then the minor version",
             ),
@@ -159,7 +159,7 @@ ENGINES = EngineRegistry(
             tag_separator=".",
             one_number_since=None,
             upstream=Upstream(
-                # The tarball with boost serves all versions: from 8.3 on it is the only one, and has boost in
+                # This tarball includes Boost in every version. From 8.3 on it is the only one, with Boost in
                 # extra/.
                 tarball="https://cdn.mysql.com/Downloads/MySQL-{series}/mysql-{release}.tar.gz",
                 git="https://github.com/mysql/mysql-server.git",
@@ -180,7 +180,7 @@ ENGINES = EngineRegistry(
 
 
 def git_ref(version: Version) -> str:
-    """The branch, tag or commit to ask a git source for; of a release the tag upstream gives it."""
+    """Return the branch, tag or commit to look up in a git source; for a release, upstream's tag."""
     if version.is_release:
         return ENGINES[version.engine].release_tag(version.ref)
     return version.ref.removeprefix("git:")

@@ -1,4 +1,4 @@
-"""The error that every room raises when something outside the program is wrong.
+"""The base class of errors about problems outside the program, which every room raises.
 
     TidemarkError              exit 2: what was wrong, where, and what to do
     ├── build.*Error           sources, recipes, compiles
@@ -9,6 +9,8 @@ A bug in Tidemark itself stays an ordinary Python exception with its traceback.
 """
 
 import errno
+
+from build.addresses import redacted
 
 _OF_THE_MACHINE = {
     errno.ENOSPC: "free some space",
@@ -29,20 +31,20 @@ _OF_THE_MACHINE = {
 
 
 class TidemarkError(Exception):
-    """Something the user or the machine has to mend.
+    """A problem that the user has to solve, or that lies with the machine.
 
     `what` says what was wrong; `where` names the file, key, process or log it was seen in; `hint` says
-    what to do.
+    what to do. Passwords and tokens of addresses are hidden in all three, whoever shows or stores them.
     """
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
-        super().__init__(what)
-        self.what = what
-        self.where = where
-        self.hint = hint
+        super().__init__(redacted(what))
+        self.what = redacted(what)
+        self.where = redacted(where)
+        self.hint = redacted(hint)
 
     def __str__(self) -> str:
-        """One line each for what, where and what to do; empty parts are left out."""
+        """Return one line each for `what`, `where` and `hint`; empty ones are omitted."""
         parts = [self.what]
         if self.where:
             parts.append(f"  where: {self.where}")

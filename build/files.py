@@ -1,7 +1,9 @@
-"""Folders and files that other users can read and that are never half written; JSON and TOML of others."""
+"""Folders and files that other users can read, and that are never visible half-written; JSON and TOML."""
 
+import errno
 import json
 import os
+import stat
 import subprocess
 import tempfile
 import tomllib
@@ -10,9 +12,9 @@ from typing import Any
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder, with its parents, that others may enter whatever the umask is; returns it.
+    """Create a folder and its parents, accessible to all users whatever the umask; return the folder.
 
-    The servers run as an unprivileged user and have to reach what is installed below it.
+    The servers run as an unprivileged user, who needs access to the programs installed below it.
     """
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
@@ -22,24 +24,57 @@ def make_folder(path: Path) -> Path:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a file: whoever reads it, even after a power cut, sees the old or the new text."""
+    """Replace a file so that a reader, even after a power failure, sees either the old or the new text."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w") as file:
             file.write(text)
             file.flush()
+            os.fchmod(handle, 0o644)  # by its descriptor: others may have put a link under its name
             os.fsync(handle)
-        Path(name).chmod(0o644)
         os.rename(name, path)  # noqa: PTH104 # the system call's own name: one rename
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
 
 
-def flush_file_system(path: Path) -> None:
-    """Make everything written so far on `path`'s file system survive a power cut.
+def open_checked(path: Path, *, writable: bool = False) -> int:
+    """Open a regular file that exists, without following a link, and return its descriptor.
 
-    One syncfs(2) is far cheaper than an fsync of each of an install tree's thousands of files.
+    For files in folders in which others may write. What lies there is examined before it is opened: opening a
+    pipe would wait for its other end. `writable` opens it for writing, too, if this user may. Raises OSError:
+    EISDIR for a folder, ELOOP for a link, EINVAL for what is neither file nor link.
+    """
+    at_path = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(at_path).st_mode
+        if not stat.S_ISREG(mode):
+            number, why = _other_kind(mode)
+            raise OSError(number, why, str(path))
+        # The file that was examined is opened, whatever lies at its path by now.
+        same = f"/proc/self/fd/{at_path}"
+        try:
+            return os.open(same, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
+        except OSError as error:
+            if not writable or error.errno not in (errno.EACCES, errno.EROFS):
+                raise
+            return os.open(same, os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(at_path)
+
+
+def _other_kind(mode: int) -> tuple[int, str]:
+    if stat.S_ISDIR(mode):
+        return errno.EISDIR, "it is a folder"
+    if stat.S_ISLNK(mode):
+        return errno.ELOOP, "it is a symbolic link"
+    return errno.EINVAL, "it is no regular file"
+
+
+def flush_file_system(path: Path) -> None:
+    """Flush everything written so far to the file system of `path`, so that it survives a power failure.
+
+    One syncfs(2) is far cheaper than an fsync of each of the thousands of files of an install tree.
     """
     subprocess.run(["sync", "--file-system", str(path)], check=True)
 

@@ -1,19 +1,27 @@
 """The folder that holds everything Tidemark writes: sources, builds, data directories, the history."""
 
 import os
+import pwd
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
+
+from build.errors import TidemarkError
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout."""
 
 SHARED_HOME = Path("/var/lib/tidemark")
-"""Used instead of `var/` when root's checkout lies where the unprivileged server user cannot go."""
+"""Used instead of `var/` if root's checkout is in a folder that the unprivileged server user cannot enter."""
+
+
+class HomeError(TidemarkError):
+    """The output folder may not be used by this user."""
 
 
 @dataclass(frozen=True)
 class Home:
-    """The output folder and the names inside it. Nothing is created by looking."""
+    """The output folder and the paths inside it. The properties create nothing."""
 
     path: Path
 
@@ -29,65 +37,66 @@ class Home:
 
     @property
     def scratch(self) -> Path:
-        """Compiles under way."""
+        """Working folders of compiles in progress."""
         return self.path / "scratch"
 
     @property
     def ccache(self) -> Path:
-        """What ccache keeps, unless `$CCACHE_DIR` names another folder."""
+        """The cache of ccache, unless `$CCACHE_DIR` names another folder."""
         return self.path / "ccache"
 
     @property
     def tools(self) -> Path:
-        """Programs that were compiled to be used here, such as inferno."""
+        """Auxiliary programs that were compiled on this machine, such as inferno."""
         return self.path / "tools"
 
     @property
     def logs(self) -> Path:
-        """Compile logs and server logs worth keeping."""
+        """Logs of compiles, and server logs that are kept."""
         return self.path / "logs"
 
     @property
     def data(self) -> Path:
-        """Data directories of servers that run now."""
+        """Data directories of running servers."""
         return self.path / "data"
 
     @property
     def history(self) -> Path:
-        """The SQLite history."""
+        """The history as a SQLite file."""
         return self.path / "history.db"
 
     @property
     def heartbeat(self) -> Path:
-        """What the nightly service is doing now."""
+        """The current activity of the nightly service, as JSON."""
         return self.path / "heartbeat.json"
 
     @property
     def backups(self) -> Path:
-        """Copies of the history, one for each night."""
+        """Backups of the history, one per night."""
         return self.path / "backups"
 
     @property
     def summaries(self) -> Path:
-        """What each night came to, as Markdown."""
+        """Summaries of the nights, in Markdown."""
         return self.path / "summaries"
 
     @property
     def flame_graphs(self) -> Path:
-        """SVGs that `profile` drew, one folder per session."""
+        """Flame graphs (SVG) drawn by `profile`, one folder per session."""
         return self.path / "flamegraphs"
 
     @property
     def fitness(self) -> Path:
-        """What `check --fix` found before it changed anything; there as long as that is not put back."""
+        """The settings of the machine before `check --fix` changed them; exists until they are restored."""
         return self.path / "fitness.json"
 
 
 def locate() -> Home:
-    """`$TIDEMARK_HOME`, else `var/` in the checkout, else (root's private checkout) `SHARED_HOME`.
+    """Return `$TIDEMARK_HOME` if it is set, else `var/` in the checkout, or `SHARED_HOME` for root.
 
-    Postgres refuses to run as root, so its programs run as an unprivileged user, who has to be able to
-    reach the builds: a checkout below root's 0700 home folder cannot hold them.
+    Postgres refuses to run as root, so its programs run as an unprivileged user, who needs access to the
+    builds. They cannot be in a checkout below root's home folder, which has mode 0700: `SHARED_HOME` is used
+    instead.
     """
     chosen = os.environ.get("TIDEMARK_HOME")
     if chosen:
@@ -97,8 +106,42 @@ def locate() -> Home:
     return Home(ROOT / "var")
 
 
+def locate_for_writing() -> Home:
+    """`locate()`, for a command that writes there. Raises HomeError.
+
+    Root would follow every link that the owner of the folder puts into it: git, compilers and servers
+    included. The owner of the checkout is trusted, because root runs its code already.
+    """
+    home = locate()
+    if os.geteuid() == 0 and home.path.is_dir():
+        status, checkout = home.path.stat(), ROOT.stat()
+        if status.st_uid not in (0, checkout.st_uid):
+            raise _foreign(home.path, status.st_uid)
+        shared = bool(status.st_mode & 0o020) and status.st_gid not in (0, checkout.st_gid)
+        if shared or status.st_mode & 0o002:
+            raise HomeError(
+                "root does not write into an output folder in which others may put links",
+                where=str(home.path),
+                hint=f"chmod go-w {shlex.quote(str(home.path))}, or name another folder by TIDEMARK_HOME",
+            )
+    return home
+
+
+def _foreign(path: Path, owner: int) -> HomeError:
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = str(owner)
+    return HomeError(
+        f"root does not write into an output folder of {name}, who could put links there",
+        where=str(path),
+        hint=f"sudo -u {name} env TIDEMARK_HOME={shlex.quote(str(path))} ./tidemark ..., "
+        "or name a folder of root's by TIDEMARK_HOME",
+    )
+
+
 def blocked_folder(path: Path) -> Path | None:
-    """The first folder on the way to `path`, itself included, that others may not pass; None if all may."""
+    """Return the first folder of `path`, itself included, that other users cannot enter; None without one."""
     for folder in [*reversed(path.parents), path]:
         if folder.is_dir() and not folder.stat().st_mode & 0o001:
             return folder

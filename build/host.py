@@ -1,4 +1,4 @@
-"""What the machine that compiles brings along: compiler, libraries, C library, cores."""
+"""The machine that compiles: its compiler, libraries, C library and cores."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from build.errors import TidemarkError
 
 
 class HostError(TidemarkError):
-    """This machine cannot compile."""
+    """This machine lacks something that compiling needs."""
 
 
 @dataclass(frozen=True)
@@ -19,37 +19,39 @@ class Compiler:
     """The C compiler."""
 
     command: str
-    """As it is called: `gcc`, or what `$CC` says."""
+    """The command: `$CC`, or `gcc` if that is not set."""
 
     version: str
-    """The line in which it names itself: `gcc version 12.2.0 (Debian 12.2.0-14+deb12u1)`."""
+    """The version line of its output: `gcc version 12.2.0 (Debian 12.2.0-14+deb12u1)`."""
 
     target: str
-    """What it compiles for: `x86_64-linux-gnu`."""
+    """The platform that it compiles for: `x86_64-linux-gnu`."""
 
 
 @cache
 def compiler() -> Compiler:
-    """Ask the compiler who it is. Raises HostError when there is none."""
+    """Return the C compiler with its version and target. Raises HostError if there is none."""
     command = os.environ.get("CC") or "gcc"
     if shutil.which(command) is None:
         raise HostError(
             f"the compiler '{command}' is missing",
-            hint="install it (Debian: apt-get install gcc libc6-dev make), or import a build made elsewhere",
+            hint="install it (Debian: apt-get install gcc libc6-dev make), or import a build",
         )
-    # -v tells version and target in one go, where --version and -dumpmachine would be two processes.
-    told = subprocess.run([command, "-v"], capture_output=True, text=True, env=_plain(), check=False).stderr
-    lines = [line.strip() for line in told.splitlines()]
+    # -v prints both version and target, for which --version and -dumpmachine would need two processes.
+    output = subprocess.run(
+        [command, "-v"], capture_output=True, text=True, env=_untranslated(), check=False
+    ).stderr
+    lines = [line.strip() for line in output.splitlines()]
     target = next((line.removeprefix("Target: ") for line in lines if line.startswith("Target: ")), "")
     version = next((line for line in lines if " version " in line), "")
     if not target or not version:
-        raise HostError(f"'{command} -v' does not tell version and target", where=told[-500:])
+        raise HostError(f"'{command} -v' prints no version or no target", where=output[-500:])
     return Compiler(command, version, target)
 
 
 @cache
 def has_library(name: str) -> bool:
-    """Whether pkg-config knows the library, so that configure scripts find it."""
+    """Return whether pkg-config knows the library, so that configure scripts can find it."""
     try:
         return subprocess.run(["pkg-config", "--exists", name], check=False).returncode == 0
     except FileNotFoundError:
@@ -57,22 +59,22 @@ def has_library(name: str) -> bool:
 
 
 def ccache_program() -> str | None:
-    """The path of ccache; None when it is not installed or `TIDEMARK_NO_CCACHE` is set."""
+    """Return the path of ccache; None if it is not installed or `$TIDEMARK_NO_CCACHE` is set."""
     return None if os.environ.get("TIDEMARK_NO_CCACHE") else shutil.which("ccache")
 
 
 def cores() -> int:
-    """How many processes this one may run at once."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def architecture() -> str:
-    """The machine's architecture as in `x86_64`."""
+    """Return the machine's architecture, such as `x86_64`."""
     return os.uname().machine
 
 
 def glibc_version() -> str:
-    """The C library's version, as in `2.36`; `0` when it is not the GNU one."""
+    """Return the version of the GNU C library, such as `2.36`; `0` if the C library is another one."""
     try:
         return (os.confstr("CS_GNU_LIBC_VERSION") or "glibc 0").removeprefix("glibc ")
     except ValueError:
@@ -80,7 +82,7 @@ def glibc_version() -> str:
 
 
 def os_name() -> str:
-    """The distribution as it names itself: `Debian GNU/Linux 12 (bookworm)`."""
+    """Return the name of the distribution, such as `Debian GNU/Linux 12 (bookworm)`."""
     import platform
 
     try:
@@ -90,14 +92,14 @@ def os_name() -> str:
 
 
 def compile_environment() -> dict[str, str]:
-    """The environment compiles start from: what cannot change their result.
+    """Return the environment variables of this process that cannot change the result of a compile.
 
-    A stray CFLAGS, LDFLAGS or MAKEFLAGS would change the binaries and leave the key as it is.
+    A stray CFLAGS, LDFLAGS or MAKEFLAGS would change the binaries without changing the build key.
     """
     kept = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME")
     chosen = {name: value for name, value in os.environ.items() if name in kept or name.startswith("CCACHE_")}
     return {**chosen, "LC_ALL": "C", "TZ": "UTC"}
 
 
-def _plain() -> Mapping[str, str]:
+def _untranslated() -> Mapping[str, str]:
     return {**os.environ, "LC_ALL": "C"}

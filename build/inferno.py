@@ -1,4 +1,4 @@
-"""inferno, which folds stacks and draws flame graphs: compiled once per home, at one version."""
+"""Inferno, which folds stacks and draws flame graphs: one pinned version, compiled once per home."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from build.progress import Progress
 from build.work import end_group
 
 VERSION = "0.12.8"
-"""Of the Rust package; its `Cargo.lock` pins what it is made of."""
+"""Version of the Rust package, whose `Cargo.lock` pins its dependencies."""
 
 PROGRAMS = ("inferno-collapse-perf", "inferno-diff-folded", "inferno-flamegraph")
 
@@ -23,48 +23,50 @@ COMPILE_SECONDS = 3600.0
 
 
 class InfernoError(TidemarkError):
-    """inferno could not be compiled."""
+    """Inferno could not be compiled."""
 
 
 def find_inferno(home: Home) -> Path | None:
-    """The folder of its programs, if they are there."""
+    """Return the folder of inferno's programs; None unless all of them are there."""
     folder = home.tools / f"inferno-{VERSION}" / "bin"
     return folder if all((folder / name).is_file() for name in PROGRAMS) else None
 
 
 def provide_inferno(home: Home, progress: Progress) -> Path:
-    """The folder of its programs; compiles them if they are not there. Raises InfernoError."""
-    found = find_inferno(home)
-    if found is not None:
-        return found
+    """Return the folder of inferno's programs, which are compiled if necessary. Raises InfernoError."""
+    folder = find_inferno(home)
+    if folder is not None:
+        return folder
     cargo = shutil.which("cargo", path=os.pathsep.join([os.environ.get("PATH", ""), *_RUST_FOLDERS]))
     if cargo is None:
         raise InfernoError(
-            "inferno needs Rust to be compiled, and there is no cargo",
-            hint="./tidemark setup installs it, or install Rust and run the command again",
+            "compiling inferno needs Rust, and cargo is not installed",
+            hint="run ./tidemark setup, which installs it, or install Rust; then run the command again",
         )
     make_folder(home.tools)
-    with held(home.tools / "inferno.lock", lambda: progress.note("another process compiles inferno")):
-        return find_inferno(home) or _compiled(cargo, home, progress)
+    with held(
+        home.tools / "inferno.lock", lambda: progress.note("another process compiles inferno; waiting")
+    ):
+        return find_inferno(home) or _compile(cargo, home, progress)
 
 
 _RUST_FOLDERS = (str(Path.home() / ".cargo/bin"),)
 
 
-def _compiled(cargo: str, home: Home, progress: Progress) -> Path:
+def _compile(cargo: str, home: Home, progress: Progress) -> Path:
     root = home.tools / f"inferno-{VERSION}"
     command = [cargo, "install", "inferno", "--version", f"={VERSION}", "--locked", "--root", str(root)]
     with progress.task(f"compile inferno {VERSION}"):
-        done = _done(command, cargo)
-    found = find_inferno(home)
-    if done.returncode != 0 or found is None:
-        said = "\n".join(done.stderr.rstrip().splitlines()[-LOG_LINES:])
-        raise InfernoError(f"inferno {VERSION} could not be compiled", where=cargo, hint=said)
+        completed = _run(command, cargo)
+    folder = find_inferno(home)
+    if completed.returncode != 0 or folder is None:
+        last_lines = "\n".join(completed.stderr.rstrip().splitlines()[-LOG_LINES:])
+        raise InfernoError(f"inferno {VERSION} could not be compiled", where=cargo, hint=last_lines)
     progress.note(f"inferno {VERSION}: compiled")
-    return found
+    return folder
 
 
-def _done(command: list[str], cargo: str) -> "subprocess.CompletedProcess[str]":
+def _run(command: list[str], cargo: str) -> "subprocess.CompletedProcess[str]":
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -75,11 +77,11 @@ def _done(command: list[str], cargo: str) -> "subprocess.CompletedProcess[str]":
         start_new_session=True,
     )
     try:
-        _, said = process.communicate(timeout=COMPILE_SECONDS)
+        _, errors = process.communicate(timeout=COMPILE_SECONDS)
     except subprocess.TimeoutExpired:
         raise InfernoError(
-            f"inferno {VERSION} is not compiled after {COMPILE_SECONDS:g} s", where=cargo
+            f"compiling inferno {VERSION} took longer than {COMPILE_SECONDS:g} s and was stopped", where=cargo
         ) from None
     finally:
         end_group(process)
-    return subprocess.CompletedProcess(command, process.returncode, "", said)
+    return subprocess.CompletedProcess(command, process.returncode, "", errors)

@@ -1,4 +1,4 @@
-"""How long work tells what it is doing, without knowing whether anybody watches."""
+"""The interface through which long operations report progress, whether or not it is displayed."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -6,47 +6,50 @@ from typing import Protocol
 
 
 class ProgressTask(Protocol):
-    """One piece of work with a known or unknown length."""
+    """One operation, whose length may be unknown."""
 
     def update(self, done: float, total: float | None = None) -> None:
-        """`done` of `total` units are finished; units are the caller's (seconds, targets, bytes)."""
+        """Report that `done` of `total` units are finished; the unit is the caller's choice."""
 
     def rename(self, label: str) -> None:
-        """What is being done now."""
+        """Replace the label by what is being done now."""
 
 
 class Progress(Protocol):
-    """Receives what a person wants to know while waiting."""
+    """Receives the progress of long operations."""
 
     def note(self, message: str) -> None:
-        """One line that belongs in the log as well as on the screen, such as which source served."""
+        """Report one line for both log and screen, such as which source was used."""
 
     def task(self, label: str, total: float | None = None) -> AbstractContextManager[ProgressTask]:
-        """Show `label` while the context lasts."""
+        """Show `label` for the duration of the context; `total` is the length of the operation, if known."""
 
 
 class SilentTask:
-    """A task that shows nothing."""
+    """A task that displays nothing."""
 
     def update(self, done: float, total: float | None = None) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def rename(self, label: str) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
 
 class Silent:
-    """Progress for tests and for programs that print a result only; keeps the notes."""
+    """Progress that displays nothing, for tests and for programs that print only a result.
+
+    `notes` are the messages received so far.
+    """
 
     def __init__(self) -> None:
         self.notes: list[str] = []
 
     def note(self, message: str) -> None:
-        """Keep the line."""
+        """Append the message to `notes`."""
         self.notes.append(message)
 
     @contextmanager
     def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
-        """Show nothing."""
+        """Yield a task that displays nothing."""
         del label, total
         yield SilentTask()

@@ -1,17 +1,17 @@
-"""From a source to a tree that can be configured: unpacked, patched."""
+"""Preparing a source tree for configuring: unpacking and patching."""
 
 import os
 import shutil
 from pathlib import Path
 
-from build.order import Patch, PatchError
+from build.build_spec import Patch, PatchError
 from build.sources import git
 from build.sources.source import Source
 from build.work import CompileCommands, CompileError
 
 
 def unpack(source: Source, folder: Path, work: CompileCommands) -> None:
-    """Fill the empty `folder` with the source tree. Raises CompileError or GitError."""
+    """Unpack the source tree into the empty folder `folder`. Raises CompileError or GitError."""
     if source.tarball is not None:
         tar = ["tar", "--extract", "--no-same-owner", "--strip-components=1", "--file", str(source.tarball)]
         work.run("unpack", tar, folder)
@@ -21,9 +21,9 @@ def unpack(source: Source, folder: Path, work: CompileCommands) -> None:
 
 
 def apply_patches(patches: tuple[Patch, ...], folder: Path, work: CompileCommands) -> None:
-    """Apply each patch as `patch -p1` would, without fuzz: what does not fit exactly is not applied.
+    """Apply the patches in order as `patch -p1` would, but without fuzz.
 
-    Raises PatchError at the first that does not fit; it names the patch, and file and line of the hunk.
+    Raises PatchError for the first patch that does not apply exactly, with file and line of the hunk.
     """
     for patch in patches:
         started = work.log.stat().st_size
@@ -31,27 +31,27 @@ def apply_patches(patches: tuple[Patch, ...], folder: Path, work: CompileCommand
         try:
             work.run("patch", command, folder)
         except CompileError as error:
-            raise _refused(patch, work.log, started) from error
+            raise _patch_error(patch, work.log, started) from error
 
 
-def _refused(patch: Patch, log: Path, start: int) -> PatchError:
+def _patch_error(patch: Patch, log: Path, start: int) -> PatchError:
     with log.open(errors="replace") as file:
         file.seek(start)
-        said = [line.rstrip().removeprefix("error: ") for line in file if line.startswith("error: ")]
-    hunks = [line.removeprefix("patch failed: ") for line in said if line.startswith("patch failed: ")]
-    which = f"the hunk at {', '.join(hunks)} does not fit" if hunks else "; ".join(said)
+        errors = [line.rstrip().removeprefix("error: ") for line in file if line.startswith("error: ")]
+    hunks = [line.removeprefix("patch failed: ") for line in errors if line.startswith("patch failed: ")]
+    reason = f"the hunk at {', '.join(hunks)} does not match" if hunks else "; ".join(errors)
     return PatchError(
-        f"the patch {patch.path.name} does not apply: {which}",
+        f"the patch {patch.path.name} does not apply: {reason}",
         where=f"{patch.path}; log {log}",
         hint="rebase the patch onto this version",
     )
 
 
 def masquerade(ccache: str, folder: Path) -> str:
-    """A PATH on which `gcc` and its like are ccache.
+    """Create links to ccache named `gcc`, `cc` and so on in `folder`, and return a PATH that begins with it.
 
-    `CC="ccache gcc"` would be written into pg_config and the makefiles of extensions, and so change what is
-    installed; a link named like the compiler leaves no trace.
+    `CC="ccache gcc"` would be recorded in pg_config and in the makefiles of extensions, and so change what is
+    installed. A link with the compiler's name leaves no trace.
     """
     folder.mkdir()
     for name in filter(shutil.which, ("cc", "c++", "gcc", "g++", "clang", "clang++")):

@@ -1,4 +1,4 @@
-"""What can be asked for: `engine@ref`."""
+"""Versions as the user writes them: `engine@ref`."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from build.errors import TidemarkError
 
 
 class VersionError(TidemarkError):
-    """The text does not name a version."""
+    """A text is not a valid version."""
 
 
 class Engine(StrEnum):
@@ -26,13 +26,15 @@ _DIGITS = 9
 
 _RELEASE = re.compile(rf"[0-9]{{1,{_DIGITS}}}(\.[0-9]{{1,{_DIGITS}}}){{1,2}}")
 _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-# What git check-ref-format allows, less what could be taken for an option or leave a folder.
+# The names that git check-ref-format allows, except those that look like an option or leave a folder.
 _GIT_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*")
+_STEPS_BACK = re.compile(r"(?:[~^][0-9]{0,6}){1,16}")
+"""`~3`, `^`, `^2~1`: ancestors, by gitrevisions(7). `^{...}`, `@{...}`, `:` and `..` are not accepted."""
 
 
 @dataclass(frozen=True, order=True)
 class Version:
-    """One version of one engine, as a person names it.
+    """One version of one engine, as the user writes it.
 
     `ref` is a release (`18.6`, `9.7.2`), or a branch, tag or commit of a git source (`REL_18_STABLE`,
     `git:5bf748b86b`).
@@ -41,26 +43,26 @@ class Version:
     engine: Engine
     ref: str
     variant: str = ""
-    """Sets builds or runs of one version apart: `postgres@18.6#mine` with a patch, or the same once more."""
+    """Distinguishes builds of one version: `postgres@18.6#mine` is patched, or built identically again."""
 
     def __str__(self) -> str:
         return f"{self.engine}@{self.ref}" + (f"#{self.variant}" if self.variant else "")
 
     @property
     def plain(self) -> "Version":
-        """The version without its variant: what sources know."""
+        """The version without its variant, as sources know it."""
         return Version(self.engine, self.ref)
 
     @property
     def is_release(self) -> bool:
-        """Whether `ref` is a release number, so that a tarball can serve it."""
+        """Whether `ref` is a release number, so that there is a tarball of it."""
         return is_release(self.ref)
 
 
 def parse_version(text: str) -> Version:
-    """Read `engine@ref` or `engine@ref#variant`.
+    """Parse `engine@ref` or `engine@ref#variant`.
 
-    Raises VersionError when the engine is unknown or the ref is none that git or a release could have.
+    Raises VersionError if the engine is unknown, or if the ref is neither a release nor a valid name in git.
     """
     whole, hash_, variant = text.partition("#")
     engine, at, ref = whole.partition("@")
@@ -75,23 +77,50 @@ def parse_version(text: str) -> Version:
         raise VersionError(f"'{ref[:80]}' in '{text[:80]}' is neither a release nor a git ref")
     if hash_ and not (_VARIANT.fullmatch(variant) and len(variant) <= LONGEST_REF):
         raise VersionError(
-            f"'{variant[:80]}' in '{text[:80]}' names no variant", hint="letters, digits, dots and hyphens"
+            f"'{variant[:80]}' in '{text[:80]}' is not a valid variant",
+            hint="use letters, digits, dots, hyphens and underscores, beginning with a letter or digit",
         )
     return Version(Engine(engine), ref, variant)
 
 
+def parse_revision(text: str) -> Version:
+    """Read what may be built: a version, or one whose ref ends in steps back, such as `REL_18_STABLE~3`.
+
+    Such a name is never recorded, since it means another commit with each commit of its branch: whoever
+    accepts one resolves it to a commit first. Raises VersionError.
+    """
+    whole, hash_, variant = text.partition("#")
+    base, steps = split_steps(whole)
+    if not steps:
+        return parse_version(text)
+    named = parse_version(base + hash_ + variant)
+    if named.is_release:
+        raise VersionError(
+            f"'{text[:80]}' goes back from a release, which has no parents",
+            hint="name the tag in git, such as postgres@REL_18_6~1",
+        )
+    return Version(named.engine, named.ref + steps, named.variant)
+
+
+def split_steps(ref: str) -> tuple[str, str]:
+    """Split `REL_18_STABLE~3` into the ref and its steps back, which are empty without any."""
+    place = next((place for place, each in enumerate(ref) if each in "~^"), len(ref))
+    base, steps = ref[:place], ref[place:]
+    return (base, steps) if not steps or _STEPS_BACK.fullmatch(steps) else (ref, "")
+
+
 def is_release(ref: str) -> bool:
-    """Whether `ref` is a release number such as `18.6` or `9.7.2`."""
+    """Return whether `ref` is a release number such as `18.6` or `9.7.2`."""
     return _RELEASE.fullmatch(ref) is not None
 
 
 def is_ref(ref: str) -> bool:
-    """Whether `ref` is a release, or a branch, tag or commit that git could have; `git:` may precede it."""
+    """Return whether `ref` is a release or a valid branch, tag or commit name, with or without `git:`."""
     bare = ref.removeprefix("git:")
-    refused = len(ref) > LONGEST_REF or ".." in bare or "//" in bare or bare.endswith((".lock", "/"))
-    return _GIT_REF.fullmatch(bare) is not None and not refused
+    invalid = len(ref) > LONGEST_REF or ".." in bare or "//" in bare or bare.endswith((".lock", "/"))
+    return _GIT_REF.fullmatch(bare) is not None and not invalid
 
 
 def release_numbers(release: str) -> tuple[int, ...]:
-    """The numbers of a release, for ordering and version ranges: `18.6` is (18, 6), `19devel` is (19,)."""
+    """Return the numbers of a release, for comparing releases: (18, 6) for `18.6`, (19,) for `19devel`."""
     return tuple(int(part[:_DIGITS]) for part in re.findall(r"[0-9]+", release)[:3])

@@ -1,4 +1,7 @@
-"""Running the commands of a compile: output to a log, progress from the log, nothing left behind."""
+"""Running the commands of a compile: their output goes to a log, from which progress is read.
+
+No process of a compile outlives the call that started it.
+"""
 
 import os
 import re
@@ -14,52 +17,55 @@ from typing import IO
 from build.errors import TidemarkError
 
 TAIL_LINES = 30
-"""How much of the log an error shows."""
+"""Lines of the log that an error message quotes."""
 
 STAGE_SECONDS = 4 * 3600.0
-"""How long one command of a compile may take: MySQL's takes an hour on two cores."""
+"""Time limit of one command of a compile; compiling MySQL takes an hour on two cores."""
 
 SILENT_SECONDS = 25 * 60.0
-"""A command that writes nothing to the log for so long hangs; less than what makes a night count as hung."""
+"""A command that writes nothing to the log for this long is considered hung. The limit is shorter than the
+one after which a night counts as hung."""
 
 _POLL_SECONDS = 0.2
 _GRACE_SECONDS = 3.0
 
 
 class CompileError(TidemarkError):
-    """A command of a compile failed."""
+    """A command of a compile failed, hung, or could not be started."""
 
 
 @dataclass
 class CompileCommands:
-    """One compile's commands, all appending to one log."""
+    """Runs the commands of one compile, which all append to one log."""
 
     label: str
-    """What is being made, for errors: `postgres@18.6`."""
+    """The version that is compiled, for error messages: `postgres@18.6`."""
 
     log: Path
     environment: Mapping[str, str]
     counted: re.Pattern[bytes]
-    """Matches the log lines that announce one compiler run."""
+    """Matches each line of the log that announces a run of the compiler."""
 
     on_count: Callable[[int], None] = lambda _: None
-    """Told the number of compiler runs so far whenever it has grown."""
+    """Called with the number of compiler runs so far whenever it has grown."""
 
     on_stage: Callable[[str], None] = lambda _: None
-    """Told the name of each stage when it starts."""
+    """Called with the name of each stage when it starts."""
 
     inherit: tuple[int, ...] = ()
-    """File descriptors, of locks, that the children keep open should this process be killed."""
+    """File descriptors of locks that the children keep open if this process is killed."""
 
     count: int = 0
+    """Compiler runs so far."""
+
     seconds: dict[str, float] = field(default_factory=dict)
-    """How long each stage took."""
+    """Duration of each stage in seconds."""
 
     def run(self, stage: str, command: Sequence[str], folder: Path, stdin: IO[bytes] | None = None) -> None:
-        """Run one command to its end in `folder`.
+        """Run one command in `folder` and wait until it ends.
 
-        Raises CompileError, with the end of the log, when it fails, hangs or cannot be started. On any way
-        out, Ctrl-C included, no process of it is left.
+        Raises CompileError with the end of the log if it fails, hangs or cannot be started. However the call
+        ends, Ctrl-C included, all processes of the command have ended.
         """
         started = time.monotonic()
         self.on_stage(stage)
@@ -67,20 +73,20 @@ class CompileCommands:
             log.write(f"\n=== {stage}: {' '.join(command)}\n".encode())
             log.flush()
             reading.seek(0, os.SEEK_END)
-            status = self._finished(stage, command, folder, log, reading, stdin)
+            status = self._execute(stage, command, folder, log, reading, stdin)
         self.seconds[stage] = round(self.seconds.get(stage, 0.0) + time.monotonic() - started, 3)
         if status != 0:
             raise self.failure(stage, f"exit status {status}" if status > 0 else f"signal {-status}")
 
     def failure(self, stage: str, reason: str) -> CompileError:
-        """The error for a stage that failed: the last lines of the log, and where the rest is."""
+        """Return the error for a failed stage, with the last lines of the log and its path."""
         lines = self.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
         return CompileError(
             f"{self.label}: {stage} failed ({reason}); the log ends with\n" + "\n".join(lines),
             where=str(self.log),
         )
 
-    def _finished(
+    def _execute(
         self,
         stage: str,
         command: Sequence[str],
@@ -97,28 +103,28 @@ class CompileCommands:
                 stdin=stdin or subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # A group of its own: make's children are ended with it, and Ctrl-C reaches Python first.
+                # In its own process group, make ends with all its children, and Ctrl-C reaches only Python.
                 start_new_session=True,
                 pass_fds=self.inherit,
-                umask=0o022,  # The server's unprivileged user has to read what is installed.
+                umask=0o022,  # The unprivileged user of the servers has to read what is installed.
             )
         except OSError as error:
             raise self.failure(stage, str(error)) from error
         try:
-            return self._watched(stage, process, reading)
+            return self._wait(stage, process, reading)
         finally:
             end_group(process)
 
-    def _watched(self, stage: str, process: subprocess.Popen[bytes], reading: IO[bytes]) -> int:
-        # The command writes the log itself and Python only looks now and then: a compile is not slowed by
-        # whoever watches it.
+    def _wait(self, stage: str, process: subprocess.Popen[bytes], reading: IO[bytes]) -> int:
+        # The command writes directly to the log, which Python only polls, so that watching a compile does not
+        # slow it down.
         rest = b""
-        began = heard = time.monotonic()
+        began = last_output = time.monotonic()
         while True:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_POLL_SECONDS)
             now, new_text = time.monotonic(), reading.read()
-            heard = now if new_text else heard
+            last_output = now if new_text else last_output
             lines = (rest + new_text).split(b"\n")
             rest = lines.pop()
             new = sum(1 for line in lines if self.counted.search(line))
@@ -128,13 +134,13 @@ class CompileCommands:
             if process.returncode is not None:
                 return process.returncode
             if now - began > STAGE_SECONDS:
-                raise self.failure(stage, f"not done after {STAGE_SECONDS / 3600:g} hours")
-            if now - heard > SILENT_SECONDS:
-                raise self.failure(stage, f"silent for {SILENT_SECONDS / 60:g} minutes: it hangs")
+                raise self.failure(stage, f"stopped after {STAGE_SECONDS / 3600:g} hours")
+            if now - last_output > SILENT_SECONDS:
+                raise self.failure(stage, f"stopped after {SILENT_SECONDS / 60:g} minutes without output")
 
 
 def end_group(process: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> None:
-    """End a process that leads its own group, and the whole group with it; returns when none is left."""
+    """End a process that leads its own process group, and the whole group; return when all have ended."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):

@@ -1,1 +1,1 @@
-"""The store: sessions, runs, samples and metrics, and statistics over them."""
+"""The history: sessions, runs, series and changes in a database, and the statistics computed from them."""

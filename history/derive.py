@@ -1,4 +1,4 @@
-"""What a session that ended comes to: a night of its series, or the findings of a confirmation."""
+"""Derivation of what a session that has ended contributes: a night of its series, or a confirmation."""
 
 from sqlalchemy import Connection, or_, select
 
@@ -10,10 +10,10 @@ from history.store.session_reads import runs_of
 
 
 def derive(connection: Connection, session_id: int) -> bool:
-    """Write what a session that ended came to, which must not have been derived before.
+    """Write the night or the confirmation of a session that has ended; return whether it has one.
 
-    A session that confirms is no night: its findings are written instead. Returns False for a session of a
-    bisect, which is neither.
+    The session must not have been derived before. A confirming session is not a night: its findings are
+    written instead. A session of a bisect is neither, and gives False.
     """
     query = (
         select(sessions, machines.c.hostname)
@@ -24,18 +24,18 @@ def derive(connection: Connection, session_id: int) -> bool:
     options = stored_options(session["options"])
     if options.get("bisect"):
         return False
-    its_runs = runs_of(connection, session_id, ())
+    session_runs = runs_of(connection, session_id, ())
     if CONFIRMS in options:
         from history.changes.confirm import insert_findings  # loads numpy, and few sessions confirm
 
-        insert_findings(connection, session_id, options, its_runs)
+        insert_findings(connection, session_id, options, session_runs)
     else:
-        insert_night(connection, dict(session), options, its_runs)
+        insert_night(connection, dict(session), options, session_runs)
     return True
 
 
 def derive_missing(connection: Connection) -> int:
-    """Derive all sessions that ended, have runs, and were not derived yet; returns how many there were."""
+    """Derive every session that has ended, has runs and was not derived yet; return how many were derived."""
     ended = sessions.c.status != SessionStatus.RUNNING
     derived = (sessions.c.id.in_(select(table.c.session_id)) for table in (nights, confirmations))
     have_runs = sessions.c.id.in_(select(runs.c.session_id))

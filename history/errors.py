@@ -1,4 +1,4 @@
-"""What can be wrong with a history, and what its database's own words mean."""
+"""Errors of a history, and explanations of the messages of its database."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,14 +12,18 @@ class HistoryError(TidemarkError):
 
 
 class RecordError(HistoryError):
-    """What was to be recorded contradicts the history or its rules; nothing of it was written."""
+    """The record contradicts the history or its constraints; nothing of it was written."""
 
 
 class DamagedTextError(HistoryError):
     """A text in the history is not what Tidemark wrote there, such as options that are no JSON."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"the history is damaged: {what}", hint="restore it from a backup (docs/history.md)")
+    def __init__(self, reason: str) -> None:
+        """`reason` says which text is damaged, and how."""
+        super().__init__(
+            f"the history is damaged: {reason}", hint="restore it from a backup (docs/history.md)"
+        )
+        self.reason = reason
 
 
 def stored_object(text: object) -> dict[str, Any]:
@@ -81,9 +85,9 @@ def _short(text: object) -> str:
     return ascii(text)[:60]
 
 
-_LOCKED = ("another process keeps the history locked", "wait for it to end, then try again")
+_LOCKED = ("another process holds a lock on the history", "wait for it to end, then try again")
 
-# What the database says, what that means, what to do. The texts are SQLite's own (sqlite3_errstr) but for
+# Part of the database's message, its meaning, what to do. The texts are SQLite's own (sqlite3_errstr), except
 # Postgres' lock timeout.
 _EXPLANATIONS = (
     ("Could not decode", "the history is damaged", "restore it from a backup (docs/history.md)"),
@@ -91,16 +95,16 @@ _EXPLANATIONS = (
     ("not a database", "the file is not a SQLite database", "name another history, or move the file aside"),
     ("is locked", *_LOCKED),
     ("due to lock timeout", *_LOCKED),
-    ("disk is full", "no room left for the history", "free some space; what was recorded before is safe"),
-    ("readonly", "the history may not be written", "check its owner and the rights on its folder"),
-    ("unable to open", "the history cannot be opened", "check its path and the rights on its folder"),
+    ("disk is full", "no space left for the history", "free some disk space; earlier records are intact"),
+    ("readonly", "the history is not writable", "check its owner and the permissions of its folder"),
+    ("unable to open", "the history cannot be opened", "check its path and the permissions of its folder"),
 )
 
 
-def refusal(said: str, where: str) -> HistoryError:
-    """The error for what a database said that has refused something."""
+def database_error(message: str, where: str) -> HistoryError:
+    """Return the error that explains a message of the database at `where`."""
     what, hint = next(
-        ((what, hint) for key, what, hint in _EXPLANATIONS if key in said),
-        ("the database refused", "see its message"),
+        ((what, hint) for key, what, hint in _EXPLANATIONS if key in message),
+        ("the database reported an error", "see its message"),
     )
-    return HistoryError(f"{what}: {said}", where=where, hint=hint)
+    return HistoryError(f"{what}: {message}", where=where, hint=hint)

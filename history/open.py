@@ -1,4 +1,4 @@
-"""Opening a history: for reading as it is, or for writing, with what is derived when a session ends."""
+"""Opening a history, for reading or for writing; sessions that end in it are derived."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 
 def existing_history(chosen: str | None) -> Path | str:
-    """The path or URL of a history to read: the one chosen, else Tidemark's own.
+    """Return the path or URL of the history to read: the chosen one, else Tidemark's own.
 
-    Raises HistoryError when there is none: reading one must not create it.
+    Raises HistoryError when there is no such file: reading must not create it.
     """
     if chosen and "://" in chosen:
         return chosen
     path = Path(chosen) if chosen else locate().history
     if not path.is_file():
-        raise HistoryError("there is no history yet", where=str(path), hint="./tidemark demo writes one")
+        raise HistoryError("there is no history yet", where=str(path), hint="./tidemark demo creates one")
     return path
 
 
 def open_reader(target: Path | str) -> Reader:
     """Open the history at a path or an SQLAlchemy URL for reading.
 
-    A SQLite file that is as this Tidemark needs it is opened read-only. Everything else is left to
-    `open_store`, which raises as it does, and brings a history of an older Tidemark up to date.
+    A SQLite file that is up to date is opened read-only. Everything else is left to `open_store`, which
+    upgrades the history of an older Tidemark. Raises as `open_store` does.
     """
     file = sqlite_file(target)
     if file is not None:
-        with suppress(HistoryError):  # open_store finds out what is wrong
+        with suppress(HistoryError):  # open_store reports what is wrong
             database = connect_readonly(file)
             if _is_ready(database):
                 return Reader(database)
@@ -49,12 +49,12 @@ def open_reader(target: Path | str) -> Reader:
 
 
 def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Store":
-    """Open the history at a path or an SQLAlchemy URL; create it, or bring its schema up to date, first.
+    """Open the history at a path or an SQLAlchemy URL; create it, or migrate its schema, first.
 
-    Raises HistoryError, leaving the target as it is, when that is no history of Tidemark's, is damaged, or
-    was written by a newer Tidemark.
+    Raises HistoryError, and leaves the target unchanged, when it is not a history of Tidemark, is damaged,
+    or was written by a newer Tidemark.
     """
-    from history.store.migrate import migrate  # these two are loaded only by those who may write
+    from history.store.migrate import migrate  # loaded only by commands that may write
     from history.store.writer import Store
 
     number = _stored_schema(target)
@@ -77,9 +77,9 @@ def _is_ready(database: Database) -> bool:
 
 
 def _stored_schema(target: Path | str) -> int | None:
-    """The number of a SQLite file's schema; None when there is no such file.
+    """Return the schema number of a SQLite file; None when there is no such file.
 
-    Read-only, which leaves a file that is not ours as it is, down to its write-ahead log.
+    The file is opened read-only, so that a file of another program is unchanged, write-ahead log included.
     """
     from history.store.migrate import schema_number
 
@@ -88,19 +88,19 @@ def _stored_schema(target: Path | str) -> int | None:
         return None
     database = connect_readonly(file)
     try:
-        return schema_number(database, known=newest())
+        return schema_number(database, supported=newest())
     finally:
         database.close()
 
 
 def _derive(connection: Connection, session_id: int) -> None:
-    from history.derive import derive  # loaded only by those who end a session
+    from history.derive import derive  # loaded only when a session ends
 
     derive(connection, session_id)
 
 
 def _derive_older(database: Database) -> None:
-    """Derive the nights of a history from before there were nights."""
+    """Derive the nights of a history that was written before nights were stored."""
     with database.reading() as connection:
         if not lacks_nights(connection):
             return

@@ -8,12 +8,14 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import NoReturn
 
+from build.addresses import redacted
 from build.errors import TidemarkError, machine_refusal
 from build.home import ROOT
 from build.version import Engine
 from runners.alerting.tokens import withheld
-from runners.values import count, duration, minutes, rounds, version
+from runners.values import count, duration, minutes, revision, rounds, version
 
 TROUBLE = 2
 INTERRUPTED = 130
@@ -59,6 +61,12 @@ def _run_words(words: list[str]) -> int:
         return INTERRUPTED
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Complain without the passwords of addresses that were mistyped."""
+        super().error(redacted(message))
+
+
 def _carried_out(command: Command, arguments: argparse.Namespace) -> int:
     """Run a command; what the kernel refuses, such as a file where a folder is expected, is trouble."""
     try:
@@ -74,7 +82,7 @@ def _carried_out(command: Command, arguments: argparse.Namespace) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="tidemark",
         description="Compile versions of Postgres and MySQL from source, measure them, report regressions.",
         epilog="A version is engine@ref: postgres@18.6, postgres@REL_18_STABLE, postgres@git:5bf748b86b. "
@@ -144,7 +152,9 @@ def _run(it: argparse.ArgumentParser) -> None:
     names = " or ".join(f"{engine}.NAME" for engine in Engine)
     setting = f"override a server setting; {names} for one engine; can be repeated"
     history = "history to write to"
-    it.add_argument("versions", nargs="+", type=version, metavar="VERSION", help="engine@ref; the base first")
+    it.add_argument(
+        "versions", nargs="+", type=revision, metavar="VERSION", help="engine@ref; the base first"
+    )
     it.add_argument("--suite", default="write-heavy", help=suite)
     it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
     it.add_argument("--step", action="append", default=[], metavar="NAME", help=step)
@@ -197,7 +207,7 @@ def _nightly(it: argparse.ArgumentParser) -> None:
 
 
 def _status(it: argparse.ArgumentParser) -> None:
-    it.epilog = "exit codes: 0 healthy; 1 a night hangs, died, or was missed; 2 trouble"
+    it.epilog = "exit codes: 0 healthy; 1 a night failed, hangs, died, or was missed; 2 trouble"
     it.add_argument("--format", choices=["terminal", "json"], default="terminal")
 
 

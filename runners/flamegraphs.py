@@ -5,7 +5,7 @@ from pathlib import Path
 
 from build.files import make_folder
 from history.comparison.profile_diff import Differential, total
-from suites.processes import tail
+from suites.profiling.output import in_a_sentence
 from suites.profiling.perf import PerfError
 from suites.profiling.stacks import StepProfile
 
@@ -61,6 +61,8 @@ def _run(command: list[str | Path], lines: str) -> str:
     )
     if done.returncode != 0:
         raise PerfError(
-            "inferno cannot draw the flame graph", where=Path(command[0]).name, hint=tail(done.stderr)
+            "inferno cannot draw the flame graph",
+            where=Path(command[0]).name,
+            hint=in_a_sentence("inferno", done.stderr),
         )
     return done.stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home
-from build.version import Version, parse_version
+from build.version import Version, parse_revision, parse_version
 from history.timestamps import moment_of
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
 
@@ -24,6 +24,14 @@ MOST = 1_000_000
 """The most of anything that can be counted on the command line."""
 
 
+def revision(text: str) -> Version:
+    """Parse a version that may end in steps back, such as `postgres@REL_18_STABLE~3`."""
+    try:
+        return parse_revision(text)
+    except TidemarkError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def count(text: str, most: int = MOST) -> int:
     """Parse an integer of at least 1 and at most `most`."""
     number = int(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0
@@ -35,6 +43,14 @@ def count(text: str, most: int = MOST) -> int:
 def rounds(text: str) -> int:
     """Parse a number of rounds."""
     return count(text, MOST_ROUNDS)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Parse names that are separated by commas."""
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError("must be names, separated by commas")
+    return found
 
 
 def date(text: str) -> datetime:

@@ -1,1 +1,1 @@
-"""What is run: workloads, servers, load generators, the reset after a step, metrics."""
+"""Suites and what they run on: workloads, servers, load generators, resets and metrics."""

@@ -1,4 +1,4 @@
-"""What each engine and version can and cannot do: the one place that compares version numbers."""
+"""The settings and features of each engine's versions: the only module that compares version numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from build.version import Engine
 
 
 class CapabilityError(TidemarkError):
-    """Something was asked of a version that it cannot do."""
+    """A version does not support what was requested."""
 
 
 Numbers = tuple[int, ...]
@@ -18,28 +18,29 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SupportedVersions:
-    """The versions that have a setting, and what to say to the others."""
+    """The versions that have a setting, and a hint for the others."""
 
     since: Numbers = (0,)
-    """The first version that has it."""
+    """The first version that has the setting."""
     until: Numbers = (1000,)
     """The first version that no longer has it."""
     instead: str = ""
+    """What to do in a version without the setting, for error messages."""
 
-    def holds(self, numbers: Numbers) -> bool:
-        """Whether a version has it."""
+    def includes(self, numbers: Numbers) -> bool:
+        """Return whether a version has the setting."""
         return self.since <= numbers < self.until
 
 
 @dataclass(frozen=True)
 class EngineCapabilities:
-    """What is known of the versions of one engine."""
+    """The differences between the versions of one engine."""
 
     oldest: Numbers
-    """The oldest version whose settings and system views are known here."""
+    """The oldest version that can be measured."""
 
     settings: Mapping[str, SupportedVersions]
-    """Settings that not every version has. Settings that are not listed are taken to be in all of them."""
+    """Settings that not every version has. Every other setting is assumed to exist in all versions."""
 
 
 CAPABILITIES = EngineRegistry(
@@ -65,7 +66,7 @@ CAPABILITIES = EngineRegistry(
                     since=(8, 0, 18), instead="idle flushing is not limited before 8.0.18"
                 ),
                 "binlog_format": SupportedVersions(
-                    until=(9, 0), instead="rows are the only format, or soon will be"
+                    until=(9, 0), instead="omit it: from 9.0 on, ROW is the only format intended for use"
                 ),
             },
         ),
@@ -73,11 +74,11 @@ CAPABILITIES = EngineRegistry(
 )
 
 NATIVE_PASSWORD_UNTIL: Numbers = (8, 0)
-"""From here on logins are made with caching_sha2_password; mysql_native_password is gone in 9."""
+"""From this version on, accounts use caching_sha2_password; 9.0 removed mysql_native_password."""
 
 
 def require_engine(build: Build, engines: tuple[Engine, ...], suite: str) -> None:
-    """Raise CapabilityError when `suite` does not run on the engine of `build`."""
+    """Raise CapabilityError if `suite` does not run on the engine of `build`."""
     if build.version.engine not in engines:
         raise CapabilityError(
             f"suite {suite} does not run on {build.version.engine}",
@@ -86,30 +87,30 @@ def require_engine(build: Build, engines: tuple[Engine, ...], suite: str) -> Non
 
 
 def require_known(build: Build) -> None:
-    """Raise CapabilityError for versions older than those whose settings are known here."""
+    """Raise CapabilityError if the version of `build` is older than the oldest that can be measured."""
     oldest = CAPABILITIES[build.version.engine].oldest
     if build.numbers < oldest:
         raise CapabilityError(
             f"{build.version} is too old to be measured",
-            hint="the oldest version that can be is " + ".".join(map(str, oldest)),
+            hint="the oldest version that can be measured is " + ".".join(map(str, oldest)),
         )
 
 
 def knows_setting(build: Build, name: str) -> bool:
-    """Whether this version has the setting `name`."""
-    span = CAPABILITIES[build.version.engine].settings.get(name)
-    return span is None or span.holds(build.numbers)
+    """Return whether the version of `build` has the setting `name`."""
+    supported = CAPABILITIES[build.version.engine].settings.get(name)
+    return supported is None or supported.includes(build.numbers)
 
 
 def require_setting(build: Build, name: str) -> None:
-    """Raise CapabilityError with what to do instead when this version does not have the setting `name`."""
+    """Raise CapabilityError, with a hint, if the version of `build` does not have the setting `name`."""
     if not knows_setting(build, name):
         instead = CAPABILITIES[build.version.engine].settings[name].instead
         raise CapabilityError(f"{build.version} has no setting {name}", hint=instead)
 
 
 def login_plugin(build: Build) -> str:
-    """The plugin that MySQL accounts are made with."""
+    """Return the authentication plugin for the accounts of a MySQL server."""
     if build.numbers < NATIVE_PASSWORD_UNTIL:
         return "mysql_native_password"
     return "caching_sha2_password"

@@ -1,4 +1,4 @@
-"""What a suite's data come to on a machine: equal tables, or tables that grow with a scale."""
+"""The data set of a suite on a machine: equal tables, or tables whose sizes follow from a scale."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,25 +7,25 @@ from typing import Protocol
 from suites.definition import Profile, SizedBy, Suite
 
 TABLE_THREADS = 5
-"""Client threads to a table: 40 threads work on 8 tables in the study this suite follows."""
+"""Client threads per table: the study that the write-heavy suite follows uses 40 threads on 8 tables."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one process loads."""
+    """The part of a data set that one process loads."""
 
     options: Mapping[str, int]
-    """Tells the suite's script which part it is."""
+    """Options that identify the part to the suite's script."""
     rows: int
-    """How many rows it has."""
+    """Number of rows in the part."""
 
 
 @dataclass(frozen=True)
 class WalkedRows:
-    """The rows that the threads of a step walk through, when it uses rows up."""
+    """The rows that the threads of a step visit in order, if the step uses rows up."""
 
     tables: int
-    """How many tables have such rows; a thread draws the table of each transaction."""
+    """Number of tables with such rows; a thread draws the table of each transaction at random."""
     rows_per_table: int
 
     @property
@@ -47,27 +47,27 @@ class DataSet(Protocol):
 
     @property
     def scale(self) -> int | None:
-        """Units of the suite's scale; None where it has none."""
+        """Number of units of the suite's scale; None if the suite has no scale."""
 
     @property
     def options(self) -> Mapping[str, int]:
-        """Tells the suite's script how large the data are, in `prepare` and in `run`."""
+        """Options that give the size of the data to the suite's script, in `prepare` and in `run`."""
 
     @property
     def stages(self) -> Sequence[Sequence[Part]]:
-        """How it is loaded: stage after stage, the parts of one stage side by side."""
+        """The stages of loading, one after the other; the parts of one stage are loaded in parallel."""
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """What the history keeps of it with each session."""
+        """The description of the data that the history stores with each session."""
 
     def walked(self, table: str | None) -> WalkedRows:
-        """Return the rows that a step uses up whose `rows_of` is `table`."""
+        """Return the rows that are used up by a step whose `rows_of` is `table`."""
 
 
 @dataclass(frozen=True)
 class EqualTables:
-    """Tables that are all alike. Implements DataSet."""
+    """Tables with the same structure and number of rows. Implements DataSet."""
 
     tables: int
     rows_per_table: int
@@ -81,34 +81,34 @@ class EqualTables:
 
     @property
     def options(self) -> Mapping[str, int]:
-        """The number of tables and the rows of each."""
+        """The number of tables, and of rows in a table."""
         return {"tables": self.tables, "table_size": self.rows_per_table}
 
     @property
     def stages(self) -> Sequence[Sequence[Part]]:
-        """One process per table, so that the rows depend on nothing but the seed and the table's number."""
+        """One stage with one part per table, so that rows depend only on the seed and the table's number."""
         return [[Part({"table": table}, self.rows_per_table) for table in range(1, self.tables + 1)]]
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """What the history keeps of it with each session."""
+        """The description of the data that the history stores with each session."""
         return {"tables": self.tables, "rows_per_table": self.rows_per_table}
 
     def walked(self, table: str | None) -> WalkedRows:
-        """Return all tables, whatever the step names."""
+        """Return the rows of all tables; `table` is ignored."""
         return WalkedRows(self.tables, self.rows_per_table)
 
 
 @dataclass(frozen=True)
 class ScaledTables:
-    """Tables that grow with a number of units, beside some that are fixed. Implements DataSet."""
+    """Tables that are proportional to a number of units, or of fixed size. Implements DataSet."""
 
     unit: str
     scale: int
     rows_by_table: Mapping[str, int]
     """Loaded rows of each table."""
     rows_per_unit: int
-    """Rows of one unit, over the tables that grow."""
+    """Rows of one unit, over all tables whose size is not fixed."""
     bytes: int
 
     @property
@@ -118,29 +118,29 @@ class ScaledTables:
 
     @property
     def options(self) -> Mapping[str, int]:
-        """The number of units; how many rows each has is known to the script."""
+        """The number of units; the script knows the rows of a unit."""
         return {"scale": self.scale}
 
     @property
     def stages(self) -> Sequence[Sequence[Part]]:
-        """First unit 0, which makes the tables and fills the fixed ones; then every unit by itself."""
+        """First unit 0, which creates the tables and fills those of fixed size, then all other units."""
         fixed = self.rows - self.scale * self.rows_per_unit
         units = [Part({"unit": unit}, self.rows_per_unit) for unit in range(1, self.scale + 1)]
         return [[Part({"unit": 0}, fixed)], units]
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """What the history keeps of it with each session."""
+        """The description of the data that the history stores with each session."""
         return {"scale": self.scale, "unit": self.unit}
 
     def walked(self, table: str | None) -> WalkedRows:
-        """Return one table; for a step that names none, because it uses no rows up, all rows."""
+        """Return the rows of `table`, or all rows if it is None, because the step uses no rows up."""
         return WalkedRows(1, self.rows if table is None else self.rows_by_table[table])
 
 
 def equal_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: int) -> EqualTables:
-    """Return as many rows as come to `wanted_bytes` within the profile's bounds, in equal tables."""
-    assert suite.bytes_per_row is not None  # as the suite has been checked
+    """Return equal tables of about `wanted_bytes` in total, within the profile's bounds of rows."""
+    assert suite.bytes_per_row is not None  # guaranteed by the validation of the suite
     assert profile.rows is not None
     tables = max(1, threads // TABLE_THREADS)
     least, most = profile.rows
@@ -150,8 +150,8 @@ def equal_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: i
 
 
 def scaled_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: int) -> ScaledTables:
-    """Return as many units as come to `wanted_bytes` beside the fixed tables, within the profile's bounds."""
-    assert suite.scale is not None  # as the suite has been checked
+    """Return scaled tables of about `wanted_bytes` in total, within the profile's bounds of units."""
+    assert suite.scale is not None  # guaranteed by the validation of the suite
     assert profile.scale is not None
     growing = [table for table in suite.scale.tables.values() if not table.fixed]
     unit_bytes = sum(table.bytes for table in growing)
@@ -173,9 +173,9 @@ DATA_SETS: Mapping[SizedBy, Callable[[Suite, Profile, float, int], DataSet]] = {
     SizedBy.ROWS: equal_tables,
     SizedBy.SCALE: scaled_tables,
 }
-"""How each kind of suite is sized: from the suite, a profile, the wanted bytes and the client threads."""
+"""Functions from a suite, a profile, the wanted size in bytes and the client threads to a data set."""
 
 
 def data_set(suite: Suite, profile: Profile, wanted_bytes: float, threads: int) -> DataSet:
-    """Return the data of `suite` that come to `wanted_bytes` within the bounds of `profile`."""
+    """Return the data set of `suite` with about `wanted_bytes`, within the bounds of `profile`."""
     return DATA_SETS[suite.sized_by](suite, profile, wanted_bytes, threads)

@@ -1,4 +1,4 @@
-"""Suites as data: `suites/*/suite.toml` is read and checked here."""
+"""Suite definitions, which are read from `suites/*/suite.toml` and validated."""
 
 import hashlib
 from enum import StrEnum
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from build.errors import TidemarkError
 from build.files import toml_value
 from build.version import Engine
-from suites.generators.rules import RULES, GeneratorName
+from suites.generator_rules import RULES, GeneratorName
 from suites.slices import (
     LONGEST_BUDGET_MINUTES,
     LONGEST_SECONDS,
@@ -25,7 +25,7 @@ SUITES = Path(__file__).resolve().parent
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 TableName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Option = str | int | float | bool
-# Strict, so that "5" and true are not taken for numbers; TOML has inf and nan, which are no sizes.
+# Strict, so that "5" and true are not accepted as numbers. TOML has inf and nan, which are not sizes.
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True)]
 MOST_ROWS = 10**12
@@ -35,7 +35,7 @@ MOST_SHARE = 1e6
 MOST_SEED = 10**9
 """Steps and rounds add to it, and sysbench's seeds are 32-bit integers."""
 Bounds = tuple[Annotated[Count, Field(gt=0, le=MOST_ROWS)], Annotated[Count, Field(gt=0, le=MOST_ROWS)]]
-"""The least and the most of something."""
+"""Minimum and maximum, both inclusive."""
 
 
 class SuiteError(TidemarkError):
@@ -50,22 +50,22 @@ class Mode(StrEnum):
     """How the runs of several versions are interleaved."""
 
     ROUNDS = "rounds"
-    """Each round of a step begins from the same loaded data."""
+    """Each round of a step starts from the same loaded data."""
     LONG = "long"
-    """The servers stay up for the whole suite, and each step inherits what the one before left."""
+    """The servers stay up for the whole suite, and each step inherits the data of the step before."""
 
 
 class SizedBy(StrEnum):
-    """What the size of a suite's data follows from; the value is the key of a profile that bounds it."""
+    """How the data of a suite are sized; the value is the profile's key for the bounds."""
 
     ROWS = "rows"
     """Equal tables, with `bytes_per_row` in the suite."""
     SCALE = "scale"
-    """Tables that grow together, with `[scale]` in the suite."""
+    """Tables whose sizes are proportional to a scale, with `[scale]` in the suite."""
 
     @property
     def suite_key(self) -> str:
-        """The key of the suite that goes with it."""
+        """The key that the suite must have."""
         return _SUITE_KEYS[self]
 
 
@@ -73,30 +73,30 @@ _SUITE_KEYS = {SizedBy.ROWS: "bytes_per_row", SizedBy.SCALE: "scale"}
 
 
 class Profile(_Strict):
-    """How long and how large a suite is run."""
+    """How long and at what size a suite is run."""
 
     title: str
     mode: Mode = Mode.ROUNDS
     seconds: Number = Field(gt=0, le=LONGEST_SECONDS)
     """How long each version works on a step in a round; in mode long, in total."""
     slice_seconds: Number = Field(ge=SHORTEST_SLICE)
-    """How long a version works before it is the next one's turn."""
+    """How long a version works before the next version takes its turn."""
     warm_seconds: Number = Field(default=0, ge=0, le=LONGEST_SECONDS)
     """How long each version warms up at the beginning of a round; rounded up to whole slices."""
     perf_seconds: Number = Field(default=2, gt=0, le=LONGEST_SECONDS)
     """With --perf, how long each version is profiled at the end of a round."""
     repetitions: Count = Field(ge=1, le=MOST_ROUNDS)
-    """Rounds of each step; in mode long the length of a step decides that."""
+    """Rounds of each step; in mode long, the length of the step determines them."""
     most_rounds: Count = Field(default=20, ge=3, le=MOST_ROUNDS)
     """With --until-decided, the most rounds of a step that has no verdict yet."""
     budget_minutes: Number = Field(default=30, gt=0, le=LONGEST_BUDGET_MINUTES)
-    """With --until-decided, how long after its first round a session begins further rounds."""
+    """With --until-decided, for how long after its first round a session starts further rounds."""
     data_to_memory: Number = Field(gt=0, le=MOST_SHARE)
     """Size of the loaded data as a share of the machine's memory."""
     rows: Bounds | None = None
-    """Least and most rows over all tables, whatever the memory; of suites with `bytes_per_row`."""
+    """Bounds of the rows over all tables, whatever the memory; for suites with `bytes_per_row`."""
     scale: Bounds | None = None
-    """Least and most units of the scale, whatever the memory; of suites with a `[scale]`."""
+    """Bounds of the units of the scale, whatever the memory; for suites with a `[scale]`."""
     buffer_to_memory: Number = Field(gt=0, le=0.8)
     """Size of the server's buffer cache as a share of the machine's memory."""
     settle_seconds: Number = Field(ge=0, le=LONGEST_SECONDS)
@@ -118,26 +118,26 @@ class Profile(_Strict):
 
 
 class ScaledTable(_Strict):
-    """One table, or several that are as large together, of a suite with a scale."""
+    """One table, or several that are described together, of a suite with a scale."""
 
     rows: Count = Field(gt=0, le=MOST_ROWS)
-    """Rows for each unit of the scale; of a fixed table, rows altogether."""
+    """Rows per unit of the scale; in total if the table is fixed."""
     bytes_per_row: Number = Field(ge=1, le=MOST_ROWS)
-    """A loaded row with its indexes."""
+    """Size of a loaded row, including its index entries."""
     fixed: bool = Field(default=False, strict=True)
-    """Whether it is as large whatever the scale."""
+    """Whether the size is independent of the scale."""
 
     @property
     def bytes(self) -> float:
-        """Size of all its rows in one unit; of a fixed table, altogether."""
+        """Size of the rows of one unit; of all rows if the table is fixed."""
         return self.rows * self.bytes_per_row
 
 
 class Scale(_Strict):
-    """What the sizes of a suite's tables follow from when they are not equal, such as warehouses."""
+    """The scale to which sizes of a suite's tables are proportional, such as a number of warehouses."""
 
     unit: Name
-    """What one unit of the scale is."""
+    """The name of one unit, such as `warehouse`."""
     tables: dict[TableName, ScaledTable] = Field(min_length=1)
     """Every table that is loaded."""
 
@@ -154,15 +154,15 @@ class Step(_Strict):
     name: Name
     title: str
     group: Name | None = None
-    """Steps of one group get a geometric mean of their own."""
+    """Comparisons show a geometric mean for the steps of a group."""
     options: dict[str, Option] = {}
-    """Handed to the load generator: `--name=value` of a sysbench script, `builtin` or `file` of pgbench."""
+    """Options of the load generator: `--name=value` of a sysbench script, `builtin` or `file` of pgbench."""
     queries: Number = Field(default=1, gt=0, le=MOST_SHARE)
     """Queries in a transaction, for generators that count transactions only."""
     most_work_to_rows: Number | None = Field(default=None, gt=0, le=MOST_SHARE)
-    """The most transactions in the step, as a share of the loaded rows; for steps that use rows up."""
+    """The maximum number of transactions, relative to the loaded rows; for steps that use rows up."""
     rows_of: TableName | None = None
-    """The table whose rows `most_work_to_rows` counts; only of suites with a `[scale]`."""
+    """The table whose rows `most_work_to_rows` counts; only in suites with a `[scale]`."""
 
 
 class Suite(_Strict):
@@ -175,15 +175,15 @@ class Suite(_Strict):
     engines: tuple[Engine, ...] = Field(min_length=1)
     seed: Count = Field(gt=0, le=MOST_SEED)
     bytes_per_row: Number | None = Field(default=None, ge=1, le=MOST_ROWS)
-    """A loaded row with its indexes, of suites whose tables are all equal."""
+    """Size of a loaded row, including its index entries; for suites with equal tables."""
     scale: Scale | None = None
-    """What the sizes of the tables follow from, of suites whose tables differ."""
+    """The scale that determines the sizes of the tables; for suites whose tables differ."""
     growth: Number = Field(default=2.0, ge=1, le=MOST_SHARE)
     profiles: dict[Name, Profile] = Field(min_length=1)
     steps: tuple[Step, ...] = Field(min_length=1)
     folder: Path
     digest: str
-    """SHA-256 over all files of the suite's folder and the module that its script shares: what was run."""
+    """Hex SHA-256 of all files in the suite's folder and of the shared module that its script uses."""
 
     @model_validator(mode="after")
     def _consistent(self) -> "Suite":
@@ -199,11 +199,11 @@ class Suite(_Strict):
 
     @property
     def sized_by(self) -> SizedBy:
-        """What the size of the suite's data follows from."""
+        """How the data of the suite are sized."""
         return SizedBy.ROWS if self.scale is None else SizedBy.SCALE
 
     def _check_sizes(self) -> None:
-        """Raise ValueError unless suite, profiles and steps agree on what the data are sized by."""
+        """Raise ValueError unless suite, profiles and steps agree on how the data are sized."""
         if (self.bytes_per_row is None) == (self.scale is None):
             raise ValueError("bytes_per_row, scale: a suite needs one of the two, and not both")
         key = self.sized_by.suite_key
@@ -230,7 +230,7 @@ class Suite(_Strict):
             )
 
     def profile(self, name: str) -> Profile:
-        """Return the profile called `name`. Raises SuiteError with the names that there are."""
+        """Return the profile called `name`. Raises SuiteError, which lists the profiles, if there is none."""
         if name not in self.profiles:
             raise SuiteError(
                 f"suite {self.name} has no profile '{name}'",
@@ -242,7 +242,7 @@ class Suite(_Strict):
     def select(self, names: tuple[str, ...]) -> tuple[Step, ...]:
         """Return the steps called `names` in the suite's order; all of them when `names` is empty.
 
-        Raises SuiteError with the names that there are.
+        Raises SuiteError, which lists the steps, if there is none of a name.
         """
         known = [step.name for step in self.steps]
         for name in names:
@@ -256,7 +256,7 @@ class Suite(_Strict):
 
 
 def suite_names() -> dict[str, Path]:
-    """Return the suites that come with Tidemark: their folders by name."""
+    """Return the folders of the suites that are part of Tidemark, by name."""
     folders = sorted(path.parent for path in SUITES.glob("*/suite.toml"))
     return {folder.name.replace("_", "-"): folder for folder in folders}
 
@@ -301,7 +301,7 @@ def _explain(error: ValidationError) -> str:
 
 
 def _shared_files(generator: object) -> tuple[Path, ...]:
-    """Return the files of Tidemark that a suite runs besides its own; none for an unknown generator."""
+    """Return the shared files that the generator's suites use; empty for an unknown generator."""
     names = [name for name in GeneratorName if name == generator]
     return RULES[names[0]].shared_files if names else ()
 

@@ -1,10 +1,10 @@
-"""What a commit promises: one choice, the same in meaning for every engine."""
+"""The durability of commits: one choice with the same meaning for every engine."""
 
 from enum import StrEnum
 
 
 class Durability(StrEnum):
-    """What is left of a commit after a crash.
+    """What a commit guarantees in case of a crash.
 
     Postgres: synchronous_commit off or on. MySQL: innodb_flush_log_at_trx_commit 0 or 1, sync_binlog 0 or 1.
     """
@@ -13,4 +13,4 @@ class Durability(StrEnum):
     """A crash may lose the last second of commits, never consistency."""
 
     FULL = "full"
-    """A commit is on stable storage before the client hears of it."""
+    """A commit is on stable storage before it is acknowledged to the client."""

@@ -1,4 +1,4 @@
-"""Which server class serves which engine, and the name of its socket."""
+"""The registry of server classes, one for each engine, and the names of the servers' sockets."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from suites.sizing import Sizes
 
 @dataclass(frozen=True)
 class ServedEngine:
-    """What a session must know of one engine's servers before there is one."""
+    """How servers of one engine are created."""
 
     make: Callable[[Build, Sizes, Durability, Path, Mapping[str, str]], Server]
-    """Makes a server of a build that will live in a folder, with settings of the session's own."""
+    """Creates a server object for a build, in a folder, with the settings of the session."""
 
     socket: str
-    """The name of its socket in that folder."""
+    """The name of the server's socket in that folder."""
 
 
 SERVERS = EngineRegistry(
@@ -40,14 +40,14 @@ SERVERS = EngineRegistry(
 def make_server(
     build: Build, sizes: Sizes, durability: Durability, folder: Path, settings: Mapping[str, str]
 ) -> Server:
-    """A server of `build` that will live in `folder`; nothing is made yet.
+    """Return a server of `build` in `folder`, without creating any file yet.
 
-    Raises CapabilityError when the version cannot be served, or does not have one of the `settings`.
+    Raises CapabilityError if the version is too old or does not have one of the `settings`.
     """
     return SERVERS[build.version.engine].make(build, sizes, durability, folder, settings)
 
 
 def require_short_sockets(folder: Path) -> None:
-    """Raise ServerError when a server in `folder` would have a socket path that is too long."""
+    """Raise ServerError if the path of a server's socket in `folder` would be too long."""
     for served in SERVERS.values():
         require_short(folder / served.socket)

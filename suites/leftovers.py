@@ -1,4 +1,4 @@
-"""What a killed server leaves on the machine beside processes and files."""
+"""Resources that a killed server leaves on the machine, apart from processes and files."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,19 +10,19 @@ from suites.postgres import shared_memory
 
 
 class Leftover(Protocol):
-    """Something of a server that outlives its processes and lies outside its folder."""
+    """A resource of a server that outlives its processes and is not in its folder."""
 
     def remove(self) -> None:
-        """Remove it, unless a living server uses it."""
+        """Remove the resource, unless a running server uses it."""
 
 
 Search = Callable[[Path], Sequence[Leftover]]
-"""From a data directory to what the server on it holds, while it runs or after it was killed; nothing when it
-belongs to another engine."""
+"""A function from a data directory to the resources of its server, whether that runs or was killed. The
+result is empty if the directory belongs to another engine."""
 
 
 def _nothing(data: Path) -> Sequence[Leftover]:
-    """InnoDB works in private memory, which dies with the process."""
+    """Return nothing: InnoDB uses private memory, which the kernel frees with the process."""
     del data
     return ()
 
@@ -35,5 +35,5 @@ SEARCHES: EngineRegistry[Search] = EngineRegistry(
 
 
 def leftovers(data: Path) -> list[Leftover]:
-    """What the server on the data directory `data` holds outside of it, whatever its engine."""
+    """Return the resources that a server of any engine on the data directory `data` has outside of it."""
     return [leftover for search in SEARCHES.values() for leftover in search(data)]

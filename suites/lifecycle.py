@@ -1,4 +1,4 @@
-"""What the servers of all engines share: a folder, a process, a data directory to begin again from."""
+"""The base class of the servers of all engines: a folder, a process and a data directory."""
 
 import contextlib
 import os
@@ -10,19 +10,19 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from build.build import Build
-from suites.processes import how_it_ended, run, tail_of, tree_of
+from suites.processes import as_server_user, exit_reason, run, tail_of, tree_of
 from suites.server import Address, ServerError
 from suites.sizing import Sizes
 
 COPY_SECONDS = 2 * 3600.0
-"""How long copying the loaded data for a round may take."""
+"""Time limit for copying the loaded data for a round."""
 
 ANSWER_SECONDS = 2 * 3600.0
-"""How long a server may take for what it is asked between loads, the whole reset after a step included."""
+"""Time limit for requests to a server between loads; one of them is the whole reset after a step."""
 
 
 class LocalServer:
-    """A server on this machine. All of it lies in `folder`: `data/`, the socket, its log, `loaded/`."""
+    """A server on this machine with all its files in `folder`: `data/`, `loaded/`, socket and log."""
 
     def __init__(self, build: Build, sizes: Sizes, folder: Path, address: Address) -> None:
         self.build = build
@@ -43,38 +43,40 @@ class LocalServer:
         return self._process.pid
 
     def death(self) -> str | None:
-        """None while the server runs; else how it ended and the tail of its log."""
+        """Return None while the server runs, else how it ended and the end of its log."""
         if self._process is None:
             return "it was stopped"
         status = self._process.poll()
         if status is None:
             return None
-        return f"{how_it_ended(status)}; the end of its log:\n{tail_of(self.log)}"
+        return f"{exit_reason(status)}; the end of its log:\n{tail_of(self.log)}"
 
     def stop(self) -> None:
-        """Shut down in order; each engine in its own way."""
+        """Shut the server down cleanly; implemented for each engine."""
         raise NotImplementedError
 
     def abandon(self) -> None:
-        """End the server at once; each engine in its own way."""
+        """End the server immediately; implemented for each engine."""
         raise NotImplementedError
 
     def keep(self) -> None:
-        """Shut down in order, and make the data directory what every `restore` begins from."""
+        """Shut the server down cleanly, and keep its data directory as the one that `restore` copies."""
         self.stop()
         shutil.rmtree(self.loaded, ignore_errors=True)
         self.data.rename(self.loaded)
 
     def restore(self) -> None:
-        """Replace the data directory by a copy of what was kept, and wait until it is on disk.
+        """End the server, and replace its data directory by a copy of the kept one, flushed to disk.
 
-        The copy shares its blocks with the original where the file system can (reflink). Without the wait the
-        kernel would write it out while something is measured.
+        If the file system supports reflinks, the copy shares its blocks with the original. Without the flush,
+        the kernel would write the copy to disk during a measurement.
         """
         self.abandon()
         shutil.rmtree(self.data, ignore_errors=True)
         command: list[str | Path] = ["cp", "--archive", "--reflink=auto", self.loaded, self.data]
-        run(command, what=f"copying the loaded data of {self.build.version}", seconds=COPY_SECONDS)
+        # As the user whose files they are: root would write through a link that this user puts there.
+        what = f"copying the loaded data of {self.build.version}"
+        run(as_server_user(command), what=what, seconds=COPY_SECONDS)
         os.sync()
 
     def destroy(self) -> None:
@@ -84,10 +86,9 @@ class LocalServer:
 
     @contextlib.contextmanager
     def _answering(self, what: str) -> Iterator[None]:
-        """End the server when the block takes longer than ANSWER_SECONDS.
+        """Kill the server if the block takes longer than ANSWER_SECONDS, and raise ServerError.
 
-        A statement waits for a server that hangs for as long as that lives; once it is gone it is an error.
-        Raises ServerError then.
+        A statement waits as long as a server that hangs is alive. Once the server is killed, it fails.
         """
         process, late = self._process, threading.Event()
 
@@ -106,27 +107,27 @@ class LocalServer:
             if not late.is_set():
                 raise
             raise ServerError(
-                f"{self.build.version}: {what} was not done after {ANSWER_SECONDS:g} s: the server is ended",
+                f"{self.build.version}: {what} took longer than {ANSWER_SECONDS:g} s; the server was killed",
                 where=str(self.log),
             ) from error
         finally:
             timer.cancel()
 
     def _death_soon(self) -> str | None:
-        """How the server ended: clients notice a moment before it is gone."""
+        """Return how the server ended, or None; wait, as clients may notice before it has ended."""
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(2)
         return self.death()
 
-    def _end(self, orders: "Collection[tuple[int, float]]") -> None:
-        """Send each (signal, seconds to wait) in turn until the process has ended."""
+    def _end(self, signals: "Collection[tuple[int, float]]") -> None:
+        """Send the signals in order until the process has ended, waiting after each for its seconds."""
         process, self._process = self._process, None
         if process is None:
             return
-        for order, patience in orders:
+        for number, seconds in signals:
             if process.poll() is not None:
                 break
-            process.send_signal(order)
+            process.send_signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(patience)
+                process.wait(seconds)

@@ -1,4 +1,4 @@
-"""What one run of a step yields."""
+"""The result of one run of a step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 class Measurement:
     """The numbers of one run of one step.
 
-    `values` maps a name of suites.metrics.METRICS to its value in that metric's unit. `per_second` is the
-    throughput in queries/s of each whole second of the run, in order. `warnings` say what makes a reader
-    doubt the numbers, such as a reset that could not be finished.
+    `values` maps names of suites.metrics.METRICS to values in the unit of the metric. `per_second` is the
+    throughput in queries/s of each whole second of the run, in order. `warnings` are reasons to doubt the
+    numbers, such as a reset that could not be finished.
     """
 
     values: Mapping[str, float]
     per_second: Sequence[float]
     warnings: Sequence[str] = ()
     profile: "StepProfile | None" = None
-    """Where the CPU time went, when the step was profiled."""
+    """The CPU profile; None if the step was not profiled."""

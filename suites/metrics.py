@@ -1,10 +1,11 @@
-"""The metric registry: one row for each quantity that a step can record, and the lists that follow from rows.
+"""The metric registry: one row for each quantity that a step can record, and lists derived from the rows.
 
 A new metric is one row of METRICS and one producer, which records a value under the row's name: a module of
-`suites/accounting/`, `suites/step.py`, or the counters or the reset of an engine. Which metrics are followed
-over nights, judged there, shown beside a verdict and under which heading is never listed elsewhere.
+`suites/accounting/`, `suites/step.py`, or the counters or the reset of an engine. Only the rows say which
+metrics have a series over nights, are searched for changes, and are shown beside a verdict.
 """
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +14,7 @@ from build.version import Engine
 
 
 class Better(StrEnum):
-    """Which direction of a metric is the good one."""
+    """The direction in which a metric improves."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -21,29 +22,28 @@ class Better(StrEnum):
 
 
 class Role(StrEnum):
-    """What a metric is used for. Metrics beside a verdict stand in this order, and within a role by row."""
+    """The purpose of a metric. Metrics beside a verdict are shown in the order of roles, then of rows."""
 
     THROUGHPUT = "throughput"
-    """Work per second: a cost per query can explain a change of it."""
+    """Work per second. A change of a cost per query can explain a change of throughput."""
 
     COST = "cost"
-    """What a query costs. A change of throughput that no cost explains is to be doubted: a run may have
-    stalled."""
+    """The cost of a query. A change of throughput that no cost explains may be due to a stall."""
 
     LATENCY = "latency"
     VARIATION = "variation"
-    """How much throughput varies within a step, from second to second."""
+    """How much throughput varies from second to second within a step."""
 
     RESET = "reset"
-    """What the reset after a step took, found and left."""
+    """The duration of the reset after a step, and the state before and after it."""
 
     CONTEXT = "context"
-    """How much was done, and what else happened on the machine."""
+    """The amount of work, and other activity on the machine."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A quantity with its unit and direction, and all that the program does with it."""
+    """A quantity with its unit and direction, and how the program uses it."""
 
     name: str
     unit: str
@@ -52,36 +52,52 @@ class Metric:
     description: str
 
     engines: frozenset[Engine] = frozenset(Engine)
-    """The engines whose servers have such a quantity."""
+    """The engines whose servers have this metric."""
 
     followed: bool = False
-    """Whether there is a series of it over nights, as far as a step records it."""
+    """Whether the metric has a series over nights, for steps that record it."""
 
     judged: bool = False
-    """Whether changes are looked for in its series; it has to be followed."""
+    """Whether its series is searched for changes, which requires `followed`."""
 
     beside: bool = False
-    """Whether it is compared beside the judged metric."""
+    """Whether comparisons show the metric beside the one that decides the verdict."""
 
     label: str = ""
-    """What people call it; empty where they use its name (label_of)."""
+    """The name in running text; empty if that is `name` (see label_of)."""
 
     column: str = ""
-    """Narrow heading of its column in the table of verdicts; empty for a metric that has no column there."""
+    """The narrow heading of its column in the table of verdicts; empty for a metric without a column."""
 
     gives_way: int = 0
-    """When its column makes room in a narrow terminal: 1 goes first. 0 never goes."""
+    """The order, from 1, in which a narrow terminal drops columns; a column with 0 is never dropped."""
 
     legend: str = ""
-    """How the lines below a table explain its column, or else its label; empty where nobody has to ask."""
+    """The explanation below the table of its column, or of its label; empty if none is needed."""
 
     imported_for: str = ""
-    """The metric that it stands for in sessions that were imported, where that one was not recorded.
+    """The metric that this one replaces in imported sessions that do not have that metric.
 
-    Other people measure the whole machine, with vmstat and iostat; the load generator is in it."""
+    Other benchmarks measure the whole machine with vmstat and iostat, which includes the load generator."""
 
     short_name: str = ""
-    """What `bisect --metric` takes for it besides its name."""
+    """The short name that `bisect --metric` accepts besides `name`."""
+
+    least: float = 0.0
+    """The smallest value that it can have, in its unit: none of them can be negative."""
+
+    most: float = 1e18
+    """The largest plausible value, in its unit. Unless a row says less, what no machine counts up to."""
+
+    def is_plausible(self, value: float) -> bool:
+        """Whether it can have a value: a number from `least` to `most`, and so neither infinite nor NaN."""
+        return self.least <= value <= self.most
+
+    def refusal(self, value: float) -> str:
+        """What is wrong with a value that is not plausible."""
+        if not math.isfinite(value):
+            return f"not a finite number: {self.name}"
+        return f"{self.name} cannot be {value:g} {self.unit}: it lies from {self.least:g} to {self.most:g}"
 
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
@@ -89,37 +105,49 @@ _THROUGHPUT, _COST, _LATENCY, _VARIATION = Role.THROUGHPUT, Role.COST, Role.LATE
 _RESET, _CONTEXT = Role.RESET, Role.CONTEXT
 _POSTGRES, _MYSQL = frozenset({Engine.POSTGRES}), frozenset({Engine.MYSQL})
 
+_RATE = 1e9
+"""Queries or transactions per second that no server finishes."""
+
+_YEARS = 1e8
+"""Seconds, three years: longer than any step, reset or transaction."""
+
 QPS = "qps"
 
 PRIMARY = QPS
-"""The primary metric: what is compared when nobody asks for another one, and what a session's rounds go on
-for until it is decided."""
+"""The primary metric: the default of comparisons, and the metric that --until-decided runs rounds for."""
 
 # fmt: off
 _ROWS = (
     Metric(QPS, "queries/s", _HIGHER, _THROUGHPUT, "queries finished per second over the whole step",
-           followed=True, judged=True),
+           followed=True, judged=True, most=_RATE),
     Metric("tps", "transactions/s", _HIGHER, _THROUGHPUT,
-           "transactions finished per second over the whole step"),
+           "transactions finished per second over the whole step", most=_RATE),
     Metric("transactions", "transactions", _NEITHER, _CONTEXT, "transactions finished: the work of the step"),
-    Metric("seconds", "s", _NEITHER, _CONTEXT, "length of the measured window"),
+    Metric("seconds", "s", _NEITHER, _CONTEXT, "length of the measured window", most=_YEARS),
     Metric("errors", "errors", _LOWER, _CONTEXT, "failed or retried transactions"),
 
-    Metric("latency_mean_ms", "ms", _LOWER, _LATENCY, "mean latency of a transaction"),
-    Metric("latency_p50_ms", "ms", _LOWER, _LATENCY, "median latency of a transaction"),
-    Metric("latency_p95_ms", "ms", _LOWER, _LATENCY, "95th percentile of transaction latency"),
+    Metric("latency_mean_ms", "ms", _LOWER, _LATENCY, "mean latency of a transaction",
+           most=_YEARS * 1000),
+    Metric("latency_p50_ms", "ms", _LOWER, _LATENCY, "median latency of a transaction",
+           most=_YEARS * 1000),
+    Metric("latency_p95_ms", "ms", _LOWER, _LATENCY, "95th percentile of transaction latency",
+           most=_YEARS * 1000),
     Metric("latency_p99_ms", "ms", _LOWER, _LATENCY, "99th percentile of transaction latency",
-           followed=True, beside=True, label="p99 latency", column="p99", gives_way=5, legend="p99 latency"),
-    Metric("latency_p999_ms", "ms", _LOWER, _LATENCY, "99.9th percentile of transaction latency"),
-    Metric("latency_max_ms", "ms", _LOWER, _LATENCY, "slowest transaction"),
+           followed=True, beside=True, label="p99 latency", column="p99", gives_way=5, legend="p99 latency",
+           most=_YEARS * 1000),
+    Metric("latency_p999_ms", "ms", _LOWER, _LATENCY, "99.9th percentile of transaction latency",
+           most=_YEARS * 1000),
+    Metric("latency_max_ms", "ms", _LOWER, _LATENCY, "slowest transaction",
+           most=_YEARS * 1000),
 
-    # A step that varies more is named below the table as well.
+    # Steps whose variation got worse are also listed below the table.
     Metric("qps_cv", "ratio", _LOWER, _VARIATION, "coefficient of variation of the per-second throughput",
            followed=True, beside=True, label="cv", column="cv", gives_way=2,
            legend="cv, how much QPS varies from second to second"),
     Metric("qps_p1_over_median", "ratio", _HIGHER, _VARIATION,
            "1st percentile of per-second throughput over its median",
-           beside=True, label="p1/median", legend="1st percentile over median of QPS from second to second"),
+           beside=True, label="p1/median", legend="1st percentile over median of QPS from second to second",
+           most=1.0),
 
     Metric("server_cpu_us_per_op", "µs/query", _LOWER, _COST, "CPU time of all server processes per query",
            followed=True, judged=True, beside=True, label="server CPU", column="CPU",
@@ -128,7 +156,7 @@ _ROWS = (
            followed=True, beside=True, label="client CPU"),
     Metric("machine_cpu_us_per_op", "µs/query", _LOWER, _COST, "busy CPU time of the whole machine per query",
            label="machine CPU", column="CPU", imported_for="server_cpu_us_per_op"),
-    # Context switches mostly follow CPU, so that their column is the first to go.
+    # Context switches are mostly proportional to CPU time, so that their column is dropped first.
     Metric("server_cs_per_op", "switches/query", _LOWER, _COST, "context switches of the server per query",
            followed=True, beside=True, label="context switches", column="cs", gives_way=1,
            legend="its context switches (cs)", short_name="cs-per-op"),
@@ -163,19 +191,20 @@ _ROWS = (
            "InnoDB pages written from the buffer pool per query", engines=_MYSQL),
 
     Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step",
-           followed=True, judged=True),
+           followed=True, judged=True, most=_YEARS),
     Metric("reset_vacuum_seconds", "s", _LOWER, _RESET, "VACUUM (ANALYZE) of all tables after the step",
-           engines=_POSTGRES),
-    Metric("reset_checkpoint_seconds", "s", _LOWER, _RESET, "CHECKPOINT after the vacuum", engines=_POSTGRES),
+           engines=_POSTGRES, most=_YEARS),
+    Metric("reset_checkpoint_seconds", "s", _LOWER, _RESET, "CHECKPOINT after the vacuum", engines=_POSTGRES,
+           most=_YEARS),
     Metric("reset_wal_bytes", "bytes", _LOWER, _RESET, "write-ahead or redo log written by the reset"),
     Metric("reset_dead_tuples_before", "tuples", _NEITHER, _RESET, "dead tuples when the reset began",
            engines=_POSTGRES),
     Metric("reset_dead_tuples_after", "tuples", _LOWER, _RESET, "dead tuples that the reset could not remove",
            engines=_POSTGRES),
     Metric("reset_purge_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has purged old row versions",
-           engines=_MYSQL),
+           engines=_MYSQL, most=_YEARS),
     Metric("reset_flush_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has written its dirty pages",
-           engines=_MYSQL),
+           engines=_MYSQL, most=_YEARS),
     Metric("reset_history_before", "transactions", _NEITHER, _RESET,
            "length of the history list when the reset began", engines=_MYSQL),
     Metric("reset_history_after", "transactions", _LOWER, _RESET,
@@ -186,7 +215,7 @@ _ROWS = (
            engines=_MYSQL),
 
     Metric("machine_steal_share", "ratio", _LOWER, _CONTEXT,
-           "wanted CPU time that the host of a virtual machine withheld"),
+           "wanted CPU time that the host of a virtual machine withheld", most=1.0),
     Metric("others_cpu_share", "ratio", _LOWER, _CONTEXT,
            "CPU time of processes that are not ours, in cores"),
 
@@ -197,44 +226,46 @@ _ROWS = (
 # fmt: on
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ROWS}
-"""Every metric that a step can record, by name. A step records those that its engine and generator have."""
+"""Every metric that a step can record, by name. A step records those of its engine and generator."""
 
 
 def of_role(*roles: Role) -> tuple[str, ...]:
-    """The metrics with one of these roles, in the order of the rows."""
+    """Return the metrics with one of these roles, in the order of the rows."""
     return tuple(name for name, metric in METRICS.items() if metric.role in roles)
 
 
 def followed_metrics() -> tuple[str, ...]:
-    """The metrics that have a series over nights, in the order of the rows."""
+    """Return the metrics that have a series over nights, in the order of the rows."""
     return tuple(name for name, metric in METRICS.items() if metric.followed)
 
 
 def judged_metrics() -> tuple[str, ...]:
-    """Of the metrics that have a series over nights those in which changes are looked for."""
+    """Return the metrics whose series are searched for changes, in the order of the rows."""
     return tuple(name for name, metric in METRICS.items() if metric.judged)
 
 
 def beside_verdict(engines: Collection[Engine] = tuple(Engine)) -> tuple[str, ...]:
-    """The metrics that are compared beside the judged one, by role, then in the order of the rows.
+    """Return the metrics shown beside a verdict that at least one of `engines` has.
 
-    Of those, what a server of at least one of `engines` has.
+    They are ordered by role, then as the rows are.
     """
-    chosen = [each for each in METRICS.values() if each.beside and not each.engines.isdisjoint(engines)]
+    shown = [
+        metric for metric in METRICS.values() if metric.beside and not metric.engines.isdisjoint(engines)
+    ]
     order = list(Role)
-    return tuple(each.name for each in sorted(chosen, key=lambda metric: order.index(metric.role)))
+    return tuple(metric.name for metric in sorted(shown, key=lambda metric: order.index(metric.role)))
 
 
 def imported_stand_ins() -> Mapping[str, str]:
-    """Metric -> what stands for it in a session that was imported, where it was not recorded."""
+    """Return metric -> the metric that replaces it in imported sessions in which it was not recorded."""
     return {metric.imported_for: name for name, metric in METRICS.items() if metric.imported_for}
 
 
 def short_names() -> Mapping[str, str]:
-    """Short name -> metric, in alphabetical order."""
+    """Return short name -> metric, in alphabetical order."""
     return dict(sorted((metric.short_name, name) for name, metric in METRICS.items() if metric.short_name))
 
 
 def label_of(name: str) -> str:
-    """What people call a metric; its name where it has no other, or where an older Tidemark recorded it."""
+    """Return the label of a metric, or its name if it has no label or is unknown to this version."""
     return (METRICS[name].label if name in METRICS else "") or name

@@ -1,6 +1,7 @@
-"""Starting programs as an unprivileged user, and making sure that none outlives us."""
+"""Starting programs as an unprivileged user, and ensuring that they end with Tidemark."""
 
 import contextlib
+import fcntl
 import os
 import pwd
 import shutil
@@ -13,23 +14,24 @@ from typing import IO
 import psutil
 
 from build.errors import TidemarkError
+from build.files import open_checked
 from build.home import blocked_folder
 
 RUN_SECONDS = 600.0
-"""How long a program may take that is run to its end, such as initdb."""
+"""Time limit of a program that is run to its end, such as initdb."""
 
 SERVER_USER = "tidemark"
-"""The system user that servers run as when Tidemark itself runs as root; `$TIDEMARK_USER` overrides it."""
+"""The system user that runs the servers if Tidemark itself runs as root; `$TIDEMARK_USER` overrides it."""
 
 
 class ProcessError(TidemarkError):
-    """A program that is missing, that failed, or that cannot be run as the unprivileged user."""
+    """A program is missing, failed, or cannot run as the unprivileged user."""
 
 
 def server_account() -> pwd.struct_passwd | None:
-    """Whom servers run as: None means as ourselves, because we are not root.
+    """Return the account that runs the servers; None for the current user if that is not root.
 
-    Postgres' programs refuse to run as root. The user is made when it does not exist yet.
+    Postgres' programs refuse to run as root. The account is created if it does not exist yet.
     """
     if os.geteuid() != 0:
         return None
@@ -41,38 +43,78 @@ def server_account() -> pwd.struct_passwd | None:
         return account
     useradd = shutil.which("useradd", path=os.environ.get("PATH", "") + ":/usr/sbin")
     if useradd is None:
-        raise ProcessError(f"there is no user '{name}' to run servers as", hint=f"make it: adduser {name}")
+        raise ProcessError(f"the user '{name}', who runs the servers, does not exist", hint=f"adduser {name}")
     shell = ["--shell", "/usr/sbin/nologin", "--no-create-home"]
-    run([useradd, "--system", "--user-group", *shell, name], what=f"making the system user {name}")
+    run([useradd, "--system", "--user-group", *shell, name], what=f"creating the system user {name}")
     return pwd.getpwnam(name)
 
 
 def require_reachable(path: Path) -> None:
-    """Raise ProcessError when the server user cannot reach `path`, naming the folder that is in the way."""
+    """Raise ProcessError, which names the blocking folder, if the server user has no access to `path`."""
     if server_account() is None:
         return
     blocked = blocked_folder(path)
     if blocked is not None:
         raise ProcessError(
-            f"the user that servers run as cannot reach {path}",
+            f"the user that runs the servers has no access to {path}",
             where=str(blocked),
-            hint=f"chmod o+x {blocked}, or set TIDEMARK_HOME to a folder that every user can reach",
+            hint=f"run chmod o+x {blocked}, or set TIDEMARK_HOME to a folder that every user can access",
         )
 
 
 def own(path: Path) -> None:
-    """Give `path` to the server user."""
+    """Make the server user the owner of `path`."""
     account = server_account()
     if account is not None:
-        os.chown(path, account.pw_uid, account.pw_gid)
+        os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
+
+
+def write_for_server(path: Path, text: str) -> None:
+    """Write a file in a folder of the server user, with the rights of that user.
+
+    That user could replace every folder on the way by a link, which root would follow. Raises ProcessError.
+    """
+    if server_account() is None:
+        path.write_text(text, encoding="utf-8")
+        return
+    done = subprocess.run(
+        as_server_user(["tee", path]),
+        input=text.encode(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        timeout=RUN_SECONDS,
+        check=False,
+        umask=0o022,
+    )
+    if done.returncode != 0:
+        raise ProcessError("the file cannot be written", where=str(path), hint=tail(done.stderr.decode()))
+
+
+def open_log(path: Path) -> IO[bytes]:
+    """Open the log of a server for appending; one that is missing is created for the server user.
+
+    Its folder belongs to the server user. Raises ProcessError when something else than a file is there.
+    """
+    account = server_account()
+    try:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            if account is not None:
+                os.fchown(descriptor, account.pw_uid, account.pw_gid)
+        except FileExistsError:
+            descriptor = open_checked(path, writable=True)
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
+    except OSError as error:
+        raise ProcessError(f"the log cannot be opened: {error.strerror}", where=str(path)) from error
+    return os.fdopen(descriptor, "wb")
 
 
 def as_server_user(argv: Sequence[str | Path], dies_by: str = "INT") -> list[str]:
-    """The command line that runs `argv` as the server user and ends it if Tidemark dies.
+    """Return the command line that runs `argv` as the server user and ends it if Tidemark dies.
 
-    setpriv asks the kernel to send a signal (`dies_by`; SIGINT is Postgres' fast shutdown) to the program
-    when its parent goes away, so that even `kill -9` of Tidemark leaves no server behind. The parent is the
-    thread that started it.
+    setpriv makes the kernel send the signal `dies_by` to the program when its parent ends, so that servers
+    end even after `kill -9` of Tidemark. SIGINT is Postgres' fast shutdown. The parent is the thread that
+    started the program.
     """
     account = server_account()
     identity: list[str] = []
@@ -82,7 +124,7 @@ def as_server_user(argv: Sequence[str | Path], dies_by: str = "INT") -> list[str
 
 
 def tool(name: str) -> str:
-    """The path of a system program. Raises ProcessError that says how to get it."""
+    """Return the path of a system program. Raises ProcessError if it is not installed."""
     path = shutil.which(name)
     if path is None:
         raise ProcessError(f"{name} is not installed", hint="run ./tidemark setup, which installs it")
@@ -96,9 +138,9 @@ def start(
     bound_to: Collection[int] | None = None,
     **options: object,
 ) -> "subprocess.Popen[bytes]":
-    """Start `argv` in a session of its own: Ctrl-C reaches only Tidemark, which then stops it in order.
+    """Start `argv` in a session of its own, so that Ctrl-C reaches only Tidemark, which then stops it.
 
-    It and all its children run on the cores `bound_to` only; None leaves that to the scheduler.
+    The program and its children run only on the cores `bound_to`; None does not restrict them.
     """
     with _on(bound_to):
         process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]
@@ -113,9 +155,9 @@ def start(
 
 @contextlib.contextmanager
 def _on(cores: Collection[int] | None) -> Iterator[None]:
-    """Run the block, and what it starts, on `cores`.
+    """Run the block, and the programs that it starts, on `cores`.
 
-    A program that was bound once it runs might have threads and children by then, which would stay unbound.
+    Binding a program after its start could miss threads and children that it already has.
     """
     if cores is None:
         yield
@@ -136,9 +178,10 @@ def run(
     env: Mapping[str, str] | None = None,
     seconds: float | None = None,
 ) -> str:
-    """Run a short program to its end and return what it printed.
+    """Run a short program to its end, and return its output.
 
-    Raises ProcessError with its last lines, also when it is not done after RUN_SECONDS, or `seconds`.
+    Raises ProcessError with the last lines of the output if the program fails, or takes longer than `seconds`
+    (default: RUN_SECONDS). `what` says in error messages what the program does.
     """
     limit = RUN_SECONDS if seconds is None else seconds
     process = subprocess.Popen(
@@ -157,7 +200,9 @@ def run(
     except subprocess.TimeoutExpired:
         stop(process, patience=1)
         raise ProcessError(
-            f"{what} is not done after {limit:g} s", where=str(argv[0]), hint="does it wait for the disk?"
+            f"{what} took longer than {limit:g} s and was stopped",
+            where=str(argv[0]),
+            hint="check whether the disk is overloaded or full",
         ) from None
     except BaseException:
         stop(process)
@@ -170,27 +215,27 @@ def run(
 
 
 def tail(text: str, lines: int = 20) -> str:
-    """The last `lines` lines of `text`."""
+    """Return the last `lines` lines of `text`."""
     return "\n".join(text.rstrip().splitlines()[-lines:])
 
 
 def tail_of(log: Path, lines: int = 20) -> str:
-    """The last `lines` lines of a log file, or why it cannot be read."""
+    """Return the last `lines` lines of a log file, or the reason why it cannot be read."""
     try:
-        with log.open("rb") as file:
+        with os.fdopen(open_checked(log), "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 16384))
             return tail(file.read().decode(errors="replace"), lines)
     except OSError as error:
         return f"no log: {error}"
 
 
-def how_it_ended(status: int) -> str:
-    """What the exit status of a program says: `exit status 1`, or `killed by SIGKILL`."""
+def exit_reason(status: int) -> str:
+    """Return how a program ended, such as `exit status 1` or `killed by SIGKILL`."""
     return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
 def stop(process: "subprocess.Popen[bytes] | subprocess.Popen[str]", patience: float = 5) -> None:
-    """End a program that we started: SIGTERM, and SIGKILL to its whole group after `patience` seconds."""
+    """End a program by SIGTERM, and after `patience` seconds its whole group by SIGKILL."""
     if process.poll() is None:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -201,7 +246,7 @@ def stop(process: "subprocess.Popen[bytes] | subprocess.Popen[str]", patience: f
 
 
 def tree_of(pid: int) -> list[int]:
-    """A process and all its descendants."""
+    """Return the process ids of a process and all its descendants."""
     try:
         root = psutil.Process(pid)
         return [pid, *(child.pid for child in root.children(recursive=True))]
@@ -209,11 +254,11 @@ def tree_of(pid: int) -> list[int]:
         return [pid]
 
 
-def living_in(folder: Path) -> Iterator[psutil.Process]:
-    """Processes whose working folder is `folder`.
+def processes_in(folder: Path) -> Iterator[psutil.Process]:
+    """Yield the processes whose working directory is `folder`.
 
-    All processes of a Postgres server work in its data directory, and each makes itself a session leader, so
-    that this finds them when the process group does not.
+    All processes of a Postgres server run in its data directory. Each one is a session leader, so that they
+    are not in one process group.
     """
     wanted = str(folder.resolve())
     for process in psutil.process_iter():
@@ -222,10 +267,10 @@ def living_in(folder: Path) -> Iterator[psutil.Process]:
                 yield process
 
 
-def kill_living_in(folder: Path, patience: float = 5) -> None:
-    """SIGKILL every process that works in `folder`, and wait until they are gone."""
-    victims = list(living_in(folder))
-    for process in victims:
+def kill_processes_in(folder: Path, patience: float = 5) -> None:
+    """Kill every process whose working directory is `folder`; wait up to `patience` seconds."""
+    killed = list(processes_in(folder))
+    for process in killed:
         with contextlib.suppress(psutil.Error):
             process.kill()
-    psutil.wait_procs(victims, timeout=patience)
+    psutil.wait_procs(killed, timeout=patience)

@@ -1,4 +1,4 @@
-"""What a session needs of a database server, whatever the engine."""
+"""The interface of a database server, independent of its engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from build.errors import TidemarkError
 from build.version import Engine
 
 SOCKET_PATH_LIMIT = 107
-"""Bytes in the path of a Unix socket, without the closing zero (unix(7), sun_path)."""
+"""Bytes in the path of a Unix socket, without the terminating null byte (unix(7), sun_path)."""
 
 
 class ServerError(TidemarkError):
-    """A server that cannot be made, does not start, or died."""
+    """A server cannot be created, does not start, or died."""
 
 
 class ResetError(TidemarkError):
-    """A reset that could not bring the server to rest. `metrics` is what it measured all the same."""
+    """A reset could not bring the server to rest. `metrics` are the values that it measured nevertheless."""
 
     def __init__(
         self, what: str, *, where: str = "", hint: str = "", metrics: Mapping[str, float] | None = None
@@ -29,7 +29,7 @@ class ResetError(TidemarkError):
 
 @dataclass(frozen=True)
 class Address:
-    """How a client on this machine reaches a server."""
+    """How a client on this machine connects to a server."""
 
     engine: Engine
     socket: Path
@@ -39,15 +39,15 @@ class Address:
 
 
 class Server(Protocol):
-    """One server on a data directory of its own, reached through a Unix socket only."""
+    """One server with a data directory of its own, accessible only through a Unix socket."""
 
     @property
     def build(self) -> Build:
-        """What it runs."""
+        """The build that the server runs."""
 
     @property
     def address(self) -> Address:
-        """Where clients find it."""
+        """The address for clients."""
 
     @property
     def pid(self) -> int:
@@ -55,56 +55,56 @@ class Server(Protocol):
 
     @property
     def cores(self) -> int:
-        """Processes that maintenance may use in parallel."""
+        """Number of processes that maintenance may use in parallel."""
 
     def create(self) -> None:
-        """Make the data directory. Raises ServerError."""
+        """Create the data directory. Raises ServerError."""
 
     def start(self) -> None:
-        """Start and wait until it answers. Raises ServerError with the tail of its log."""
+        """Start the server, and wait until it accepts connections. Raises ServerError."""
 
     def stop(self) -> None:
-        """Shut down in order, with force when that takes too long. Leaves no process and no shared memory."""
+        """Shut down cleanly, or by force after a time limit; no process or shared memory remains."""
 
     def abandon(self) -> None:
-        """End at once; the data directory is of no more use. Leaves no process and no shared memory."""
+        """End immediately, as the data are no longer needed; no process or shared memory remains."""
 
     def keep(self) -> None:
-        """Shut down in order, and keep the data directory as what every `restore` begins from."""
+        """Shut the server down cleanly, and keep its data directory as the one that `restore` copies."""
 
     def restore(self) -> None:
-        """End the server, and put the data directory back to what was kept."""
+        """End the server, and replace its data directory by a copy of the kept one."""
 
     def destroy(self) -> None:
-        """End, and delete the data directory."""
+        """End the server, and delete its data directory."""
 
     def death(self) -> str | None:
-        """None while the server runs; else how it ended, with the tail of its log."""
+        """Return None while the server runs, else how it ended and the end of its log."""
 
     def settings(self) -> Mapping[str, str]:
-        """The whole effective configuration."""
+        """Return the whole effective configuration."""
 
     def counters(self) -> Mapping[str, float]:
-        """Totals that only grow, by the metric that says how much of them a query costs."""
+        """Return totals that only grow, keyed by the metric that is their increase per query."""
 
     def roles(self) -> Mapping[int, str]:
-        """What the server's threads are for, by their numbers in the kernel. Raises ServerError."""
+        """Return the roles of the server's threads by kernel thread id. Raises ServerError."""
 
     def reset(self) -> Mapping[str, float]:
-        """Bring the server to rest after a step; what that took, as metrics. Raises ResetError."""
+        """Bring the server to rest after a step, and return the metrics of the reset. Raises ResetError."""
 
 
 def require_short(socket: Path) -> None:
-    """Raise ServerError when the path of a Unix socket is longer than the kernel takes."""
+    """Raise ServerError if the path of a Unix socket is longer than the kernel allows."""
     length = len(bytes(socket))
     if length > SOCKET_PATH_LIMIT:
         raise ServerError(
-            f"the path of the server's socket has {length} bytes; a Unix socket takes {SOCKET_PATH_LIMIT}",
+            f"the path of the server's socket has {length} bytes; the limit is {SOCKET_PATH_LIMIT}",
             where=str(socket),
             hint="set TIDEMARK_HOME to a folder with a shorter path",
         )
 
 
 def postgres_port(socket: Path) -> int:
-    """The port that Postgres' clients must be told to find `socket`: it is the end of the file's name."""
+    """Return the port with which Postgres' clients find `socket`: the suffix of the file's name."""
     return int(socket.suffix.removeprefix("."))

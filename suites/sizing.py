@@ -1,4 +1,4 @@
-"""Sizes of data, server and load on a machine, computed from its cores and its memory."""
+"""Sizes of data, server and load, computed from the cores and the memory of a machine."""
 
 import shutil
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from suites.data_sets import DataSet, data_set
 from suites.definition import Profile, Suite
 
 WAL_LIMIT_SHARE = 0.25
-"""max_wal_size as a share of memory: large enough that no step ends in a checkpoint storm of its own."""
+"""max_wal_size as a share of memory: large enough that a step does not force frequent checkpoints."""
 
 WAL_LIMIT_LEAST = 2 * 1024**3
 WAL_LIMIT_MOST = 64 * 1024**3
@@ -26,32 +26,32 @@ class DiskSpaceError(TidemarkError):
 
 @dataclass(frozen=True)
 class Hardware:
-    """The facts of a machine that sizes follow from."""
+    """The properties of a machine that determine sizes."""
 
     cores: int
-    """How many cores can be used."""
+    """Number of usable cores."""
     memory_bytes: int
     """Physical memory."""
     usable: tuple[int, ...] = ()
-    """The numbers of these cores; empty when they are not known."""
+    """The numbers of the usable cores; empty if they are not known."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of one server of a session, of its data and of its load."""
+    """The sizes of one server of a session, its data and its load."""
 
     threads: int
-    """Client threads, each with a connection."""
+    """Client threads, with one connection per thread."""
     data: DataSet
-    """What is loaded."""
+    """The loaded data."""
     buffer_bytes: int
     wal_limit_bytes: int
     disk_bytes: int
-    """Estimated room on disk that one server needs at its largest."""
+    """Estimated maximum disk space of one server."""
     workers: int
-    """Processes that may work in parallel for maintenance, such as vacuum and index builds."""
+    """Number of processes that maintenance, such as vacuum and index builds, may use in parallel."""
     bound_to: tuple[int, ...] | None = None
-    """The cores that servers and load generators are bound to; None leaves that to the scheduler."""
+    """The cores to which servers and load generators are bound; None does not bind them."""
 
     @property
     def data_bytes(self) -> int:
@@ -66,15 +66,15 @@ def this_machine() -> Hardware:
 
 
 def sizes(suite: Suite, profile: Profile, machine: Hardware) -> Sizes:
-    """Return the sizes of `suite` in `profile`: data follow from memory, threads from cores.
+    """Return the sizes of `suite` in `profile`: data are sized by memory, threads by cores.
 
-    Up to 4 cores one client thread is enough to keep a core of the server busy and leave one for its
-    background work; above that 5 threads to 6 cores (40 threads on 48 cores).
+    Up to 4 cores, one client thread is enough to keep a core busy and leave another one for background work.
+    Above that, there are 5 threads per 6 cores (40 threads on 48 cores).
     """
     threads = 1 if machine.cores <= 4 else machine.cores * 5 // 6
     data = data_set(suite, profile, machine.memory_bytes * profile.data_to_memory, threads)
     wal_limit = int(min(max(machine.memory_bytes * WAL_LIMIT_SHARE, WAL_LIMIT_LEAST), WAL_LIMIT_MOST))
-    # Little data needs little log, as a checkpoint follows every step; InnoDB takes the room beforehand.
+    # Small data need little log, as a checkpoint follows every step. InnoDB allocates its log in advance.
     wal_limit = min(wal_limit, max(WAL_TO_DATA * data.bytes, WAL_LIMIT_LEAST // 2))
     return Sizes(
         threads=threads,
@@ -88,10 +88,11 @@ def sizes(suite: Suite, profile: Profile, machine: Hardware) -> Sizes:
 
 
 def _bound_to(machine: Hardware, threads: int) -> tuple[int, ...] | None:
-    """Return the last core when there is one client: on virtual machines scheduling is the largest noise.
+    """Return the last core if there is one client thread, else None.
 
-    Whether client and server share a core or wake each other up across two changes throughput by a factor of
-    two to five there, and hides what the server's own work costs (docs/decisions/0016-interleaved-rounds.md).
+    On virtual machines, scheduling is the largest source of noise: throughput changes by a factor of two to
+    five depending on whether client and server share a core or wake each other up across two, which hides the
+    cost of the server's own work (docs/decisions/0016-interleaved-rounds.md).
     """
     return machine.usable[-1:] if threads == 1 and machine.usable else None
 
@@ -102,19 +103,19 @@ def require_disk(folder: Path, needed_bytes: int) -> None:
     free = shutil.disk_usage(existing).free
     if free < needed_bytes:
         raise DiskSpaceError(
-            f"too little disk: {needed_bytes / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free",
+            f"too little disk space: {needed_bytes / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free",
             where=str(folder),
-            hint="free some room, set TIDEMARK_HOME to a larger file system, or take a smaller profile",
+            hint="free some disk space, set TIDEMARK_HOME to a larger file system, or use a smaller profile",
         )
 
 
 MEMORY_BESIDE_BUFFERS = 256 * 1024**2
-"""What a server needs beside its buffer cache."""
+"""Memory that a server needs besides its buffer cache."""
 
 MEMORY_SHARE = 0.8
-"""Share of the memory that servers which are up together may take; the rest caches their files."""
+"""Share of the memory that servers may use which run at the same time; the rest caches their files."""
 
 
 def fit_together(servers: int, sizes: Sizes, machine: Hardware) -> bool:
-    """Return whether the memory suffices for so many servers at once."""
+    """Return whether the memory is sufficient for this number of servers at the same time."""
     return servers * (sizes.buffer_bytes + MEMORY_BESIDE_BUFFERS) <= machine.memory_bytes * MEMORY_SHARE

@@ -1,4 +1,4 @@
-"""Schedules of servers that take turns in short slices, so that a disturbance hits all of them alike."""
+"""Schedules of servers that take turns in short slices, so that a disturbance affects all of them alike."""
 
 import random
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ WORK = "1"
 WAIT = "0"
 
 MOST_GAP_SECONDS = 0.02
-"""The most idle time at the end of a slice, however long the slice is."""
+"""The maximum idle time at the end of a slice, whatever its length."""
 
 SHORTEST_SLICE = 0.001
 """Seconds."""
@@ -37,16 +37,16 @@ class ScheduleError(TidemarkError):
 
 @dataclass(frozen=True)
 class Schedule:
-    """Which server works when: one at a time, in slices of equal length."""
+    """The order in which servers work, one at a time, in slices of equal length."""
 
     slice_seconds: float
     """Length of a slice."""
     order: tuple[int, ...]
-    """The place of the server that works in each slice."""
+    """The index of the server that works in each slice."""
     warming: int = 0
-    """How many slices at the beginning warm up and are not counted."""
+    """Number of slices at the beginning that warm up and are not counted."""
     gap_share: float = 0.1
-    """Share of a slice that is idle at its end, up to MOST_GAP_SECONDS; the last transaction ends there."""
+    """Idle share at the end of a slice, up to MOST_GAP_SECONDS, in which the last transaction ends."""
 
     @property
     def gap_seconds(self) -> float:
@@ -64,14 +64,14 @@ class Schedule:
         return 1 + max(self.order)
 
     def kinds(self, server: int) -> str:
-        """Return what one server does in each slice, one of WAIT, WARM and WORK for each."""
+        """Return one character per slice for one server: WAIT, WARM or WORK."""
         return "".join(
             WAIT if worker != server else WARM if place < self.warming else WORK
             for place, worker in enumerate(self.order)
         )
 
     def counted(self, server: int) -> tuple[int, ...]:
-        """Return the places of the slices in which the work of one server counts."""
+        """Return the indexes of the slices in which the work of one server counts."""
         return tuple(place for place, kind in enumerate(self.kinds(server)) if kind == WORK)
 
 
@@ -99,11 +99,11 @@ def require_few_slices(servers: int, seconds: float, slice_seconds: float, warm_
 def mirrored(
     servers: Sequence[int], seconds: float, slice_seconds: float, seed: object, warm_seconds: float = 0.0
 ) -> Schedule:
-    """Return a schedule of blocks such as A B B A: an order drawn by `seed`, then the same backwards.
+    """Return a schedule of blocks such as A B B A: an order drawn with `seed`, then the same order reversed.
 
     Every server works for about `seconds`, in an even number of slices, so that a steady drift of the machine
-    hits all alike (Finney 1960, experimental designs balanced for trend). Before that every server warms up
-    for about `warm_seconds`, in whole slices. Raises ScheduleError when that are too many slices.
+    affects all of them alike (Finney 1960, experimental designs balanced for trend). Before that, every
+    server warms up for about `warm_seconds`, in whole slices. Raises ScheduleError if slices are too many.
     """
     require_few_slices(len(servers), seconds, slice_seconds, warm_seconds)
     draw = random.Random(repr(seed))

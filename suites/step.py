@@ -1,4 +1,4 @@
-"""Running one step on servers that take turns: the load, its costs, and the reset after it."""
+"""Running one step on servers that take turns: the load, its costs, and the reset afterwards."""
 
 import statistics
 import time
@@ -15,13 +15,13 @@ from suites.definition import Step
 from suites.generators.load import Generator, Load, LoadError, Share
 from suites.measurement import Measurement
 from suites.metrics import QPS
-from suites.profiling.profiler import Both, Profiled, Profiling, profile_after, profilers
+from suites.profiling.profiler import ObserverPair, Profiled, Profiling, profile_after, profilers
 from suites.server import ResetError, Server, ServerError
 from suites.sizing import Sizes
 
 
 def most_transactions(step: Step, sizes: Sizes) -> int | None:
-    """Return the most transactions of a step on one data set; None for steps that use no rows up."""
+    """Return the maximum number of transactions of a step on its data; None if it does not use rows up."""
     share = step.most_work_to_rows
     return None if share is None else max(1, int(sizes.data.walked(step.rows_of).rows * share))
 
@@ -30,7 +30,7 @@ Answer = TypeVar("Answer")
 
 
 class ServerDiedError(ServerError):
-    """A server died during a step, or its load generator failed; `place` is its place among the servers."""
+    """A server died during a step, or its load generator failed; `place` is its index among the servers."""
 
     def __init__(self, what: str, place: int | None) -> None:
         super().__init__(what)
@@ -49,15 +49,15 @@ def run_slices(
 ) -> list[Measurement]:
     """Run the load of `step` on servers that take turns, profile it, then reset one server after the other.
 
-    `profiling` says how profiles are taken; None takes none. Without `resets` no server is reset. Returns one
-    measurement per server. Raises ServerDiedError when a server, or its load generator, failed.
+    `profiling` says how profiles are taken, or is None. With `resets=False` no server is reset. Return one
+    measurement per server. Raises ServerDiedError if a server or its load generator failed.
     """
     before = [_blaming(place, server.counters) for place, server in enumerate(servers)]
     pids = [server.pid for server in servers]
     with instructions_of(pids) as counters:
         meters = [Meter(pid, len(servers) > 1, counter) for pid, counter in zip(pids, counters, strict=True)]
         loads, profiled = _under_load(servers, generator, step, share, meters, profiling)
-    # All counters are read before any reset: what a server does while another is reset belongs to no query.
+    # All counters are read before any reset, because work during the reset of another server is no query's.
     after = [_blaming(place, server.counters) for place, server in enumerate(servers)]
     values = [_values(meters[place], load, before[place], after[place]) for place, load in enumerate(loads)]
     if profiling is not None and not profiling.during:
@@ -65,7 +65,7 @@ def run_slices(
     cleaned = _reset_in_turn(servers, share.round) if resets else [({}, [])] * len(servers)
     time.sleep(settle_seconds)
     return [
-        Measurement({**costs, **metrics}, load.per_second, [*profile.troubles, *warnings], profile.profile)
+        Measurement({**costs, **metrics}, load.per_second, [*profile.warnings, *warnings], profile.profile)
         for costs, load, profile, (metrics, warnings) in zip(values, loads, profiled, cleaned, strict=True)
     ]
 
@@ -78,13 +78,15 @@ def _under_load(
     meters: Sequence[Meter],
     profiling: Profiling | None,
 ) -> tuple[list[Load], list[Profiled]]:
-    """Run the measured slices; return their loads, and profiles of them if that was asked for."""
+    """Run the measured slices; return their loads, and their profiles if `profiling.during`."""
     addresses = [server.address for server in servers]
     try:
         if profiling is None or not profiling.during:
             return generator.alternate(addresses, step, share, meters), [Profiled()] * len(servers)
         with profilers(servers, profiling, share.schedule.seconds) as watching:
-            observers = [Both(meter, profiler) for meter, profiler in zip(meters, watching, strict=True)]
+            observers = [
+                ObserverPair(meter, profiler) for meter, profiler in zip(meters, watching, strict=True)
+            ]
             loads = generator.alternate(addresses, step, share, observers)
             return loads, [profiler.result(load) for profiler, load in zip(watching, loads, strict=True)]
     except LoadError as error:
@@ -94,7 +96,7 @@ def _under_load(
 def _profiled_after(
     servers: Sequence[Server], generator: Generator, step: Step, share: Share, profiling: Profiling
 ) -> list[Profiled]:
-    """Profile further slices. When their load fails the profiles are lost, not what was measured before."""
+    """Profile further slices. If their load fails, only the profiles are lost, not the measurement."""
     try:
         return profile_after(servers, generator, step, share, profiling)
     except LoadError as error:
@@ -105,10 +107,10 @@ def _profiled_after(
 
 
 def _reset_in_turn(servers: Sequence[Server], round_: int) -> list[tuple[Mapping[str, float], list[str]]]:
-    """Reset one server after the other; return metrics and warnings of each server's reset.
+    """Reset one server after the other; return the metrics and warnings of every server's reset.
 
-    The order is reversed in every other round: a server that waits for its turn cleans up in the background
-    meanwhile, and the last one would always have less left to do.
+    The order is reversed in every other round, because servers that wait already clean up in the background:
+    otherwise, the last one would always have the least work left.
     """
     places = range(len(servers)) if round_ % 2 else reversed(range(len(servers)))
     by_place = {place: _blaming(place, partial(_reset, servers[place])) for place in places}
@@ -116,7 +118,7 @@ def _reset_in_turn(servers: Sequence[Server], round_: int) -> list[tuple[Mapping
 
 
 def _blaming(place: int, question: Callable[[], Answer]) -> Answer:
-    """Return the answer to `question`; an error becomes a ServerDiedError of the server at `place`."""
+    """Return the result of `question`; a TidemarkError becomes a ServerDiedError of the server at `place`."""
     try:
         return question()
     except TidemarkError as error:
@@ -128,13 +130,13 @@ def _values(
 ) -> dict[str, float]:
     """Return the metrics of one load; `before` and `after` are the server's counters."""
     values = dict(load_values(load)) | dict(meter.per_query(load.watched_queries))
-    # What warmed up is among the watched queries, as it is in the server's counters.
+    # Both the observed queries and the server's counters include the warm-up.
     queries = max(load.watched_queries, load.queries)
     return values | {name: (after[name] - total) / queries for name, total in before.items()}
 
 
 def _reset(server: Server) -> tuple[Mapping[str, float], list[str]]:
-    """Reset a server; return metrics and warnings. A failed reset is a warning, as the load is measured."""
+    """Reset a server; return metrics and warnings. A failed reset is only a warning."""
     try:
         return server.reset(), []
     except ResetError as error:
@@ -142,7 +144,7 @@ def _reset(server: Server) -> tuple[Mapping[str, float], list[str]]:
 
 
 def _blame(servers: Sequence[Server], step: Step, error: LoadError) -> ServerDiedError:
-    """Return the error of the server that is dead, else of the one whose load generator failed first."""
+    """Return the error for the server that died, else for the one whose load generator failed first."""
     dead = {place: ended for place, server in enumerate(servers) if (ended := server.death()) is not None}
     if not dead and error.place is not None:
         ended = _death(servers[error.place])
@@ -153,7 +155,7 @@ def _blame(servers: Sequence[Server], step: Step, error: LoadError) -> ServerDie
 
 
 def _death(server: Server) -> str | None:
-    """Return how the server ended, None if it did not. Clients notice a moment before it is gone: so wait."""
+    """Return how the server ended, or None; wait, as clients may notice before it has ended."""
     deadline = time.monotonic() + 2
     while time.monotonic() < deadline:
         ended = server.death()
@@ -171,11 +173,11 @@ LATENCY = {
     "p999": "latency_p999_ms",
     "max": "latency_max_ms",
 }
-"""What a load generator says of latency (Load.latency_ms) -> metric."""
+"""Name in Load.latency_ms -> metric."""
 
 
 def load_values(load: Load) -> Mapping[str, float]:
-    """Return throughput, latency and the spread of throughput as metrics."""
+    """Return throughput, latency and the variation of throughput as metrics."""
     values = {
         QPS: load.queries / load.seconds,
         "tps": load.transactions / load.seconds,
@@ -188,9 +190,9 @@ def load_values(load: Load) -> Mapping[str, float]:
 
 
 def spread(per_second: Sequence[float]) -> dict[str, float]:
-    """Return how much throughput varied from second to second; empty for fewer than two seconds.
+    """Return the variation of throughput from second to second as metrics; empty for fewer than two seconds.
 
-    The coefficient of variation is the sample's standard deviation over its mean.
+    The coefficient of variation is the sample standard deviation divided by the mean.
     """
     if len(per_second) < 2 or not any(per_second):
         return {}

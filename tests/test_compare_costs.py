@@ -92,7 +92,7 @@ def test_a_stalled_base_is_not_read_as_a_faster_contender(tmp_path: Path) -> Non
     assert row.rstrip().endswith(" improvement?")
     assert (
         "not explained by cost: delete, +47 %; the same per query: server CPU, client CPU, context switches, "
-        "read, WAL or redo; it may have waited, look at its seconds" in flat(table)
+        "read, WAL or redo; perhaps it waited: see its per-second throughput" in flat(table)
     )
     assert json_step(comparison)["explained_by"] == []
     assert "| improvement? |" in render_markdown(comparison)
@@ -129,7 +129,7 @@ def test_a_cost_that_moved_the_wrong_way_does_not(tmp_path: Path) -> None:
     comparison = compared(tmp_path, FREE, cheaper)
     assert json_step(comparison)["explained_by"] == []
     text = flat(terminal(comparison))
-    assert "moved the other way: server CPU; unknown: context switches; it may" in text
+    assert "moved the other way: server CPU; unknown: context switches; perhaps it" in text
 
 
 def test_reads_that_appear_from_nothing_are_shown(tmp_path: Path) -> None:

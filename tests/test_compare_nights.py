@@ -107,10 +107,10 @@ def test_several_series_are_listed_with_what_tells_them_apart(
 ) -> None:
     assert cli.main(["history", "series", "--step", "insert", "--history", str(weeks)]) == 2
     said = capsys.readouterr().err
-    assert "4 series are like that" in said
+    assert "4 series match" in said
     assert f"--machine db2 --suite write-heavy --configuration 'short relaxed' --branch {NEW}" in said
     assert cli.main(["history", "series", "--step", "nope", "--history", str(weeks)]) == 2
-    assert "no series is like that" in capsys.readouterr().err
+    assert "no series matches" in capsys.readouterr().err
     assert cli.main(["history", "show", "--machine", "db9", "--history", str(weeks)]) == 2
 
 
@@ -244,7 +244,7 @@ def test_a_summary_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
         many = render_summary(replace(one, contenders=(long,) * 200))
     for text in (cut, many):
         assert len(text) <= MOST_CHARACTERS
-        assert text.endswith("have all of it.*\n")
+        assert text.endswith("has everything.*\n")
         assert "worst: update-nonindex" in text
         assert text.count("<details>") == text.count("</details>")
 

@@ -11,7 +11,7 @@ from suites.definition import Profile as ProfileKeys
 from suites.definition import Scale, ScaledTable, SuiteError, load_suite
 from suites.definition import Step as StepKeys
 from suites.definition import Suite as SuiteKeys
-from suites.generators.rules import LUA_MODULES
+from suites.generator_rules import LUA_MODULES
 from tests.test_docs import SUITES, example, table
 
 

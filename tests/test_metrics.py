@@ -3,6 +3,7 @@
 import ast
 import io
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,12 +15,12 @@ import compare as program
 from build.home import ROOT
 from build.version import Engine, parse_version
 from compare import Comparison, compare
-from history.changes.suspects import counted_series
+from history.changes.suspects import series_count
 from history.comparison.verdict import MetricChange
 from history.open import open_store
 from history.rendering.json_text import render_json
 from history.rendering.plain_table import Screen
-from history.series.series import find
+from history.series.series import find_series
 from history.store.records import SessionStatus
 from runners.bisect.domain.question import metric_named
 from suites.generators.load import PERCENTILES
@@ -120,6 +121,17 @@ def test_rows_are_whole() -> None:
     assert not {metric.short_name for metric in METRICS.values()} & METRICS.keys()
 
 
+@pytest.mark.parametrize("name", METRICS)
+def test_the_bounds_of_a_metric(name: str) -> None:
+    metric = METRICS[name]
+    assert metric.least == 0.0
+    assert metric.is_plausible(0.0)
+    assert metric.is_plausible(1.0)
+    for value in (-1e-9, 1e300, math.inf, -math.inf, math.nan):
+        assert not metric.is_plausible(value)
+        assert name in metric.refusal(value)
+
+
 # --- one row and one value
 
 
@@ -150,8 +162,8 @@ def terminal(comparison: Comparison, width: int = 200) -> str:
 def test_a_row_alone_has_its_metric_followed_and_judged(history: Path) -> None:
     compared(history)
     with open_store(history) as store, store.database.reading() as connection:
-        series = find(connection, metric=FSYNCS.name)
-        counted = counted_series(connection, MACHINE.hostname)
+        series = find_series(connection, metric=FSYNCS.name)
+        counted = series_count(connection, MACHINE.hostname)
         described = connection.exec_driver_sql(
             "SELECT unit, better, description FROM metrics WHERE name = ?", (FSYNCS.name,)
         ).all()
@@ -184,7 +196,7 @@ def test_a_row_says_when_its_column_gives_way(history: Path, monkeypatch: pytest
     comparison = compared(history)
     width = len(terminal(comparison).splitlines()[1])
     narrow = terminal(comparison, width - 1)
-    assert "No room here for fs:" in narrow
+    assert "Columns that do not fit: fs;" in narrow
     assert "fs" not in narrow.splitlines()[1].split()
 
 
@@ -221,7 +233,7 @@ def test_a_row_that_says_nothing_is_only_recorded(history: Path, monkeypatch: py
     (contender,) = compared(history).contenders
     assert FSYNCS.name not in [each.metric for each in contender.steps[0].metrics]
     with open_store(history) as store, store.database.reading() as connection:
-        assert not find(connection, metric=FSYNCS.name)
+        assert not find_series(connection, metric=FSYNCS.name)
     with open_store(history) as store:
         assert all(FSYNCS.name in run.values for run in store.runs(contender.session.id))
     assert label_of(FSYNCS.name) == FSYNCS.name
@@ -288,6 +300,9 @@ SPELLED = {
     ("history/store/schema.py", "qps"): "a column of the table samples",
     ("history/store/session_writes.py", "qps"): "the same column",
     ("history/transfer/portable_schema.py", "qps"): "the same column",
+    ("history/transfer/plausibility.py", "qps"): "the same column",
+    ("history/transfer/format_detection.py", "qps"): "a part of the file names of mytools",
+    ("history/transfer/foreign/mytools.py", "qps"): "likewise",
     ("history/transfer/foreign/mytools.py", "machine_cpu_us_per_op"): "what a column of mytools is here",
     ("history/transfer/foreign/mytools.py", "machine_cs_per_op"): "likewise",
     ("history/transfer/foreign/mytools.py", "machine_read_kb_per_op"): "likewise",

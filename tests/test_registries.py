@@ -24,6 +24,7 @@ ROOMS = ("build", "suites", "history", "runners", "benchmarks")
 MAY_NAME_AN_ENGINE = {
     "runners/bisect/arguments.py": "the default of --engine",
     "suites/generators/pgbench.py": "pgbench is a program of Postgres",
+    "suites/metrics.py": "the row of a metric says which engines record it",
 }
 """Modules that name an engine outside of a registry and of the engine's own modules, and why."""
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from sqlalchemy import Connection, text
 
 from benchmarks.fuzzing.campaign import FuzzTarget, Number, Parse
-from benchmarks.simulation.years import Scale, write
+from benchmarks.simulation.years import HistoryScale, write
 from build.home import ROOT
 from history.errors import HistoryError
 from history.open import open_store
@@ -25,6 +25,7 @@ from history.transfer.foreign.values import Given, Read
 from history.transfer.format_detection import format_of
 from history.transfer.ndjson import NdjsonFile, write_ndjson
 from history.transfer.parquet import HEADER, ParquetFolder, write_parquet
+from history.transfer.plausibility import impossible
 from history.transfer.row_source import TransferError
 
 FACTS = ROOT / "tests/golden/facts/postgres-sysbench-40threads-2025-11"
@@ -32,7 +33,7 @@ FACTS = ROOT / "tests/golden/facts/postgres-sysbench-40threads-2025-11"
 LINES = 12
 """Of a foreign table: enough for every kind of line."""
 
-SMALL = Scale(nights=1, boxes=1, branches=1, steps=1, nights_with_rounds=1, rounds=1)
+SMALL = HistoryScale(nights=1, boxes=1, branches=1, steps=1, nights_with_rounds=1, rounds=1)
 
 
 # --- foreign tables
@@ -90,7 +91,7 @@ def _ndjson(folder: Path) -> Parse:
 
     def parse(data: bytes) -> Iterable[Number]:
         file.write_bytes(data)
-        return [Number("rows", sum(1 for _ in NdjsonFile(file).items()), 1e6)]
+        return [Number("rows", sum(not impossible(item) for item in NdjsonFile(file).items()), 1e6)]
 
     return parse
 

@@ -99,8 +99,8 @@ def _pins(folder: Path) -> Parse:
 
     def parse(data: bytes) -> Iterable[Number]:
         (home.sources / "pins.json").write_bytes(data)
-        releases = known_releases(Engine.POSTGRES, home)
-        return [Number("number", number, 1e9) for each in releases for number in release_numbers(each)]
+        releases = [release for engine in Engine for release in known_releases(engine, home)]
+        return [Number("number", number, 1e9) for release in releases for number in release_numbers(release)]
 
     return parse
 
@@ -121,7 +121,7 @@ def _heartbeat(folder: Path) -> Parse:
 
 
 def _build_record(folder: Path) -> Parse:
-    home = Home(folder)
+    home, version = Home(folder), parse_version("postgres@18.6")
     file = home.builds / "postgres-18.6-0123456789ab" / store.MANIFEST
     file.parent.mkdir(parents=True)
 
@@ -129,8 +129,8 @@ def _build_record(folder: Path) -> Parse:
         file.write_bytes(data)
         for build in store.all_builds(home):
             yield from (Number("number", number, 1e9) for number in build.numbers)
-        store.imported(home, parse_version("postgres@18.6"), None, [])
-        yield Number("commands", store.expected_commands(home, Engine.POSTGRES, 18) or 0, 1e9)
+        store.imported(home, version, None, [])
+        yield Number("commands", store.expected_commands(home, version.engine, 18) or 0, 1e9)
 
     return parse
 
@@ -244,7 +244,10 @@ _TREE = {
     "compiler": "gcc 12",
     "prefix": "mysql-9.7.2",
 }
-_PINS = {"postgres": {"18.6": "00" * 32, "17.11": "11" * 32}, "mysql": {"9.7.2": "22" * 32}}
+_PINS = {
+    version.engine: {version.ref: "00" * 32}
+    for version in map(parse_version, ("postgres@18.6", "mysql@9.7.2"))
+}
 _SETTINGS = {"/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave"}
 _VERSIONS = [b"postgres@18.6", b"postgres@git:5bf748b86b", b"mysql@9.7.2#mine", b"postgres@REL_18_STABLE"]
 _NAMES = [b"pg1222", b"x.pg181_o2nofp.x10b_c32r128.pk1", b"my8045_rel", b"mysql@9.7.2", b"my5651"]

@@ -1,1 +1,1 @@
-"""Other tools for change points, in an environment of their own, and how they score."""
+"""Other tools for change point detection, in a Python environment of their own, and their scores."""

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 REPEATED = 10
-"""Nights between two positions that a nightly look takes for the same change."""
+"""Nights between two positions up to which a nightly look treats them as the same change."""
 
 SHORTEST = 10
-"""Nights of a series below which no tool is asked."""
+"""Minimum number of nights of a series; no tool is applied to a shorter one."""
 
 Series = list[float | None]
 Finder = Callable[[list[float], float], list[int]]
@@ -48,11 +48,11 @@ def _kernel(kernel: str, values: list[float], penalty: float) -> list[int]:
 
     signal = np.array(values)
     found = ruptures.KernelCPD(kernel=kernel, min_size=2).fit(signal).predict(pen=penalty)
-    return [int(each) for each in found[:-1]]
+    return [int(index) for index in found[:-1]]
 
 
 def _deviation(values: list[float]) -> float:
-    """The noise's standard deviation from differences of neighbours, which steps hardly touch."""
+    """Return the standard deviation of the noise from differences of neighbours, robust against steps."""
     import numpy as np
 
     return float(np.median(np.abs(np.diff(values)))) / 0.6745 / math.sqrt(2)
@@ -64,7 +64,7 @@ def potts(values: list[float], parameter: float) -> list[int]:
 
     n = len(values)
     right, *_ = solve_potts_autogamma(list(values), [1.0] * n, beta=parameter * math.log(n) / n)
-    return [int(each) for each in right[:-1]]
+    return [int(index) for index in right[:-1]]
 
 
 TOOLS: dict[str, Finder] = {
@@ -76,7 +76,7 @@ TOOLS: dict[str, Finder] = {
 
 
 def positions(find: Finder, series: Series, parameter: float) -> list[int]:
-    """Positions in `series` of the changes found among the values that are there."""
+    """Return the positions of changes in `series`, ignoring gaps."""
     there = [i for i, value in enumerate(series) if value is not None]
     if len(there) < SHORTEST:
         return []
@@ -84,7 +84,7 @@ def positions(find: Finder, series: Series, parameter: float) -> list[int]:
 
 
 def nightly(find: Finder, series: Series, parameter: float, start: int) -> Iterator[tuple[int, int]]:
-    """Position and night of each change that a look at night `start` or later shows for the first time."""
+    """Yield position and night of every change that is first reported at night `start` or later."""
     known = positions(find, series[:start], parameter)
     for night in range(start, len(series)):
         if series[night] is None:
@@ -96,7 +96,7 @@ def nightly(find: Finder, series: Series, parameter: float, start: int) -> Itera
 
 
 def answer(job: dict[str, Any]) -> list[list[tuple[int, int]]]:
-    """What the tool of a job says of each of its series."""
+    """Return the changes that the tool of a job reports for each of its series."""
     find, parameter = TOOLS[job["tool"]], job["parameter"]
     if job["start"] is None:
         return [

@@ -1,4 +1,4 @@
-"""How good reported changes are: false ones, delays, and the F1 score against the true steps."""
+"""Scores of reported changes: the share of false ones, delays, and F1 against the true steps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,17 +35,17 @@ class Score:
 
 
 def false_share(reports: Reports) -> float:
-    """Percent of the series, none of which has a step, with any report."""
-    return 100 * float(np.mean([len(each) > 0 for each in reports]))
+    """Return the percentage of series with a report, none of which has a step."""
+    return 100 * float(np.mean([len(changes) > 0 for changes in reports]))
 
 
 def finished_score(steps: Sequence[Sequence[int]], reports: Reports) -> Score:
-    """Of looks at finished series: a report fits a step that is at most TOLERANCE nights away."""
+    """Return the score for finished series: a report matches a step at most TOLERANCE nights away."""
     return _score(steps, reports, lambda step, _, report: abs(report[0] - step) <= TOLERANCE)
 
 
 def nightly_score(steps: Sequence[Sequence[int]], reports: Reports) -> Score:
-    """Of alerts: one fits the step that it follows within TIMELY nights, before the next step."""
+    """Return the score of alerts: one matches a step if it follows within TIMELY nights."""
     return _score(steps, reports, lambda step, end, report: step <= report[1] < min(step + TIMELY, end))
 
 
@@ -76,11 +76,11 @@ class Delay:
     """Percent seen within TIMELY nights."""
 
     series: int
-    """Series that it was taken over: those without an alert before the step."""
+    """Number of series that count: those without an alert before the step."""
 
 
 def delay_of(steps: Sequence[Sequence[int]], reports: Reports) -> Delay:
-    """Of series with one step each, over those without an alert before it."""
+    """Return the delay over series with one step, omitting those with an alert before the step."""
     delays = []
     for (step,), reported in zip(steps, reports, strict=True):
         nights = [night for _, night in reported]

@@ -1,4 +1,4 @@
-"""The rivals' own environment below Tidemark's home, and questions put to the program in it."""
+"""The Python environment of the rivals below Tidemark's home, and running their program in it."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ class RivalsError(TidemarkError):
 
 @dataclass(frozen=True)
 class RivalJob:
-    """One question: what a tool says of some series; program.py has the details."""
+    """One job: a tool, its parameter and some series; see program.py for the fields."""
 
     tool: str
     parameter: float
@@ -41,12 +41,12 @@ class RivalJob:
 
 
 def rows_of(values: Array) -> list[list[float | None]]:
-    """A matrix [series, nights] as JSON has it: null for a gap."""
+    """Return a matrix [series, nights] as lists for JSON, with None for a gap."""
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]
 
 
 def provide_rivals(home: Home) -> Path:
-    """The Python of their environment, installed if it is not there. Raises RivalsError."""
+    """Return the Python of the rivals' environment, which is created if necessary. Raises RivalsError."""
     digest = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:12]
     folder = home.tools / f"rivals-{digest}"
     python, done = folder / "bin/python", folder / "installed"
@@ -70,7 +70,7 @@ def _run(command: Sequence[str]) -> None:
 
 
 def answers(python: Path, jobs: Sequence[RivalJob]) -> list[Reports]:
-    """What the rivals say to each job, asked in PROCESSES processes at once. Raises RivalsError."""
+    """Return the answers to the jobs, which run in PROCESSES parallel processes. Raises RivalsError."""
     parts = [jobs[start::PROCESSES] for start in range(PROCESSES)]
     with ThreadPoolExecutor(PROCESSES) as pool:
         answered = list(pool.map(lambda part: _ask(python, part), parts))
@@ -83,7 +83,7 @@ def answers(python: Path, jobs: Sequence[RivalJob]) -> list[Reports]:
 def _ask(python: Path, jobs: Sequence[RivalJob]) -> list[Reports]:
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
-        # -P: beside the program lies a module `bisect`, which is not the one that the rivals import.
+        # -P, because the rivals import the standard module `bisect`, not the one of this project.
         [str(python), "-P", str(PROGRAM)],
         input=json.dumps([asdict(job) for job in jobs]),
         env=os.environ | one_thread,

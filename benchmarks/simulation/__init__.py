@@ -1,1 +1,1 @@
-"""Simulated rounds, suites, series and histories that benchmarks run our own methods on."""
+"""Simulated rounds, suites, series and histories, to which the benchmarks apply our methods."""

@@ -1,4 +1,4 @@
-"""Simulated ranges of commits with known changes, and a search run on one of them, round by round."""
+"""Simulated ranges of commits with known changes, and a search on such a range."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,18 +10,18 @@ from benchmarks.simulation.rounds import DEVIATION, Array, gaussian, heavy_taile
 from runners.bisect.inference.search import Observation, Rules, Search, SearchVerdict
 
 MOST_OBSERVATIONS = 2_000
-"""Rounds that are drawn for one search; more than the rules allow."""
+"""Number of rounds that are drawn for one search: more than the rules allow."""
 
 BUILD_ROUNDS = 2.5
-"""A build in units of a round, which the search chooses by and figures are stated for."""
+"""Duration of a build in rounds, which the search and the figures assume."""
 
 Noise = Callable[[np.random.Generator, float], Array]
-"""Log ratios (MOST_OBSERVATIONS,) of rounds without a change, of a standard deviation."""
+"""Function from a generator and a standard deviation to log ratios (MOST_OBSERVATIONS,) without a change."""
 
 
 @dataclass(frozen=True)
 class SimulatedRange:
-    """Commits from good (0) to bad (the last); ratios of the raw metric to good, without noise."""
+    """Commits from good (0) to bad (the last), with the ratios of the metric to good, without noise."""
 
     levels: Array
     """(length + 1,) log ratios."""
@@ -34,28 +34,28 @@ class SimulatedRange:
 
     @property
     def length(self) -> int:
-        """Candidates, bad included."""
+        """Number of candidates, including bad."""
         return len(self.levels) - 1
 
     def right(self, verdict: SearchVerdict) -> bool:
-        """Whether exactly the culprit is named, or the smallest range around it that compiles."""
+        """Return whether the verdict names the culprit, or the smallest range around it that compiles."""
         if len(self.culprits) != 1:
             raise AssertionError("only one culprit can be named")
         culprit = self.culprits[0]
-        low = max(each for each in range(culprit) if each not in self.broken)
-        high = min(each for each in range(culprit, self.length + 1) if each not in self.broken)
+        low = max(position for position in range(culprit) if position not in self.broken)
+        high = min(position for position in range(culprit, self.length + 1) if position not in self.broken)
         kind = "culprit" if high - low == 1 else "range"
         return (verdict.kind, verdict.low, verdict.high) == (kind, low, high)
 
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """How a search ended, and what it cost."""
+    """The verdict of a search, and its cost."""
 
     verdict: SearchVerdict
     rounds: int
     builds: int
-    """Good and bad included, and those that failed."""
+    """Number of builds, including good, bad and failed ones."""
 
 
 def normal(rng: np.random.Generator, deviation: float) -> Array:
@@ -108,34 +108,34 @@ def slope(rng: np.random.Generator, length: int, size: float) -> SimulatedRange:
 
 
 def drifting(rng: np.random.Generator, commits: SimulatedRange, deviation: float) -> SimulatedRange:
-    """Every commit is a little faster or slower than the one before: bad is off by a deviation of so much."""
+    """Return the range with a random walk of levels, whose standard deviation at bad is `deviation`."""
     parts = rng.normal(0, deviation / math.sqrt(commits.length), commits.length)
     offsets = np.concatenate([[0.0], np.cumsum(parts)])
     return SimulatedRange(commits.levels + offsets, commits.culprits, commits.broken)
 
 
 def wobbling(rng: np.random.Generator, commits: SimulatedRange, deviation: float) -> SimulatedRange:
-    """Every commit lies off by its layout, good as well; ratios are to good as it is."""
+    """Return the range with a random offset of every commit, good included, as caused by code layout."""
     offsets = rng.normal(0, deviation, len(commits.levels))
     return SimulatedRange(commits.levels + offsets - offsets[0], commits.culprits, commits.broken)
 
 
 def search(commits: SimulatedRange, rounds: Array, rules: Rules | None = None) -> SearchOutcome:
-    """Ask, build, measure and observe until there is a verdict; `rounds` is the noise, in order."""
-    asked = Search(commits.length, rules or Rules(), BUILD_ROUNDS)
+    """Run a search until it has a verdict; `rounds` is the noise of the rounds, in order."""
+    running = Search(commits.length, rules or Rules(), BUILD_ROUNDS)
     spent, tried = 0, {0, commits.length}
-    while not isinstance(answer := asked.next(), SearchVerdict):
-        for position in answer.positions:
+    while not isinstance(probe := running.next(), SearchVerdict):
+        for position in probe.positions:
             tried.add(position)
             if position in commits.broken:
-                asked.exclude(position)
+                running.exclude(position)
                 continue
-            for noise in rounds[spent : spent + answer.rounds]:
-                asked.observe(Observation(position, float(commits.levels[position] + noise)))
-            spent += answer.rounds
-    return SearchOutcome(answer, spent, len(tried))
+            for noise in rounds[spent : spent + probe.rounds]:
+                running.observe(Observation(position, float(commits.levels[position] + noise)))
+            spent += probe.rounds
+    return SearchOutcome(probe, spent, len(tried))
 
 
 def mean(values: Sequence[float]) -> float:
-    """Of at least one."""
+    """Return the mean of at least one value."""
     return float(np.mean(values))

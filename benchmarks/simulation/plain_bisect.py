@@ -1,8 +1,7 @@
-"""Plain bisect with fixed reruns: what a noisy search is compared with.
+"""Plain bisect with a fixed number of rounds per midpoint, with which our search is compared.
 
-At each midpoint a fixed number of interleaved rounds; the mean of their log ratios is bad when it lies beyond
-half of the whole difference, and it never asks whether there is a difference at all. Noise is Gaussian, so
-that its accuracy is known without a simulation.
+A midpoint is bad if the mean of its log ratios exceeds half of the difference between good and bad. Whether
+there is a difference is never tested. Noise is Gaussian, so that the accuracy is known without a simulation.
 """
 
 import math
@@ -23,7 +22,7 @@ BAD_SHARES = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 @dataclass(frozen=True)
 class PlainBisectPlan:
-    """How many rounds of each midpoint; of bad so many times as many, infinitely many for nothing."""
+    """Rounds per midpoint, and rounds of bad relative to them; an infinite share costs nothing."""
 
     reruns: int
     bad_share: float
@@ -42,13 +41,13 @@ class PlainBisectPlan:
         return float(weights @ right ** midpoints(length) / weights.sum())
 
     def spent(self, length: int) -> tuple[float, int]:
-        """Rounds, and builds with good and bad."""
+        """Return the number of rounds, and of builds including good and bad."""
         bad = self.bad_share if math.isfinite(self.bad_share) else 0.0
         return (midpoints(length) + bad) * self.reruns, midpoints(length) + 2
 
 
 def midpoints(length: int) -> int:
-    """That are built and measured."""
+    """Return the number of midpoints that are built and measured."""
     return round(math.log2(length))
 
 
@@ -63,7 +62,7 @@ def fewest(wanted: float, length: int, size: float, noise: float, bad_share: flo
 
 
 Planner = Callable[[float, int, float, float], PlainBisectPlan]
-"""From the accuracy wanted, length, size and noise."""
+"""A function from the wanted accuracy, length, size and noise to a plan."""
 
 
 def _best(wanted: float, length: int, size: float, noise: float) -> PlainBisectPlan:

@@ -1,7 +1,7 @@
-"""Simulated rounds of A/A: log ratios that scatter as real ones do, with a standard deviation of 2 %.
+"""Simulated rounds of A/A: log ratios with realistic noise and a standard deviation of 2 %.
 
 Each kind of noise is a function of a random generator and a shape (suites, steps, rounds). Rounds are in the
-order in which they are run. `recorded` resamples rounds of a real machine instead.
+order in which they are run. `resampled` uses recorded rounds of a real machine instead.
 """
 
 import json
@@ -18,7 +18,7 @@ Shape = tuple[int, int, int]
 Kind = Callable[[np.random.Generator, Shape], Array]
 
 DEVIATION = 0.02
-"""Of one round's log ratio, stalls left aside."""
+"""Standard deviation of the log ratio of one round, without stalls."""
 
 NEIGHBOURS = 0.2
 """Correlation of neighbouring rounds of the kind `autocorrelated`."""
@@ -27,16 +27,16 @@ STALLS = 0.02
 """Share of the rounds in which one version stalls."""
 
 STALL_DROP = (0.2, 0.6)
-"""By how much of its QPS, evenly in between."""
+"""Bounds of the share of QPS that is lost in a stall, uniformly distributed."""
 
 SPREAD = 0.4
-"""Of the kind `unequal`: standard deviation of the logarithm of a step's noise."""
+"""Standard deviation of the logarithm of a step's noise in the kind `unequal`."""
 
 BLOCK = 4.0
 """Mean length of the blocks of recorded rounds."""
 
 LEAST_RECORDED = 6
-"""Rounds of a step below which its record is not used."""
+"""Minimum number of recorded rounds of a step; steps with fewer are not used."""
 
 
 def gaussian(rng: np.random.Generator, shape: Shape) -> Array:
@@ -50,7 +50,7 @@ def heavy_tailed(rng: np.random.Generator, shape: Shape) -> Array:
 
 
 def autocorrelated(rng: np.random.Generator, shape: Shape, correlation: float = NEIGHBOURS) -> Array:
-    """AR(1): what disturbs a round lasts into the next, in spite of interleaving."""
+    """AR(1): a disturbance of a round affects the next one, in spite of interleaving."""
     fresh = rng.normal(0, DEVIATION, shape)
     rounds = fresh.copy()
     for i in range(1, shape[2]):
@@ -59,11 +59,11 @@ def autocorrelated(rng: np.random.Generator, shape: Shape, correlation: float = 
 
 
 def drifting(rng: np.random.Generator, shape: Shape) -> Array:
-    """A machine whose speed drifts, wanders and swings, measured in rounds of A B B A.
+    """A machine whose speed varies slowly, measured in rounds of A B B A.
 
-    Log speed is a slope of its own for each step (1 % a round), a random walk (0.5 % a slot), an AR(1) of 0.9
-    and white noise (1 % each), scaled as a whole. All of it hits base and contender alike: what is left in
-    the log ratio is what interleaving does not cancel.
+    Log speed is the sum of a slope per step (1 % per round), a random walk (0.5 % per slot), an AR(1) of 0.9
+    and white noise (1 % each), which is then scaled. It affects base and contender alike, so that the log
+    ratio contains only what interleaving does not cancel out.
     """
     suites, steps, rounds = shape
     slots = (suites, steps, 4 * rounds)
@@ -78,26 +78,26 @@ def drifting(rng: np.random.Generator, shape: Shape) -> Array:
 
 
 def stalling(rng: np.random.Generator, shape: Shape, noise: Kind = gaussian) -> Array:
-    """Now and then one of the versions, either, loses a large share of its QPS for a round."""
+    """Noise with stalls: either version occasionally loses a large share of its QPS for one round."""
     drop = np.log(1 - rng.uniform(*STALL_DROP, shape))
     stalled = rng.random(shape) < STALLS
     return np.asarray(noise(rng, shape) + stalled * drop * rng.choice((-1, 1), shape))
 
 
 def contender_stalling(rng: np.random.Generator, shape: Shape) -> Array:
-    """The same, always in the contender: the noise is skewed."""
+    """Noise with stalls of the contender only, which is skewed."""
     drop = np.log(1 - rng.uniform(*STALL_DROP, shape))
     return np.asarray(gaussian(rng, shape) + (rng.random(shape) < STALLS) * drop)
 
 
 def unequal(rng: np.random.Generator, shape: Shape) -> Array:
-    """Steps of which some are noisier than others; 2 % is the root mean square over the steps of a suite."""
+    """Steps with different noise; 2 % is the root mean square over the steps of a suite."""
     factor = np.exp(rng.normal(0, SPREAD, (*shape[:2], 1)))
     return np.asarray(gaussian(rng, shape) * factor / np.sqrt((factor**2).mean(axis=1, keepdims=True)))
 
 
 def everything(rng: np.random.Generator, shape: Shape) -> Array:
-    """Heavy tails and stalls, in steps of unequal noise."""
+    """Heavy tails and stalls, in steps with different noise."""
     factor = np.exp(rng.normal(0, SPREAD / 2, (*shape[:2], 1)))
     factor /= np.sqrt((factor**2).mean(axis=1, keepdims=True))
     return stalling(rng, shape, lambda rng, shape: heavy_tailed(rng, shape) * factor)
@@ -120,26 +120,26 @@ WITHOUT_STALLS: Mapping[str, Kind] = {
     "contender stalls": gaussian,
     "t3, stalls, unequal": heavy_tailed,
 }
-"""The same noise on a machine that never stalls, for what has no defence against stalls."""
+"""The same noise without stalls, for methods that cannot handle stalls."""
 
 
 @dataclass(frozen=True)
 class RecordedRounds:
-    """Rounds of A/A as one machine ran them."""
+    """Rounds of A/A recorded on one machine."""
 
     machine: str
     recorded: str
-    """When."""
+    """The date of the recording."""
 
     steps: tuple[tuple[float, ...], ...]
     """Log ratios of each step, in the order of the rounds."""
 
 
 def load_recording(path: Path) -> RecordedRounds | None:
-    """What was recorded on a real machine; None when there is no such file.
+    """Read the rounds recorded on a real machine; return None if the file does not exist.
 
     The file is JSON: {"machine": text, "recorded": text, "steps": {step: [log ratio, ...]}}. Raises
-    ValueError when it is something else, or no step has LEAST_RECORDED rounds that differ.
+    ValueError if it is malformed, or no step has LEAST_RECORDED rounds that differ.
     """
     if not path.exists():
         return None
@@ -156,10 +156,10 @@ def load_recording(path: Path) -> RecordedRounds | None:
 
 
 def resampled(recording: RecordedRounds) -> Kind:
-    """The recorded rounds as a kind of noise; steps of a suite take the recorded steps in turns.
+    """Return the recorded rounds as a kind of noise; the steps of a suite use the recorded steps in turn.
 
-    Centred, scaled to 2 %, and resampled in blocks of random length around the circle, so that what
-    neighbouring rounds have in common stays: the stationary bootstrap (Politis & Romano, JASA 89, 1994).
+    They are centred, scaled to 2 % and resampled in circular blocks of random length, which keeps the
+    correlation of neighbouring rounds: the stationary bootstrap (Politis & Romano, JASA 89, 1994).
     """
 
     def kind(rng: np.random.Generator, shape: Shape) -> Array:
@@ -174,7 +174,7 @@ def resampled(recording: RecordedRounds) -> Kind:
 
 
 def _stationary_blocks(rng: np.random.Generator, length: int, shape: tuple[int, int]) -> Array:
-    """Places in a record of `length`: each follows the one before, or with 1 / BLOCK starts anew."""
+    """Return indexes into a record of `length`: a block ends with probability 1 / BLOCK after each index."""
     places = rng.integers(0, length, shape)
     goes_on = rng.random(shape) >= 1 / BLOCK
     for i in range(1, shape[1]):

@@ -1,4 +1,4 @@
-"""The search for a commit on simulated ranges, beside plain bisect with fixed reruns.
+"""The search for a commit on simulated ranges, compared with plain bisect with fixed reruns.
 
 Seeds are fixed: (1, length, 100 * size, 1000 * noise, trial) for ranges with one culprit, (2, 1000 * noise,
 trial) without, (3, position of the case, trial) for everything beyond.
@@ -35,15 +35,15 @@ SIZES = (0.03, 0.05, 0.10, 0.20)
 NOISES = (0.02, 0.035, 0.05)
 
 TRIALS = 30
-"""Of each length, size and noise: 1,800 in all, so that 97 % is known to 0.4 %."""
+"""Trials per length, size and noise: 1,800 in total, so that the standard error of 97 % is 0.4 %."""
 
 QUIET_TRIALS = 500
-"""Ranges without a culprit of each noise: 1,500 in all, so that 99 % is known to 0.26 %."""
+"""Ranges without a culprit per noise: 1,500 in total, so that the standard error of 99 % is 0.26 %."""
 
 BEYOND_TRIALS = 100
 
 ROUND_MINUTES = 1.0
-"""Of a round of two versions: sixty seconds of slices with their resets."""
+"""Duration of a round of two versions: 60 seconds of slices, including resets."""
 
 ASSUMED_BUILD = BUILD_ROUNDS * ROUND_MINUTES
 
@@ -71,13 +71,13 @@ class SearchCell:
 
     @property
     def rounds(self) -> float:
-        """The mean."""
-        return mean([each.rounds for each in self.outcomes])
+        """The mean number of rounds."""
+        return mean([outcome.rounds for outcome in self.outcomes])
 
     @property
     def builds(self) -> float:
-        """The mean."""
-        return mean([each.builds for each in self.outcomes])
+        """The mean number of builds."""
+        return mean([outcome.builds for outcome in self.outcomes])
 
 
 def cell_of(length: int, size: float, noise: float, trials: int = TRIALS) -> SearchCell:
@@ -101,15 +101,15 @@ def simulated_figures() -> list[Figure]:
 
 
 def culprit_figures(cells: Sequence[SearchCell]) -> Iterator[Figure]:
-    """Each cell shown, and targets for all of them together."""
-    for each in cells:
-        name = f"{each.length} commits, {each.size:.0%}, noise {each.noise:.1%}"
-        ours, build = _minutes([each], ASSUMED_BUILD), ASSUMED_BUILD
-        ratios = ", ".join(f"{ours / _plain(cells, [each], plan, build):.2f}" for plan in PLANNERS.values())
-        note = f"{each.rounds:.0f} rounds, {each.builds:.1f} builds; time / plain {ratios}"
-        yield Figure(f"{name}: right", 100 * each.right / len(each.outcomes), "%", note=note)
-    trials = sum(len(each.outcomes) for each in cells)
-    right = 100 * sum(each.right for each in cells) / trials
+    """Yield the figures of every cell, and those of all cells together with their targets."""
+    for cell in cells:
+        name = f"{cell.length} commits, {cell.size:.0%}, noise {cell.noise:.1%}"
+        ours, build = _minutes([cell], ASSUMED_BUILD), ASSUMED_BUILD
+        ratios = ", ".join(f"{ours / _plain(cells, [cell], plan, build):.2f}" for plan in PLANNERS.values())
+        note = f"{cell.rounds:.0f} rounds, {cell.builds:.1f} builds; time / plain {ratios}"
+        yield Figure(f"{name}: right", 100 * cell.right / len(cell.outcomes), "%", note=note)
+    trials = sum(len(cell.outcomes) for cell in cells)
+    right = 100 * sum(cell.right for cell in cells) / trials
     yield Figure("right where there is a culprit", right, "%", LEAST_RIGHT, note=f"{trials} ranges")
     for minutes in BUILD_MINUTES:
         for name, planner in PLANNERS.items():
@@ -121,39 +121,39 @@ def culprit_figures(cells: Sequence[SearchCell]) -> Iterator[Figure]:
 
 
 def _minutes(cells: Sequence[SearchCell], build_minutes: float) -> float:
-    """Of one search in each of these cells, on average."""
-    return sum(each.rounds * ROUND_MINUTES + each.builds * build_minutes for each in cells)
+    """Return the sum over the cells of the mean duration of a search, in minutes."""
+    return sum(cell.rounds * ROUND_MINUTES + cell.builds * build_minutes for cell in cells)
 
 
 def _plain(
     cells: Sequence[SearchCell], asked: Sequence[SearchCell], planner: Planner, build_minutes: float
 ) -> float:
-    """Minutes of plain bisect in the cells asked for, as often right as ours there.
+    """Return the minutes of plain bisect in the cells `asked`, with the same accuracy as our search.
 
-    Ours is the share over all lengths of that size and noise, so that thirty trials more or less do not
-    decide; where all were right, half a trial less.
+    Our accuracy is the share over all lengths of that size and noise, as 30 trials are too few. If all trials
+    were right, half a trial is subtracted.
     """
     minutes = 0.0
-    for each in asked:
-        like = [other for other in cells if (other.size, other.noise) == (each.size, each.noise)]
+    for cell in asked:
+        like = [other for other in cells if (other.size, other.noise) == (cell.size, cell.noise)]
         trials = sum(len(other.outcomes) for other in like)
         wanted = min(sum(other.right for other in like), trials - 0.5) / trials
-        rounds, builds = planner(wanted, each.length, each.size, each.noise).spent(each.length)
+        rounds, builds = planner(wanted, cell.length, cell.size, cell.noise).spent(cell.length)
         minutes += rounds * ROUND_MINUTES + builds * build_minutes
     return minutes
 
 
 def _quiet_figures() -> Iterator[Figure]:
-    """Ranges in which nothing changes."""
+    """Yield the figures of ranges without a change."""
     outcomes = []
     for noise in NOISES:
         print(f"no culprit, noise {noise:.1%}: {QUIET_TRIALS} searches", flush=True)
-        found = [_quiet(noise, trial) for trial in range(QUIET_TRIALS)]
-        rounds = mean([each.rounds for each in found])
-        seen = 100 * mean([each.verdict.smallest_seen for each in found])
-        note = f"{_counted(found)}; {rounds:.0f} rounds; smallest seen {seen:.1f} %"
-        yield Figure(f"none, noise {noise:.1%}", _share(found, "none"), "%", note=note)
-        outcomes += found
+        quiet = [_quiet(noise, trial) for trial in range(QUIET_TRIALS)]
+        rounds = mean([outcome.rounds for outcome in quiet])
+        seen = 100 * mean([outcome.verdict.smallest_seen for outcome in quiet])
+        note = f"{_counted(quiet)}; {rounds:.0f} rounds; smallest seen {seen:.1f} %"
+        yield Figure(f"none, noise {noise:.1%}", _share(quiet, "none"), "%", note=note)
+        outcomes += quiet
     note = f"{len(outcomes)} ranges: {_counted(outcomes)}"
     yield Figure("none where there is no culprit", _share(outcomes, "none"), "%", LEAST_NONE, note=note)
 
@@ -164,17 +164,17 @@ def _quiet(noise: float, trial: int) -> SearchOutcome:
 
 
 def _share(outcomes: Sequence[SearchOutcome], kind: str) -> float:
-    return 100 * mean([each.verdict.kind == kind for each in outcomes])
+    return 100 * mean([outcome.verdict.kind == kind for outcome in outcomes])
 
 
 def _counted(outcomes: Sequence[SearchOutcome]) -> str:
-    kinds = Counter(each.verdict.kind for each in outcomes)
+    kinds = Counter(outcome.verdict.kind for outcome in outcomes)
     return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
 
 
 @dataclass(frozen=True)
 class Case:
-    """Something that ranges or rounds do beyond one step in Gaussian noise."""
+    """A kind of range or noise other than one step in Gaussian noise."""
 
     name: str
     make: Callable[[np.random.Generator], SimulatedRange]
@@ -193,7 +193,7 @@ def _kind(wanted: str) -> Callable[[SimulatedRange, SearchOutcome], bool]:
 
 
 def _both(commits: SimulatedRange, outcome: SearchOutcome) -> bool:
-    places = [(each.low, each.high) for each in outcome.verdict.steps]
+    places = [(step.low, step.high) for step in outcome.verdict.steps]
     return outcome.verdict.kind == "two-steps" and places == [(at - 1, at) for at in commits.culprits]
 
 
@@ -269,13 +269,16 @@ def beyond_figures() -> Iterator[Figure]:
 
 
 def case_figure(case: Case, number: int, trials: int = BEYOND_TRIALS) -> Figure:
-    """How often one case is said as it is."""
+    """Return how often the verdict of one case is right."""
     right, outcomes = 0, []
     for trial in range(trials):
         rng = np.random.default_rng((3, number, trial))
         commits = case.make(rng)
         outcomes.append(search(commits, case.noise(rng, case.deviation)))
         right += case.right(commits, outcomes[-1])
-    rounds, builds = mean([each.rounds for each in outcomes]), mean([each.builds for each in outcomes])
+    rounds, builds = (
+        mean([outcome.rounds for outcome in outcomes]),
+        mean([outcome.builds for outcome in outcomes]),
+    )
     note = f"noise {case.deviation:.1%}; {_counted(outcomes)}; {rounds:.0f} rounds, {builds:.1f} builds"
     return Figure(case.name, 100 * right / trials, "%", case.at_least, note=note)

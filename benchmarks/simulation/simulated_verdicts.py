@@ -1,7 +1,7 @@
-"""The sequential procedure on simulated suites of ten steps, with noise of 2 % a round.
+"""The sequential procedure on simulated suites of ten steps, with noise of 2 % per round.
 
-A suite of A/A is wrong when any of its ten steps is called a regression at any look: the stricter count. In
-the other suites one step is slower by 3, 5 or 10 % and the rest unchanged. Seeds are fixed.
+A suite of A/A is wrong if any of its ten steps is called a regression at any look. In the other suites, one
+step is slower by 3, 5 or 10 % and the others are unchanged. Seeds are fixed.
 """
 
 import math
@@ -23,38 +23,54 @@ from benchmarks.simulation.rounds import (
     resampled,
 )
 from benchmarks.simulation.vectorised import (
+    IMPROVEMENT,
     REGRESSION,
     UNCHANGED,
+    UNDECIDED,
     Calibration,
     SimulatedOutcome,
     judged,
     run_suites,
 )
+from history.comparison.intervals import Intervals
+from history.comparison.pairs import StepPairs, pair_steps
+from history.comparison.verdict import Verdict, judge_step
 from history.stats.repeated_intervals import Design
+from history.store.records import Run, RunStatus
+from suites.metrics import METRICS, PRIMARY
 
 RECORDING = Path(__file__).parent / "noise.json"
 
 THRESHOLD = 0.02
 EQUAL_SUITES = 4_000
-"""Suites of A/A per kind of noise: a rate of 1 % is known to 0.16 %."""
+"""Suites of A/A per kind of noise: the standard error of a rate of 1 % is 0.16 %."""
 
 SLOWED_SUITES = 1_000
 SLOW_DOWNS = (0.03, 0.05, 0.10)
 MIX = (0.0, *SLOW_DOWNS)
-"""What the average number of rounds is taken over, in equal parts."""
+"""The effects, with equal weights, over which the number of rounds is averaged."""
 
 MOST_FALSE = 1.0
 """Percent of the suites of A/A."""
 
+CORRELATION = 0.3
+"""Of neighbouring rounds: the largest for which the rate of false regressions is promised."""
+
+CORRELATED_SUITES = 4 * EQUAL_SUITES
+"""Suites of A/A with correlated rounds: their rate is close to its target; this many tell it to 0.08 %."""
+
 LONG_CORRELATION = 0.5
-"""Beyond what is promised: shown, without a target."""
+"""Correlation of neighbouring rounds for which nothing is promised: shown without a target."""
+
+READ_SUITES = 300
+"""Suites of each kind that are read once more as `compare` reads them."""
 
 FIXED_SUITES = 5_000
 MOST_FIXED = 100
 
 
 def simulated_figures() -> list[Figure]:
-    """Every figure, beside its target."""
+    """Return all figures with their targets."""
     kinds = dict(SYNTHETIC)
     recording = load_recording(RECORDING)
     if recording:
@@ -63,7 +79,7 @@ def simulated_figures() -> list[Figure]:
     for seed, (name, kind) in enumerate(kinds.items()):
         print(f"{name}: {EQUAL_SUITES} suites of A/A, {SLOWED_SUITES} of each slow-down", flush=True)
         figures += _figures_of(name, kind, seed)
-    return [*figures, *_calibrated_figures(), _beyond()]
+    return [*figures, *_calibrated_figures(), *_correlated(), *_as_read()]
 
 
 def simulate(
@@ -75,7 +91,7 @@ def simulate(
     calibration: Calibration | None = None,
     scale: float = 1.0,
 ) -> SimulatedOutcome:
-    """Suites whose first step is slower by `slow_down` (a fraction), noise times `scale`."""
+    """Simulate suites whose first step is slower by `slow_down` (a fraction), with noise times `scale`."""
     design = design or Design()
     truth = np.zeros((suites, design.steps))
     truth[:, 0] = math.log1p(-slow_down)
@@ -85,10 +101,12 @@ def simulate(
 
 def _figures_of(name: str, kind: Kind, seed: int) -> list[Figure]:
     equal = simulate(kind, EQUAL_SUITES, (seed, 0))
-    slowed = {each: simulate(kind, SLOWED_SUITES, (seed, 1), each) for each in SLOW_DOWNS}
+    slowed = {slow_down: simulate(kind, SLOWED_SUITES, (seed, 1), slow_down) for slow_down in SLOW_DOWNS}
     correct = [float((equal.verdict == UNCHANGED).mean())]
-    correct += [float((each.verdict[:, 0] == REGRESSION).mean()) for each in slowed.values()]
-    rounds = [float(equal.rounds.mean())] + [float(each.rounds[:, 0].mean()) for each in slowed.values()]
+    correct += [float((outcome.verdict[:, 0] == REGRESSION).mean()) for outcome in slowed.values()]
+    rounds = [float(equal.rounds.mean())] + [
+        float(outcome.rounds[:, 0].mean()) for outcome in slowed.values()
+    ]
     fixed = fixed_rounds(WITHOUT_STALLS.get(name, kind), float(np.mean(correct)))
     outcome = ", ".join(
         f"{effect:.0%}: {rate:.1%} in {mean:.1f}"
@@ -152,12 +170,77 @@ def _calibration(suites: int, steps: int, rounds: int = 10) -> Calibration:
     )
 
 
-def _beyond() -> Figure:
-    def kind(rng: np.random.Generator, shape: tuple[int, int, int]) -> Array:
-        return autocorrelated(rng, shape, LONG_CORRELATION)
+def _correlated() -> list[Figure]:
+    """False regressions where neighbouring rounds correlate: as far as promised, and beyond."""
+    return [
+        false_regressions(
+            f"{'' if at_most else 'beyond the promise, '}AR(1) of {correlation}",
+            simulate(_autocorrelated(correlation), CORRELATED_SUITES, (102, place)),
+            at_most,
+        )
+        for place, (correlation, at_most) in enumerate([(CORRELATION, MOST_FALSE), (LONG_CORRELATION, None)])
+    ]
 
-    outcome = simulate(kind, EQUAL_SUITES, (102,))
-    return false_regressions(f"beyond the promise, AR(1) of {LONG_CORRELATION}", outcome, None)
+
+def _autocorrelated(correlation: float) -> Kind:
+    def kind(rng: np.random.Generator, shape: tuple[int, int, int]) -> Array:
+        return autocorrelated(rng, shape, correlation)
+
+    return kind
+
+
+def _as_read() -> list[Figure]:
+    """Verdicts that `compare` prints although another one stopped the step: none."""
+    figures = []
+    for place, (name, kind) in enumerate(
+        {"gaussian": SYNTHETIC["gaussian"], f"AR(1) of {CORRELATION}": _autocorrelated(CORRELATION)}.items()
+    ):
+        for slow_down in (0.0, 0.05):
+            changed = read_otherwise(kind, READ_SUITES, (104, place), slow_down)
+            named = f"{name}, {slow_down:.0%} slower" if slow_down else f"{name}, equal builds"
+            figures.append(Figure(f"{named}: verdicts read otherwise than decided", changed, "", at_most=0))
+    return figures
+
+
+def read_otherwise(kind: Kind, suites: int, seed: Sequence[int], slow_down: float) -> int:
+    """How many steps of `suites` suites are read with another verdict than the one they stopped with."""
+    design = Design()
+    noise = kind(np.random.default_rng(seed), (suites, design.steps, design.cap))
+    noise[:, 0] += math.log1p(-slow_down)
+    outcome = run_suites(noise, design, THRESHOLD)
+    changed = 0
+    for suite in range(suites):
+        steps = [
+            _measured(f"step-{step}", noise[suite, step, : outcome.rounds[suite, step]])
+            for step in range(design.steps)
+        ]
+        intervals = Intervals(steps, design.confidence, (design.least, design.cap))
+        read = [judge_step(step, METRICS[PRIMARY], THRESHOLD, intervals).verdict for step in steps]
+        changed += sum(
+            CODES[verdict] != decided
+            for verdict, decided in zip(read, outcome.verdict[suite], strict=True)
+            if verdict is not None
+        )
+    return changed
+
+
+CODES = {
+    Verdict.INCONCLUSIVE: UNDECIDED,
+    Verdict.REGRESSION: REGRESSION,
+    Verdict.IMPROVEMENT: IMPROVEMENT,
+    Verdict.UNCHANGED: UNCHANGED,
+}
+
+
+def _measured(name: str, logs: Array) -> StepPairs:
+    """A step as the history would hold it, of which the rounds have these log ratios."""
+    runs = [
+        Run(0, version, "", name, 1, number, 0, RunStatus.FINISHED, None, {PRIMARY: math.exp(log)})
+        for number, ratio in enumerate(logs, start=1)
+        for version, log in (("base", 0.0), ("new", float(ratio)))
+    ]
+    (step,) = pair_steps(runs, "base", "new")
+    return step
 
 
 def fixed_rounds(kind: Kind, correct: float) -> int:
@@ -185,6 +268,6 @@ def _right_of_fixed(noise: Array) -> float:
     mean, error = noise.mean(axis=1), noise.std(axis=1, ddof=1) / math.sqrt(n)
     holds = float(np.quantile(np.abs(mean) / error, 1 - Design().step_error))
     margin = max(-float(stdtrit(n - 1, Design().step_error / 2)), holds) * error
-    verdicts = [judged(mean + math.log1p(-each), margin, THRESHOLD) for each in MIX]
+    verdicts = [judged(mean + math.log1p(-effect), margin, THRESHOLD) for effect in MIX]
     wanted = [UNCHANGED, *[REGRESSION] * len(SLOW_DOWNS)]
     return float(np.mean([(got == want).mean() for got, want in zip(verdicts, wanted, strict=True)]))

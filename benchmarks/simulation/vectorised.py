@@ -1,8 +1,7 @@
-"""Many suites at once through the sequential procedure: a fast twin of repeated_intervals and noise_model.
+"""The sequential procedure over arrays of suites: a vectorised copy of repeated_intervals and noise_model.
 
-For simulations only. It has to give what the product gives, round for round;
-tests/benchmarks/test_vectorised.py holds the two against each other. Arrays are (suites, steps) or
-(suites, steps, rounds).
+It is used only for simulations. tests/benchmarks/test_vectorised.py verifies that its results equal
+those of the product, round by round. Arrays are (suites, steps) or (suites, steps, rounds).
 """
 
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ UNDECIDED, REGRESSION, IMPROVEMENT, UNCHANGED = range(4)
 
 @dataclass(frozen=True)
 class SimulatedOutcome:
-    """What became of each step of each suite."""
+    """The result of each step of each suite."""
 
     verdict: Array
     """(suites, steps): UNDECIDED, REGRESSION, IMPROVEMENT or UNCHANGED."""
@@ -125,7 +124,7 @@ def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) ->
     _, value, number = _moments(scaled, _cleaned(scaled, counts))
     location, uncertainty = np.empty((suites, steps)), np.empty((suites, steps))
     for step in range(steps):
-        rest = [each for each in range(steps) if each != step]
+        rest = [other for other in range(steps) if other != step]
         location[:, step], uncertainty[:, step] = _log_moments(value[:, rest], number[:, rest] - 1)
     if calibration is not None:
         uncertainty = uncertainty + noise_model.trigamma(calibration.df / 2)
@@ -149,7 +148,7 @@ def _correlation(logs: Array, kept: Array) -> Array:
     excess = np.where(tells, products / np.where(tells, value, 1) + (n - 1) / n, 0).sum(axis=1)
     gain = 1 - (4 * n - 6) / (n * (n - 1)) + 2 * (n - 2) / n**2
     weight = np.where(tells, (n - 1) * gain, 0).sum(axis=1)
-    estimate = excess / np.where(weight > 0, weight, 1)
+    estimate = noise_model.CORRELATION_CORRECTION * excess / np.where(weight > 0, weight, 1)
     return np.asarray(np.clip(np.where(weight > 0, estimate, 0), 0, noise_model.MOST_CORRELATION))
 
 
@@ -177,7 +176,7 @@ TABLE_LOG_X, TABLE_LOG_Y = np.log(TABLE_X)[::-1], np.log(special.polygamma(1, TA
 
 
 def _inverse_trigamma(value: Array) -> Array:
-    """By interpolation between logarithms, which is as good as exact: the function is nearly a power."""
+    """Interpolate between logarithms, which is accurate because the function is nearly a power."""
     return np.asarray(np.exp(np.interp(np.log(np.maximum(value, 1e-4)), TABLE_LOG_Y, TABLE_LOG_X)))
 
 
@@ -186,7 +185,7 @@ def _first(logs: Array, counts: Array) -> Array:
 
 
 def _median(values: Array, counts: Array) -> Array:
-    """Of the values that are not infinite, which are `counts`."""
+    """Return the medians of the first `counts` values in order; the others are infinite."""
     ordered = np.sort(values, axis=2)
     low = np.take_along_axis(ordered, ((counts - 1) // 2)[:, :, None], axis=2)
     high = np.take_along_axis(ordered, (counts // 2)[:, :, None], axis=2)
@@ -194,7 +193,7 @@ def _median(values: Array, counts: Array) -> Array:
 
 
 def _distances(logs: Array, counts: Array) -> Array:
-    """From the step's median; infinite for rounds that were not run."""
+    """Return the distances from the median of a step; infinite for rounds that were not run."""
     there = _first(logs, counts)
     middle = _median(np.where(there, logs, np.inf), counts)
     return np.where(there, np.abs(logs - middle[:, :, None]), np.inf)
@@ -211,7 +210,7 @@ def _deviation_of(distances: Array, counts: Array) -> Array:
 
 
 def _without_stalls(logs: Array, counts: Array, deviation: Array) -> Array:
-    """Mask of the rounds that were run and are kept."""
+    """Return the mask of the rounds that were run and are not stalled."""
     distances = _distances(logs, counts)
     cut = noise_model.STALL_DEVIATIONS * np.maximum(deviation, _deviation_of(distances, counts))
     there = _first(logs, counts)

@@ -1,7 +1,7 @@
-"""A history of many nights, written straight into a SQLite file: what `bench history` asks its questions of.
+"""A history of many nights for `bench history`, written directly to a SQLite file.
 
-Nights are written in the order in which they would come, all series of a box at a time, so that the file is
-as large and as scattered as a real one. Of the last nights the rounds are there too; those before are pruned.
+Nights are written in chronological order, with all series of a box at a time, so that size and fragmentation
+of the file are realistic. Only the last nights have rounds; those of earlier nights are pruned.
 """
 
 import json
@@ -38,8 +38,8 @@ NEVER_CHECKPOINTED_KB = 2_000_000
 
 
 @dataclass(frozen=True)
-class Scale:
-    """How large a history is."""
+class HistoryScale:
+    """The size of a history."""
 
     nights: int
     boxes: int
@@ -50,16 +50,16 @@ class Scale:
 
     @property
     def values(self) -> int:
-        """Values of all series in all nights."""
+        """Number of values of all series in all nights."""
         return self.nights * self.boxes * self.branches * self.steps * len(METRICS)
 
     def versions(self) -> list[str]:
-        """One for each branch, the base first."""
+        """Return one version per branch, the base first."""
         return [f"postgres@{13 + number}.1" for number in range(self.branches)]
 
 
-def write(path: Path, scale: Scale, seed: int) -> None:
-    """Make a history of this scale at `path`, which must not be there yet."""
+def write(path: Path, scale: HistoryScale, seed: int) -> None:
+    """Create a history of this scale at `path`, which must not exist yet."""
     open_store(path).close()
     with sqlite3.connect(path) as connection:
         for pragma in ("synchronous = OFF", f"cache_size = -{NEVER_CHECKPOINTED_KB}", "journal_mode = OFF"):
@@ -73,11 +73,11 @@ def write(path: Path, scale: Scale, seed: int) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _levels(scale: Scale, random: np.random.Generator) -> NDArray[np.float64]:
+def _levels(scale: HistoryScale, random: np.random.Generator) -> NDArray[np.float64]:
     return random.uniform(10, 10_000, (scale.branches, scale.steps, len(METRICS)))
 
 
-def _frame(connection: sqlite3.Connection, scale: Scale) -> None:
+def _frame(connection: sqlite3.Connection, scale: HistoryScale) -> None:
     connection.executemany(
         "INSERT INTO machines VALUES (?, ?, ?, 'EPYC 9454P', 48, 137438953472, '6.8', 'Debian 12', '{}')",
         [(box + 1, f"machine-{box}", f"box{box}") for box in range(scale.boxes)],
@@ -95,7 +95,7 @@ def _frame(connection: sqlite3.Connection, scale: Scale) -> None:
     )
 
 
-def _series(scale: Scale) -> Iterator[tuple[int, str, int, str]]:
+def _series(scale: HistoryScale) -> Iterator[tuple[int, str, int, str]]:
     for box in range(scale.boxes):
         for version in scale.versions():
             for step in range(scale.steps):
@@ -109,7 +109,7 @@ def _branch(version: str) -> str:
 
 def _night(
     connection: sqlite3.Connection,
-    scale: Scale,
+    scale: HistoryScale,
     night: int,
     box: int,
     levels: NDArray[np.float64],
@@ -142,7 +142,7 @@ def _night(
 
 def _rounds(
     connection: sqlite3.Connection,
-    scale: Scale,
+    scale: HistoryScale,
     session: int,
     started: str,
     values: NDArray[np.float64],

@@ -1,1 +1,1 @@
-"""Finished builds: the cache, and archives that carry them between machines."""
+"""The cache of finished builds, and archives for copying builds between machines."""

@@ -1,4 +1,4 @@
-"""Builds as archives: one machine compiles, the others measure the very same binaries."""
+"""Export and import of builds as archives, so that several machines measure the same binaries."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from typing import Any
 from build import host
 from build.build import Build
 from build.cache import manifest, members, store
-from build.cache.manifest import FORMAT, ArchiveError, Parcel
+from build.cache.manifest import FORMAT, ArchiveError, ArchiveInfo
 from build.files import json_value, make_folder, write_atomically
 from build.home import Home
 from build.lock import held
@@ -27,38 +27,39 @@ _SUFFIX = ".tar.zst"
 def export(builds: Sequence[Build], folder: Path) -> list[Path]:
     """Write each build as `<engine>-<release>-<key>-linux-<arch>-glibc<version>.tar.zst` into `folder`.
 
-    A `.json` of the same name beside it holds the manifest and the archive's SHA-256. Returns the archives.
-    Raises TransferError when one cannot be written.
+    Beside each archive, a file with the extension `.json` contains the manifest and the SHA-256 of the
+    archive. Return the paths of the archives. Raises ArchiveError if one cannot be written.
     """
     make_folder(folder)
-    return [_exported(build, folder) for build in builds]
+    return [_export(build, folder) for build in builds]
 
 
 def import_(path: Path, home: Home, progress: Progress) -> Build:
-    """Take in an archive that `export` wrote, or an install tree made elsewhere that a `.json` describes.
+    """Import an archive that `export` wrote, or an archived install tree that a `.json` file describes.
 
-    `path` is the archive or the file beside it.
+    `path` is the archive or the `.json` file beside it; both must be in the same folder.
 
-    Digest, architecture, C library and the name of every member are checked before anything is unpacked; the
-    build then appears in one rename. Importing what is already there changes nothing. Raises TransferError.
+    Digest, architecture, C library and the name of every member are checked before anything is unpacked. The
+    build then appears in the cache by one rename. A build that is already there is left as it is. Raises
+    ArchiveError or MemberError.
     """
-    archive, sidecar = _pair(path)
+    archive, sidecar = _archive_and_sidecar(path)
     contents = manifest.read(sidecar)
     name, key = contents.name, contents.manifest["key"]
     _check_host(contents.manifest, sidecar)
     with held(store.lock_path(home, key), lambda: progress.note(f"{name}: waiting for another process")):
-        there = store.find(home, key)
-        if there is not None:
-            progress.note(f"{name}: already there")
-            return there
+        existing = store.find(home, key)
+        if existing is not None:
+            progress.note(f"{name}: already in the build cache")
+            return existing
         with progress.task(f"import {name}"):
             digest = _check_archive(archive, contents, home)
-            return _unpacked(archive, contents, digest, home)
+            return _unpack(archive, contents, digest, home)
 
 
-def _exported(build: Build, folder: Path) -> Path:
-    made_on = build.manifest["host"]
-    stem = f"{build.prefix.name}-linux-{made_on['architecture']}-glibc{made_on['glibc']}"
+def _export(build: Build, folder: Path) -> Path:
+    built_on = build.manifest["host"]
+    stem = f"{build.prefix.name}-linux-{built_on['architecture']}-glibc{built_on['glibc']}"
     archive = folder / (stem + _SUFFIX)
     partial = folder / f".{archive.name}.partial"
     try:
@@ -74,42 +75,47 @@ def _exported(build: Build, folder: Path) -> Path:
 
 
 def _pack(prefix: Path, archive: Path) -> None:
-    # Sorted, without owners: the same build gives the same archive, whoever exports it.
+    # Sorted and without owners, so that the same build gives the same archive for every user.
     command = ["tar", "--create", "--sort=name", "--format=gnu", "--owner=0", "--group=0", "--numeric-owner"]
     command += ["--use-compress-program=zstd -T0 -9", f"--exclude={prefix.name}/{store.IMPORTED}"]
     command += ["--file", str(archive), "--directory", str(prefix.parent), "--", prefix.name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if completed.returncode != 0:
         raise ArchiveError(
-            f"{prefix.name} cannot be packed", where=done.stderr.strip()[-1000:], hint=_zstd_hint()
+            f"{prefix.name} cannot be packed", where=completed.stderr.strip()[-1000:], hint=_zstd_hint()
         )
 
 
-def _pair(path: Path) -> tuple[Path, Path]:
+def _archive_and_sidecar(path: Path) -> tuple[Path, Path]:
     if not path.name:
-        raise ArchiveError(f"'{path}' names no archive", hint="./tidemark build import FILE...")
+        raise ArchiveError(f"'{path}' is not the path of an archive", hint="./tidemark build import FILE...")
     stem = path.name.removesuffix(_SUFFIX).removesuffix(".json")
     archive, sidecar = path.with_name(stem + _SUFFIX), path.with_name(f"{stem}.json")
     for file in (archive, sidecar):
         if not file.is_file():
-            raise ArchiveError(f"{file.name} is missing", where=str(path.parent), hint="copy both files")
+            raise ArchiveError(
+                f"{file.name} is missing",
+                where=str(path.parent),
+                hint="copy the archive and its .json file into the same folder",
+            )
     return archive, sidecar
 
 
 def _check_host(manifest: dict[str, Any], sidecar: Path) -> None:
-    made_on = manifest.get("host", {})
+    built_on = manifest.get("host", {})
     here = {"architecture": host.architecture(), "glibc": host.glibc_version()}
-    if made_on.get("architecture") != here["architecture"]:
+    if built_on.get("architecture") != here["architecture"]:
         raise ArchiveError(
-            f"the build is for {made_on.get('architecture')}, this machine is {here['architecture']}",
+            f"the build is for {built_on.get('architecture')}, but this machine is {here['architecture']}",
             where=str(sidecar),
+            hint="compile the version on this machine, or import a build for its architecture",
         )
-    # Programs run on the C library they were linked with and on any newer one.
-    if _numbers(str(made_on.get("glibc"))) > _numbers(here["glibc"]):
+    # A program runs with the C library it was linked against, and with newer ones.
+    if _numbers(str(built_on.get("glibc"))) > _numbers(here["glibc"]):
         raise ArchiveError(
-            f"the build needs glibc {made_on.get('glibc')}, this machine has {here['glibc']}",
+            f"the build needs glibc {built_on.get('glibc')}, but this machine has {here['glibc']}",
             where=str(sidecar),
-            hint="compile on the machine with the oldest distribution, or compile here",
+            hint="compile on the machine with the oldest distribution, or on this one",
         )
 
 
@@ -117,25 +123,27 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part[:9]) for part in re.findall(r"[0-9]+", text))
 
 
-def _check_archive(archive: Path, contents: Parcel, home: Home) -> str:
-    """Check digest, members and free disk; returns the digest."""
-    found = sha256_of(archive)
-    if contents.sha256 not in (found, None):
+def _check_archive(archive: Path, contents: ArchiveInfo, home: Home) -> str:
+    """Check digest, members and free disk space; return the archive's hex SHA-256."""
+    digest = sha256_of(archive)
+    if contents.sha256 not in (digest, None):
         raise ArchiveError(
-            f"{archive.name} has SHA-256 {found}, its .json says {contents.sha256}: refused",
-            hint="copy it again",
+            f"{archive.name} has SHA-256 {digest}, but its .json file says {contents.sha256}: refused",
+            hint="the copy is damaged: copy the archive again",
         )
     with _opened(archive) as tar:
         size = members.check(tar, contents.top)
     free = shutil.disk_usage(make_folder(home.builds)).free
     if size > free:
         raise ArchiveError(
-            f"{contents.name} takes {size / 1e9:.1f} GB, {free / 1e9:.1f} GB are free", where=str(home.builds)
+            f"{contents.name} needs {size / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free",
+            where=str(home.builds),
+            hint="free some disk space, or set TIDEMARK_HOME to a folder on a larger disk",
         )
-    return found
+    return digest
 
 
-def _unpacked(archive: Path, contents: Parcel, digest: str, home: Home) -> Build:
+def _unpack(archive: Path, contents: ArchiveInfo, digest: str, home: Home) -> Build:
     staging = store.staging(home, contents.manifest["key"])
     shutil.rmtree(staging, ignore_errors=True)
     make_folder(staging)
@@ -146,7 +154,11 @@ def _unpacked(archive: Path, contents: Parcel, digest: str, home: Home) -> Build
         if not contents.has_manifest:
             store.write_manifest(tree, contents.manifest)
         elif json_value((tree / store.MANIFEST).read_bytes()) != contents.manifest:
-            raise ArchiveError("the archive's manifest is not the one beside it", where=str(archive))
+            raise ArchiveError(
+                "the manifest in the archive differs from the one in the .json file beside it",
+                where=str(archive),
+                hint="copy both files from the same export",
+            )
         at = datetime.now(UTC).isoformat(timespec="seconds")
         return store.publish(tree, home, {"archive": archive.name, "sha256": digest, "imported_at": at})
     except (OSError, ValueError) as error:
@@ -161,16 +173,16 @@ def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except FileNotFoundError as error:
-        raise ArchiveError("zstd is missing", hint=_zstd_hint()) from error
+        raise ArchiveError("zstd is not installed", hint=_zstd_hint()) from error
     with process:
         try:
             with tarfile.open(fileobj=process.stdout, mode="r|") as tar:
                 yield tar
         except tarfile.TarError as error:
-            raise ArchiveError(f"{archive.name} is not a whole tar archive", where=str(error)) from error
+            raise ArchiveError(f"{archive.name} is not a complete tar archive", where=str(error)) from error
         finally:
             process.kill()
 
 
 def _zstd_hint() -> str:
-    return "is zstd installed? (Debian: apt-get install zstd)"
+    return "check that zstd is installed (Debian: apt-get install zstd)"

@@ -1,4 +1,4 @@
-"""What the file beside an archive says of the build in it: written by `export`, or by hand for a tree."""
+"""The `.json` file beside an archive, which describes its build: written by `export`, or by hand."""
 
 import hashlib
 import json
@@ -12,80 +12,81 @@ from build.errors import TidemarkError
 from build.files import json_value
 
 FORMAT = 1
-"""Of the file that `export` writes."""
+"""Format number of the file that `export` writes."""
 
 _PLATFORM = re.compile(r"-linux-(?P<architecture>[a-z0-9_]+)-glibc(?P<glibc>[0-9.]+)$")
 _TREE_KEYS = {"engine", "version", "source", "configure", "targets", "compiler", "prefix"}
 
 
 class ArchiveError(TidemarkError):
-    """A build cannot be exported, or an archive cannot be taken in."""
+    """A build cannot be exported, or an archive cannot be imported."""
 
 
 @dataclass(frozen=True)
-class Parcel:
-    """One archive, as the file beside it describes it."""
+class ArchiveInfo:
+    """The contents of one archive, as the file beside it describes them."""
 
     manifest: dict[str, Any]
-    """`build.json` of the build once it is there."""
+    """The manifest `build.json` of the build."""
 
     sha256: str | None
-    """Hex digest the archive must have; None when nobody has said."""
+    """Hex SHA-256 that the archive must have; None if the description has none."""
 
     top: str
-    """The one folder at the archive's top."""
+    """The single top-level folder of the archive."""
 
     has_manifest: bool
-    """Whether `build.json` is in the archive; otherwise it is added."""
+    """Whether the archive contains `build.json`; if not, the file is added on import."""
 
     @property
     def name(self) -> str:
-        """The folder of the build in the cache."""
+        """The name of the build's folder in the cache."""
         return store.folder_name(self.manifest["engine"], self.manifest["release"], self.manifest["key"])
 
 
-def read(sidecar: Path) -> Parcel:
-    """Read the `.json` beside an archive. Raises TransferError when it describes no build."""
+def read(sidecar: Path) -> ArchiveInfo:
+    """Read the `.json` file beside an archive. Raises ArchiveError if it does not describe a build."""
     try:
         about: dict[str, Any] = json_value(sidecar.read_text(encoding="utf-8"))
         if about.keys() >= _TREE_KEYS:
             return _install_tree(about, sidecar)
         if about["format"] != FORMAT:
             raise ArchiveError(
-                f"the file beside the archive is of format {about['format']}, not {FORMAT}",
+                f"the file beside the archive has format {about['format']}, but only {FORMAT} is supported",
                 where=str(sidecar),
+                hint="export the build again with this version of Tidemark",
             )
         manifest, digest = dict(about["manifest"]), str(about["sha256"])
         store.require_record(manifest)
         _require_host(manifest)
         top = store.folder_name(manifest["engine"], manifest["release"], manifest["key"])
-        return Parcel(manifest, digest, top, has_manifest=True)
+        return ArchiveInfo(manifest, digest, top, has_manifest=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+        reason = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
         raise ArchiveError(
-            "the file beside the archive is not one of a build", where=f"{sidecar}: {reason}"
+            "the file beside the archive does not describe a build", where=f"{sidecar}: {reason}"
         ) from error
 
 
 def _require_host(manifest: dict[str, Any]) -> None:
-    """Raise TypeError unless the manifest names architecture and C library as texts."""
+    """Raise TypeError unless the manifest gives architecture and C library as strings."""
     host = manifest["host"]
     if not all(isinstance(host[name], str) for name in ("architecture", "glibc")):
-        raise TypeError("host is not an architecture and a glibc")
+        raise TypeError("host has no architecture or glibc that is a string")
 
 
-def _install_tree(about: dict[str, Any], sidecar: Path) -> Parcel:
-    """A tree that was installed by hand, described by engine, version, source and configuration.
+def _install_tree(about: dict[str, Any], sidecar: Path) -> ArchiveInfo:
+    """Return the contents of an install tree, described by engine, version, source and configuration.
 
-    Such a description has no key, no digest of the archive and no host: the key is made from the description
-    itself, and the host is what the file's name says.
+    Such a description has no key, no digest of the archive and no host. The key is derived from the
+    description, and the host from the name of the file.
     """
     platform = _PLATFORM.search(sidecar.stem)
     if platform is None:
         raise ArchiveError(
-            "the name of the archive does not say what it runs on",
+            "the archive's name does not give architecture and C library",
             where=str(sidecar),
-            hint="call it <engine>-<version>-linux-<architecture>-glibc<version>.tar.zst",
+            hint="rename it to <engine>-<version>-linux-<architecture>-glibc<version>.tar.zst",
         )
     if not all(isinstance(about[name], str) for name in ("engine", "version", "prefix")):
         raise TypeError("engine, version and prefix are not texts")
@@ -110,4 +111,4 @@ def _install_tree(about: dict[str, Any], sidecar: Path) -> Parcel:
         "built_at": about.get("built", ""),
     }
     store.require_record(manifest)
-    return Parcel(manifest, None, about["prefix"], has_manifest=False)
+    return ArchiveInfo(manifest, None, about["prefix"], has_manifest=False)

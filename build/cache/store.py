@@ -1,4 +1,4 @@
-"""The cache of finished builds: folders that appear whole, in one rename, and never change afterwards."""
+"""The cache of finished builds: folders that are published by one rename and never change afterwards."""
 
 import json
 import os
@@ -20,44 +20,47 @@ from build.version import Engine, Version, parse_version
 
 MANIFEST = "build.json"
 IMPORTED = "imported.json"
-"""Beside the manifest when the build was compiled elsewhere: which archive it came from, and when."""
+"""The file beside the manifest of an imported build, which records the archive and the time of the import."""
 
 _SHORT_KEY = 12
 _RELEASE = re.compile(r"[0-9][0-9A-Za-z.]*")
 
 
 class StoreError(TidemarkError):
-    """A build in the cache is damaged, or cannot be put there."""
+    """A build in the cache is damaged, or a build cannot be added to the cache."""
 
 
 def folder_name(engine: str, release: str, key: str) -> str:
-    """`postgres-18.6-0123456789ab`. Raises StoreError for what is not a plain engine, release and key."""
+    """Return the name of a build's folder, such as `postgres-18.6-0123456789ab`.
+
+    Raises StoreError if engine, release or key (64 hex digits) is malformed.
+    """
     if engine not in set(Engine) or not _RELEASE.fullmatch(release) or not re.fullmatch(r"[0-9a-f]{64}", key):
-        raise StoreError(f"'{engine}', '{release}', '{key}' do not name a build")
+        raise StoreError(f"'{engine}', '{release}', '{key}' are not engine, release and key of a build")
     return f"{engine}-{release}-{key[:_SHORT_KEY]}"
 
 
 def find(home: Home, key: str, version: Version | None = None) -> Build | None:
-    """The build with this key, or None; its `version` is the given one, else that of the manifest."""
+    """Return the build with this key, or None; its `version` is the given one, else that of the manifest."""
     for name in _names(home):
         if name.endswith(f"-{key[:_SHORT_KEY]}"):
-            found = _read(home.builds / name)
-            if found is not None and found.key == key:
-                return replace(found, version=version) if version else found
+            build = _read(home.builds / name)
+            if build is not None and build.key == key:
+                return replace(build, version=version) if version else build
     return None
 
 
 def all_builds(home: Home) -> list[Build]:
-    """Every finished build, ordered by engine, release and time of compiling."""
-    builds = [found for name in _names(home) if (found := _read(home.builds / name)) is not None]
+    """Return every finished build, ordered by engine, release and time of compiling."""
+    builds = [build for name in _names(home) if (build := _read(home.builds / name)) is not None]
     return sorted(builds, key=lambda build: (build.version.engine, build.numbers, _built_at(build)))
 
 
 def imported(home: Home, version: Version, source_digest: str | None, patches: list[str]) -> Build | None:
-    """The newest build imported for this version, whatever compiler and recipe it was made with.
+    """Return the newest imported build of this version, or None; compiler and recipe do not matter.
 
-    Without `source_digest` (no source at hand) a release is known by its number and a commit by its name; a
-    branch then matches nothing. `patches` are hex SHA-256, in order.
+    If `source_digest` is None, because no source is known, a release is matched by its number and a commit by
+    its name, and a branch matches nothing. `patches` are hex SHA-256, in order.
     """
     for build in reversed(all_builds(home)):
         if not (build.prefix / IMPORTED).exists() or build.version.engine is not version.engine:
@@ -79,36 +82,36 @@ def _same_source(build: Build, version: Version, digest: str | None) -> bool:
 
 
 def require_clean(build: Build) -> None:
-    """Raise StoreError when a build was changed after it was published: it is no longer what it says.
+    """Raise StoreError if a build was changed after it was published.
 
-    Programs that are gone count, and files that were written after its manifest, which is the last
-    one that is written. Of an imported build, whose files are as old as their unpacking, only the former.
+    A build was changed if a program is missing, or if a file is newer than the manifest, which is written
+    last. Files of an imported build are as old as the import, so that only missing programs are detected.
     """
     programs = RECIPES[build.version.engine].PROGRAMS
-    gone = [name for name in programs if not build.program(name).exists()]
-    found = f"bin/{gone[0]} is gone" if gone else ""
-    if not found and not (build.prefix / IMPORTED).exists():
+    missing = [name for name in programs if not build.program(name).exists()]
+    change = f"bin/{missing[0]} is missing" if missing else ""
+    if not change and not (build.prefix / IMPORTED).exists():
         written = (build.prefix / MANIFEST).stat().st_mtime_ns
         newer = (path for path in build.prefix.rglob("*") if path.lstat().st_mtime_ns > written)
         changed = next((path for path in newer if not path.is_dir()), None)
-        found = f"{changed.relative_to(build.prefix)} was written later" if changed else ""
-    if found:
+        change = f"{changed.relative_to(build.prefix)} is newer than the manifest" if changed else ""
+    if change:
         raise StoreError(
-            f"the build of {build.version} in the cache is dirty: {found}",
+            f"the build of {build.version} in the cache was modified: {change}",
             where=str(build.prefix),
-            hint=f"remove the folder {build.prefix}; the version is compiled again when it is next wanted",
+            hint=f"remove the folder {build.prefix}; the version is compiled again when it is next needed",
         )
 
 
 def staging(home: Home, key: str) -> Path:
-    """Where a build is put together: beside the finished ones, so that publishing is one rename."""
+    """Return the folder in which a build is assembled, beside finished builds so that it can be renamed."""
     return make_folder(home.builds) / f".{key[:_SHORT_KEY]}.partial"
 
 
 def publish(tree: Path, home: Home, extra: Mapping[str, Any] | None = None) -> Build:
-    """Move a tree with its manifest into place, in one rename; `extra` is what `IMPORTED` is to say.
+    """Publish a tree with its manifest by one rename; `extra` is the content of the file `IMPORTED`, if any.
 
-    The caller holds the lock of the key. Raises StoreError when the tree has no manifest.
+    The caller holds the lock of the key. Raises StoreError if the tree has no manifest.
     """
     tree.chmod(0o755)
     if extra is not None:
@@ -118,26 +121,26 @@ def publish(tree: Path, home: Home, extra: Mapping[str, Any] | None = None) -> B
         raise StoreError("the tree has no manifest", where=str(tree / MANIFEST))
     target = home.builds / folder_name(staged.version.engine, staged.release, staged.key)
     if target.exists() and not (target / MANIFEST).exists():
-        shutil.rmtree(target)  # What is left of a build that somebody began to delete.
+        shutil.rmtree(target)  # The remainder of a build that was being deleted.
     flush_file_system(tree)
-    os.rename(tree, target)  # noqa: PTH104 # the system call's own name: one rename
+    os.rename(tree, target)  # noqa: PTH104 # named as the system call: a single atomic rename
     return replace(staged, prefix=target)
 
 
 def write_manifest(tree: Path, manifest: Mapping[str, Any]) -> None:
-    """Write `build.json` into a tree that is not yet published."""
+    """Write `build.json` into a tree that has not been published yet."""
     path = tree / MANIFEST
     path.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
     path.chmod(0o644)
 
 
 def lock_path(home: Home, key: str) -> Path:
-    """The lock under which a build is made or imported."""
+    """Return the path of the lock that is held while a build is compiled or imported."""
     return home.builds / ".locks" / key[:_SHORT_KEY]
 
 
 def expected_commands(home: Home, engine: Engine, major: int) -> int | None:
-    """Compiler runs of the newest compile of the same major version; None when there was none."""
+    """Return the compiler runs of the last build of the same major version; None without such a build."""
     counts = [
         count
         for build in all_builds(home)
@@ -149,7 +152,7 @@ def expected_commands(home: Home, engine: Engine, major: int) -> int | None:
 
 def _names(home: Home) -> list[str]:
     try:
-        names = os.listdir(home.builds)  # noqa: PTH208 # names are all that is wanted
+        names = os.listdir(home.builds)  # noqa: PTH208 # only names are needed
     except FileNotFoundError:
         return []
     return sorted(name for name in names if not name.startswith("."))
@@ -161,7 +164,7 @@ def require_record(manifest: Mapping[str, Any]) -> None:
         if not isinstance(manifest[name], str):
             raise TypeError(f"{name} is not a text")
     if not (_RELEASE.fullmatch(manifest["release"]) and re.fullmatch("[0-9a-f]{64}", manifest["key"])):
-        raise ValueError("release and key do not name a build")
+        raise ValueError("its release and key are not those of a build")
     source, patches = manifest["source"], manifest["patches"]
     if not isinstance(source, dict) or not isinstance(source["digest"], str):
         raise TypeError("source has no digest")
@@ -183,7 +186,7 @@ def _built_at(build: Build) -> str:
 
 
 def _read(prefix: Path) -> Build | None:
-    """The build in a folder; None when it has no manifest, and so is none."""
+    """Return the build in a folder; None if the folder has no manifest and is therefore not a build."""
     path = prefix / MANIFEST
     try:
         manifest = json_value(path.read_text(encoding="utf-8"))
@@ -197,5 +200,5 @@ def _read(prefix: Path) -> Build | None:
         raise StoreError(
             "the manifest of a build cannot be read",
             where=f"{path}: {error}",
-            hint=f"remove the folder {prefix}; the version is compiled again when it is next wanted",
+            hint=f"remove the folder {prefix}; the version is compiled again when it is next needed",
         ) from error

@@ -1,1 +1,1 @@
-"""How each engine is configured and compiled, version by version."""
+"""Recipes: how each version of each engine is configured and compiled."""

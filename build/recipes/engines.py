@@ -1,4 +1,4 @@
-"""Which module holds the recipes of which engine."""
+"""The registry of the modules with the recipes of each engine."""
 
 from build.engines import EngineRegistry
 from build.recipes import mysql, postgres

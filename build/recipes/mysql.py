@@ -1,4 +1,4 @@
-"""How MySQL is compiled: one table, a row per range of versions that differ."""
+"""Recipes for MySQL: a table with one row per range of versions that are configured alike."""
 
 import re
 from collections.abc import Callable
@@ -7,19 +7,19 @@ from build.recipes.recipe import Recipe, RecipeError, Stage, VersionRange, range
 from build.version import Engine
 
 VERSION_FILE = "MYSQL_VERSION"
-"""The file of a source tree that says which release it is; before 8.0.28 it is called VERSION."""
+"""The file in a source tree that names its release; before 8.0.28 the file is called VERSION."""
 
 PROGRAMS: tuple[str, ...] = ("mysqld", "mysql", "mysqladmin", "mysqldump")
 TARGETS = (*PROGRAMS, "mysqlclient", "GenError")
-"""The server, the client programs, the client library, and the messages the server reads at its start."""
+"""The server, the client programs, the client library, and the message file that the server needs."""
 
 PREFIX = "/usr/local/tidemark/mysql"
 
-# The symbol table names functions for perf. Debug information would double the time of an hour's compile.
+# The symbol table suffices for perf to name functions. Debug information would double an hour of compiling.
 CFLAGS = "-O2 -g0 -fno-omit-frame-pointer -DNDEBUG"
 
 _WITHOUT = ("UNIT_TESTS", "ROUTER", "MYSQLX", "NDB", "GROUP_REPLICATION", "LTO")
-# The client of NDB is linked into the server unless it is refused by its own name: 300 of 2,700 targets.
+# Unless it has an option of its own, the NDB client is linked into the server: 300 of 2,700 targets.
 _WITHOUT_NDB_CLIENT = "-DWITH_NDBCLUSTER_STORAGE_ENGINE=OFF"
 _WITHOUT_LOGIN = ("AUTHENTICATION_LDAP", "AUTHENTICATION_KERBEROS", "AUTHENTICATION_WEBAUTHN")
 
@@ -30,10 +30,10 @@ _COMMON = (
     f"-DCMAKE_CXX_FLAGS_RELWITHDEBINFO={CFLAGS}",
     *("-DWITH_SSL=system", "-DWITH_CURL=none"),
     *(f"-DWITH_{part}=OFF" for part in (*_WITHOUT, *_WITHOUT_LOGIN)),
-    # Programs find the libraries beside them, wherever the tree lies.
+    # Programs find their libraries by a relative path, wherever the install tree is.
     "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON",
 )
-# Programs look for libraries in ../library_output_directory, as in the tree they were linked in.
+# Programs look for libraries in ../library_output_directory, as in the build tree in which they were linked.
 _INSTALL = """set -e
 into="{staging}$1"; built="{source}/tidemark-build"; shift
 mkdir -p "$into/bin" "$into/lib/private" "$into/lib/plugin" "$into/share"
@@ -48,26 +48,26 @@ cp "{source}/LICENSE" "$into/"
 """
 
 
-# A flag that a version does not know is ignored by cmake.
+# CMake ignores a flag that a version does not know.
 TABLE = (
-    # The tarball with boost (mysql-boost-*) holds it in boost/. OpenSSL 3 is too new for 5.7: it needs a
-    # machine with OpenSSL 1.1.
+    # The tarball that includes Boost (mysql-boost-*) has it in boost/. 5.7 cannot be compiled with OpenSSL 3,
+    # only with OpenSSL 1.1.
     VersionRange(
         (5, 7), ("-DWITH_BOOST={source}/boost", "-DWITH_RAPID=OFF", "-DWITH_EMBEDDED_SERVER=OFF"), 1600
     ),
     VersionRange((8, 0), ("-DWITH_BOOST={source}/boost", "-DWITH_NDBCLUSTER=OFF", _WITHOUT_NDB_CLIENT), 2400),
-    # Boost comes with the source from 8.3 on.
+    # From 8.3 on, Boost is part of the source.
     VersionRange((8, 3), (_WITHOUT_NDB_CLIENT,), 2300),
     VersionRange((9, 0), (_WITHOUT_NDB_CLIENT,), 2400),
 )
 
 
 def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
-    """The recipe of a release (`9.7.2`).
+    """Return the recipe of a release (`9.7.2`).
 
-    Raises RecipeError when the release is older than the table.
+    Raises RecipeError if the release is older than the first row of the table.
     """
-    del has_library  # every library beside OpenSSL comes with the source
+    del has_library  # Every library except OpenSSL is part of the source.
     row = range_of(Engine.MYSQL, release, TABLE)
     build = "{source}/tidemark-build"
     return Recipe(
@@ -92,11 +92,14 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
 
 
 def release_of(text: str) -> str:
-    """The release that a source tree's `VERSION_FILE` names: `9.7.2`."""
+    """Return the release (`9.7.2`) that `text`, the contents of VERSION_FILE, names.
+
+    Raises RecipeError if it names none.
+    """
     numbers = []
     for part in ("MAJOR", "MINOR", "PATCH"):
-        found = re.search(rf"^MYSQL_VERSION_{part}=(\d+)\s*$", text, re.MULTILINE)
-        if found is None:
-            raise RecipeError("the source does not say which MySQL it is", where=VERSION_FILE)
-        numbers.append(found[1])
+        match = re.search(rf"^MYSQL_VERSION_{part}=(\d+)\s*$", text, re.MULTILINE)
+        if match is None:
+            raise RecipeError(f"the source names no MySQL release: {part} is missing", where=VERSION_FILE)
+        numbers.append(match[1])
     return ".".join(numbers)

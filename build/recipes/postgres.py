@@ -1,4 +1,4 @@
-"""How Postgres is compiled: one table, a row per range of versions that differ."""
+"""Recipes for Postgres: a table with one row per range of versions that are configured alike."""
 
 import re
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from build.recipes.recipe import Recipe, RecipeError, Stage, VersionRange, range
 from build.version import Engine
 
 VERSION_FILE = "configure"
-"""The file of a source tree that says which release it is."""
+"""The file in a source tree that names its release."""
 
 CONTRIB = ("pg_buffercache", "pg_prewarm", "pg_stat_statements", "pgstattuple")
-"""The contrib modules that measuring and resetting need."""
+"""The contrib modules that measurements and resets use."""
 
 PROGRAMS: tuple[str, ...] = (
     "createdb",
@@ -25,33 +25,33 @@ PROGRAMS: tuple[str, ...] = (
     "vacuumdb",
 )
 
-# "postgres" in the path keeps the makefiles from appending /postgresql to share and lib. Every program finds
-# its files relative to itself, so that nothing need exist at this path.
+# Because the path contains "postgres", the makefiles do not append /postgresql to share and lib. Programs
+# look for files relative to their own path, so that nothing has to exist at this one.
 PREFIX = "/usr/local/tidemark/postgres"
 
-# Frame pointers let perf walk stacks; -g keeps symbols and lines. Neither costs what would move a verdict.
+# perf needs frame pointers to unwind stacks, and -g for symbols and lines. Neither changes a verdict.
 CFLAGS = "-O2 -fno-omit-frame-pointer -g"
 
-# The makefiles' own hook for the run path, used in place of the absolute libdir. make turns $$ into $, and
-# the makefiles put single quotes around it, so the linker gets $ORIGIN/../lib for programs and modules alike.
+# The makefiles' variable for the run path, which replaces the absolute libdir. make turns $$ into $, and the
+# makefiles quote the value, so that the linker gets $ORIGIN/../lib for programs and modules.
 _RPATH = "rpathdir=$$ORIGIN/../lib"
 
 
 TABLE = (
-    # TOAST learns lz4 in 14, wal_compression in 15.
+    # lz4 is available for TOAST from 14, for wal_compression from 15.
     VersionRange((12,), (), 996),
     VersionRange((14,), ("--with-lz4",), 1079),
-    # ICU is on by default from 16; said here so that a machine without it fails instead of differing.
+    # ICU is the default from 16. The explicit flag makes configure fail on a machine without ICU.
     VersionRange((16,), ("--with-lz4", "--with-icu"), 1132),
-    # io_method=io_uring exists from 18, and only where the library does.
+    # io_method=io_uring is available from 18 if liburing is installed.
     VersionRange((18,), ("--with-lz4", "--with-icu"), 1161, (("liburing", "--with-liburing"),)),
 )
 
 
 def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
-    """The recipe of a release (`18.6`, `19devel`) on a host with these libraries.
+    """Return the recipe of a release (`18.6`, `19devel`); `has_library` says which libraries the host has.
 
-    Raises RecipeError when the release is older than the table.
+    Raises RecipeError if the release is older than the first row of the table.
     """
     row = range_of(Engine.POSTGRES, release, TABLE)
     optional = [flag for library, flag in row.optional if has_library(library)]
@@ -59,8 +59,8 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
         engine=Engine.POSTGRES,
         release=release,
         stages=_stages((*row.flags, *optional)),
-        # src/common puts the link flags into a double-quoted string for pg_config: there the shell expands
-        # $ORIGIN, so it has to expand to itself.
+        # src/common puts the link flags for pg_config into a double-quoted string, in which the shell expands
+        # $ORIGIN. It therefore has to expand to itself.
         environment={"ORIGIN": "$ORIGIN"},
         prefix=PREFIX,
         installs=(
@@ -74,20 +74,25 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
 
 
 def release_of(text: str) -> str:
-    """The release that a source tree's `VERSION_FILE` names: `18.6`, `19devel`, `18rc1`."""
-    found = re.search(r"^PACKAGE_VERSION='([0-9][0-9A-Za-z.]*)'", text, re.MULTILINE)
-    if found is None:
-        raise RecipeError("the source does not say which Postgres it is", where=VERSION_FILE)
-    return found[1]
+    """Return the release (`18.6`, `19devel`, `18rc1`) that `text`, the contents of VERSION_FILE, names.
+
+    Raises RecipeError if it names none.
+    """
+    match = re.search(r"^PACKAGE_VERSION='([0-9][0-9A-Za-z.]*)'", text, re.MULTILINE)
+    if match is None:
+        raise RecipeError(
+            "the source names no Postgres release: PACKAGE_VERSION is missing", where=VERSION_FILE
+        )
+    return match[1]
 
 
 def _stages(flags: tuple[str, ...]) -> tuple[Stage, ...]:
     configure = ("./configure", f"--prefix={PREFIX}", "CC={compiler}", f"CFLAGS={CFLAGS}", *flags)
-    # Not the top folder's `all`: that would make the documentation. config/ holds what pgxs needs.
+    # Not `all` of the top folder, which would build the documentation. PGXS needs files in config/.
     folders = ("src", "config", *(f"contrib/{module}" for module in CONTRIB))
     make = ("make", "-j{jobs}", _RPATH)
     compiles = [Stage(f"compile {folder}", (*make, "-C", folder, "all")) for folder in folders]
-    # One process: the install targets of src/backend and src/include make the same folders.
+    # Without -j, because the install targets of src/backend and src/include create the same folders.
     installs = [
         Stage(f"install {folder}", ("make", _RPATH, "-C", folder, "install", "DESTDIR={staging}"))
         for folder in folders

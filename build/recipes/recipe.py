@@ -1,4 +1,4 @@
-"""How a version is compiled: resolved for one release on one host, before anything runs."""
+"""Recipes: how one release is compiled on one host, determined before anything runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,16 +10,16 @@ from build.version import Engine, release_numbers
 
 
 class RecipeError(TidemarkError):
-    """There is no recipe for a version, or its source does not say which release it is."""
+    """There is no recipe for a version, or its source tree names no release."""
 
 
 @dataclass(frozen=True)
 class Stage:
     """One command of a compile; its name appears in progress, in the log and in errors.
 
-    Words of `command` and values of `environment` may hold `{jobs}` (parallel processes), `{compiler}`,
-    `{source}` (the unpacked tree, where the command runs) and `{staging}` (the folder that stands for `/`
-    while installing). They are filled in when the command runs, so that they do not change the build's key.
+    Words of `command` may contain the placeholders `{jobs}` (number of parallel processes), `{compiler}`,
+    `{source}` (the unpacked tree, in which the command runs) and `{staging}` (the root folder of the
+    installation). They are replaced when the command runs, so that their values do not change the build key.
     """
 
     name: str
@@ -28,80 +28,80 @@ class Stage:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides how one release is compiled."""
+    """Everything that determines how one release is compiled, apart from source, patches and compiler."""
 
     engine: Engine
     release: str
     stages: tuple[Stage, ...]
     environment: Mapping[str, str]
-    """Added to the bare environment that compiles run in."""
+    """Variables that are added to the minimal environment of compiles."""
 
     prefix: str
-    """The absolute install prefix that is compiled in; the finished tree lies elsewhere and works there."""
+    """The absolute install prefix that is compiled in. The finished tree is elsewhere, and relocatable."""
 
     installs: tuple[str, ...]
-    """Files that have to be below the prefix afterwards, or the compile has failed."""
+    """Files that must exist below the prefix afterwards; otherwise the compile has failed."""
 
     counted: str
-    """A regular expression that matches each line of the log that announces one compiler run."""
+    """A regular expression that matches each line of the log that announces a run of the compiler."""
 
     commands: int
-    """About how many such lines there are: the length of the progress bar of a first compile."""
+    """The approximate number of such lines: the length of the progress bar of a first compile."""
 
     scratch_bytes: int
-    """About how much disk the compile needs, install tree included."""
+    """The approximate disk space that the compile needs, install tree included."""
 
     def identity(self) -> dict[str, Any]:
-        """What enters the build's key: all that can change the binaries, nothing else."""
+        """Return the part of the recipe that can change the binaries, and therefore enters the build key."""
         whole = asdict(self)
         return {name: whole[name] for name in ("engine", "release", "stages", "environment", "prefix")}
 
 
 @dataclass(frozen=True)
 class VersionRange:
-    """Versions from `first` on, up to the next row of a table, that are configured the same way."""
+    """The versions that one row of a table applies to: from `first` up to the next row."""
 
     first: tuple[int, ...]
-    """The first numbers of the oldest release in it: (18,), (8, 3)."""
+    """The first numbers of the oldest release in the range: (18,), (8, 3)."""
 
     flags: tuple[str, ...]
-    """For the program that configures, beside those that all versions share."""
+    """Flags of configure or CMake, in addition to those of all versions."""
 
     commands: int
-    """About how many compiler runs there are: the length of the progress bar of a first compile."""
+    """The approximate number of compiler runs: the length of the progress bar of a first compile."""
 
     optional: tuple[tuple[str, str], ...] = ()
-    """(library as pkg-config knows it, flag when it is there)."""
+    """Pairs of a library's name in pkg-config and the flag that is added if the host has the library."""
 
 
 def range_of(engine: Engine, release: str, table: Sequence[VersionRange]) -> VersionRange:
-    """The row of `table`, which begins with the oldest, that a release of `engine` falls in.
+    """Return the row of `table` that applies to a release of `engine`; rows are ordered from the oldest.
 
-    Raises RecipeError when the release is older than the table.
+    Raises RecipeError if the release is older than the first row.
     """
     rows = [row for row in table if row.first <= release_numbers(release)]
     if not rows:
         oldest = ".".join(map(str, table[0].first))
         raise RecipeError(
             f"there is no recipe for {ENGINES[engine].title} {release}",
-            hint=f"the oldest version with one is {oldest}",
+            hint=f"the oldest version with a recipe is {oldest}",
         )
     return rows[-1]
 
 
 class RecipeModule(Protocol):
-    """What the module of an engine in build/recipes/ holds."""
+    """The interface of an engine's module in build/recipes/."""
 
     VERSION_FILE: str
-    """The file of a source tree that says which release it is."""
+    """The file in a source tree that names its release."""
 
     PROGRAMS: tuple[str, ...]
-    """The programs of `bin/` that a finished build must have."""
+    """The programs that a finished build must have in `bin/`."""
 
     @property
     def release_of(self) -> Callable[[str], str]:
-        """From the text of `VERSION_FILE` to the release. Raises RecipeError when it does not say."""
+        """A function from the text of VERSION_FILE to the release. Raises RecipeError if it names none."""
 
     @property
     def recipe(self) -> Callable[[str, Callable[[str], bool]], Recipe]:
-        """From a release, and whether the host has a library, to the recipe. Raises RecipeError."""
+        """A function from a release and a test for libraries of the host to a recipe. Raises RecipeError."""

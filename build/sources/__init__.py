@@ -1,1 +1,1 @@
-"""Where source comes from: releases, tarballs, git, and the commits between two."""
+"""Sources of versions: releases, tarballs, git repositories, and ranges of commits."""

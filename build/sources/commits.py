@@ -1,4 +1,4 @@
-"""The commits between two of a git source, along first parents, and which of them can matter at all."""
+"""The commits between two others along first parents, and which of them can change the server."""
 
 import re
 import tomllib
@@ -16,10 +16,10 @@ from build.version import Engine, Version
 IMMATERIAL = Path(__file__).with_name("immaterial.toml")
 
 SHORT = 12
-"""Digits of a commit that people are shown."""
+"""Number of digits of a commit that are displayed."""
 
-MOST_NAMED = 3
-"""Paths of a commit that a reason names."""
+MAX_NAMED_PATHS = 3
+"""The most paths of a commit that a reason names."""
 
 _FIELDS = ("%H", "%P", "%an", "%aI", "%s", "%B")
 
@@ -29,33 +29,33 @@ class RangeError(TidemarkError):
 
 
 @dataclass(frozen=True)
-class Described:
-    """One commit, as its author left it: every text is somebody else's."""
+class CommitInfo:
+    """One commit as git describes it. All texts were written by others and are untrusted."""
 
     commit: str
     """40 hex digits."""
 
     author: str
     date: str
-    """Of the author, ISO-8601."""
+    """The author date in ISO 8601."""
 
     subject: str
     message: str
-    """Whole, the subject included."""
+    """The whole message, including the subject."""
 
     parents: tuple[str, ...]
     paths: tuple[str, ...]
-    """What differs from the first parent."""
+    """The paths that differ from the first parent."""
 
     @property
     def short(self) -> str:
-        """As people are shown it."""
+        """The abbreviated commit, as it is displayed."""
         return self.commit[:SHORT]
 
 
 @dataclass(frozen=True)
 class Collapsed:
-    """A commit that cannot be the culprit, and why not."""
+    """A commit that cannot be the culprit, with the reason."""
 
     commit: str
     subject: str
@@ -64,137 +64,144 @@ class Collapsed:
 
 @dataclass(frozen=True)
 class CommitRange:
-    """What lies between good and bad."""
+    """The commits between good and bad."""
 
-    good: Described
-    bad: Described
-    candidates: tuple[Described, ...]
-    """After good, oldest first; the last one is bad, or what bad does not differ from."""
+    good: CommitInfo
+    bad: CommitInfo
+    candidates: tuple[CommitInfo, ...]
+    """The commits after good that can matter, oldest first. The last one is bad, or the last one that can
+    matter if bad cannot."""
 
     collapsed: tuple[Collapsed, ...]
 
 
 def commit_range(mirror: Mirror, engine: Engine, good: str, bad: str) -> CommitRange:
-    """The commits from `good` (exclusive) to `bad` along first parents; refs as `Version` has them.
+    """Return the commits from `good` (exclusive) to `bad` along first parents; both are refs as in `Version`.
 
-    Raises GitError for a ref that there is not and for a shallow source; RangeError when good and bad are the
-    same, swapped, or on different branches, and when nothing between them can matter.
+    Raises GitError if a ref does not exist or the source is a shallow clone. Raises RangeError if good and
+    bad are the same, swapped, or on different branches, or if no commit between them can matter.
     """
-    first, last = (_found(mirror, engine, ref) for ref in (good, bad))
+    first, last = (_resolve(mirror, engine, ref) for ref in (good, bad))
     _require_whole(mirror)
     _require_order(mirror, first, last, (good, bad))
-    rest = described(mirror, f"{first.commit}..{last.commit}")
-    ends = [described(mirror, f"--max-count=1 {each.commit}")[0] for each in (first, last)]
-    candidates, collapsed = collapse(rest, immaterial(engine))
-    collapsed = [*collapsed, *_side_branches(mirror, rest)]
+    commits = read_commits(mirror, f"{first.commit}..{last.commit}")
+    ends = [read_commits(mirror, f"--max-count=1 {end.commit}")[0] for end in (first, last)]
+    candidates, collapsed = collapse(commits, immaterial(engine))
+    collapsed = [*collapsed, *_side_branches(mirror, commits)]
     if not candidates:
         raise RangeError(
-            f"none of the {len(rest)} commits between good and bad can change the server",
+            f"none of the {len(commits)} commits between good and bad can change the server",
             where=f"{mirror.shown}: {collapsed[0].reason}",
-            hint="look at what else differed: settings, machine, suite",
+            hint="check what else differed: settings, machine, suite",
         )
     return CommitRange(ends[0], ends[1], tuple(candidates), tuple(collapsed))
 
 
 def collapse(
-    commits: Iterable[Described], patterns: Sequence[str]
-) -> tuple[list[Described], list[Collapsed]]:
-    """Those that can matter, and those that cannot: each is in one of the two lists, in the old order.
+    commits: Iterable[CommitInfo], patterns: Sequence[str]
+) -> tuple[list[CommitInfo], list[Collapsed]]:
+    """Split commits into those that can change the server and those that cannot, both in the given order.
 
-    A merge is judged as any commit, by what it brings to its first parent: one that brings nothing, or
-    documentation only, cannot matter.
+    A merge is treated as any other commit, by its difference from its first parent. If that is empty, or
+    only documentation, the merge cannot change the server.
     """
     candidates, collapsed = [], []
-    for each in commits:
-        if any(not is_immaterial(path, patterns) for path in each.paths):
-            candidates.append(each)
+    for commit in commits:
+        if any(not is_immaterial(path, patterns) for path in commit.paths):
+            candidates.append(commit)
         else:
-            collapsed.append(Collapsed(each.commit, each.subject, _why(each)))
+            collapsed.append(Collapsed(commit.commit, commit.subject, _reason(commit)))
     return candidates, collapsed
 
 
 def is_immaterial(path: str, patterns: Sequence[str]) -> bool:
-    """Whether a path cannot change the server; patterns as `immaterial.toml` explains them."""
-    for pattern in patterns:
-        if "/" not in pattern:
-            found = fnmatchcase(path.rpartition("/")[2], pattern)
-        else:
-            found = fnmatchcase(path, f"{pattern}*" if pattern.endswith("/") else pattern)
-        if found:
-            return True
-    return False
+    """Return whether a path cannot change the server, by patterns as `immaterial.toml` explains them."""
+    return any(_matches(path, pattern) for pattern in patterns)
+
+
+def _matches(path: str, pattern: str) -> bool:
+    if "/" not in pattern:
+        return fnmatchcase(path.rpartition("/")[2], pattern)
+    return fnmatchcase(path, f"{pattern}*" if pattern.endswith("/") else pattern)
 
 
 @cache
 def immaterial(engine: Engine) -> tuple[str, ...]:
-    """The patterns of an engine."""
+    """Return the patterns of paths that cannot change the server of an engine."""
     return tuple(tomllib.loads(IMMATERIAL.read_text(encoding="utf-8"))[engine]["paths"])
 
 
-def described(mirror: Mirror, span: str) -> list[Described]:
-    """Commits of a span along first parents, oldest first; `span` is words of git log."""
+def read_commits(mirror: Mirror, span: str) -> list[CommitInfo]:
+    """Return the commits of a span along first parents, oldest first; `span` is arguments of git log."""
     walk = ("--first-parent", "-m", "--reverse", "--no-renames", "--encoding=UTF-8", *span.split(), "--")
-    told = mirror.ask("log", "-z", f"--format={'%x00'.join(_FIELDS)}", *walk)
-    named = mirror.ask("log", "--format=%x00%H", "--name-only", *walk)
-    paths = dict(map(_paths, named.split("\0")[1:]))
-    texts = told.split("\0")
+    fields = mirror.query("log", "-z", f"--format={'%x00'.join(_FIELDS)}", *walk).split("\0")
+    path_lists = mirror.query("log", "--format=%x00%H", "--name-only", *walk).split("\0")[1:]
+    paths_by_commit = dict(map(_parse_paths, path_lists))
     width = len(_FIELDS)
-    found = []
-    for start in range(0, len(texts) - width + 1, width):
-        commit, parents, author, date, subject, message = texts[start : start + width]
-        its = paths.get(commit.strip(), ())
-        its_parents = tuple(parents.split())
-        found.append(Described(commit.strip(), author, date, subject, message.strip(), its_parents, its))
-    return found
+    commits = []
+    for start in range(0, len(fields) - width + 1, width):
+        commit, parents, author, date, subject, message = fields[start : start + width]
+        commits.append(
+            CommitInfo(
+                commit=commit.strip(),
+                author=author,
+                date=date,
+                subject=subject,
+                message=message.strip(),
+                parents=tuple(parents.split()),
+                paths=paths_by_commit.get(commit.strip(), ()),
+            )
+        )
+    return commits
 
 
-def _paths(text: str) -> tuple[str, tuple[str, ...]]:
+def _parse_paths(text: str) -> tuple[str, tuple[str, ...]]:
     commit, *lines = text.splitlines()
-    # Names with strange characters are quoted, and so match no folder: they matter.
+    # git quotes names with unusual characters. They match no pattern, so that such a commit can matter.
     return commit, tuple(line for line in lines if line)
 
 
-def _why(commit: Described) -> str:
+def _reason(commit: CommitInfo) -> str:
     merge = "a merge that " if len(commit.parents) > 1 else ""
     if not commit.paths:
         return f"{merge}changes nothing"
-    names = ", ".join(commit.paths[:MOST_NAMED])
-    more = len(commit.paths) - MOST_NAMED
+    names = ", ".join(commit.paths[:MAX_NAMED_PATHS])
+    more = len(commit.paths) - MAX_NAMED_PATHS
     return f"{merge}touches only {names}" + (f" and {more} more" if more > 0 else "")
 
 
-def _side_branches(mirror: Mirror, commits: Iterable[Described]) -> Iterator[Collapsed]:
-    """What merges brought: it is measured in one piece, as the merge."""
-    for each in commits:
-        if len(each.parents) < 2:
+def _side_branches(mirror: Mirror, commits: Iterable[CommitInfo]) -> Iterator[Collapsed]:
+    """Yield the commits of merged branches, which are measured as a whole, as the merge."""
+    for merge in commits:
+        if len(merge.parents) < 2:
             continue
-        span = (f"^{each.parents[0]}", *each.parents[1:])
+        span = (f"^{merge.parents[0]}", *merge.parents[1:])
         walk = ("--topo-order", "--reverse", *span, "--")
-        told = mirror.ask("log", "-z", "--format=%H%x00%s", *walk).split("\0")
-        for commit, subject in zip(told[::2], told[1::2], strict=False):
-            yield Collapsed(commit.strip(), subject, f"came with the merge {each.short}")
+        fields = mirror.query("log", "-z", "--format=%H%x00%s", *walk).split("\0")
+        for commit, subject in zip(fields[::2], fields[1::2], strict=False):
+            yield Collapsed(commit.strip(), subject, f"came with the merge {merge.short}")
 
 
-# --- what is asked for
+# --- the two ends of the range
 
 
-def _found(mirror: Mirror, engine: Engine, ref: str) -> Commit:
-    """A release, tag, branch or commit. Raises GitError when there is none."""
-    wanted = git_ref(Version(engine, ref))
-    found = mirror.find(wanted)
-    if found is not None:
-        return found
+def _resolve(mirror: Mirror, engine: Engine, ref: str) -> Commit:
+    """Return the commit of a release, tag, branch or commit name. Raises GitError if there is none."""
+    name = git_ref(Version(engine, ref))
+    commit = mirror.find(name)
+    if commit is not None:
+        return commit
     try:
-        return mirror.fetch(wanted)
+        return mirror.fetch(name)
     except GitError as error:
         if re.search(r"shallow", error.where):
             raise _shallow(mirror) from error
-        hint = error.hint or f"tags and branches: git ls-remote {mirror.shown}"
+        hint = error.hint or f"list tags and branches with: git ls-remote {mirror.shown}"
         raise GitError(error.what, where=error.where, hint=hint) from error
 
 
 def _require_whole(mirror: Mirror) -> None:
-    """Raises GitError for a source, or a mirror of one, that has no past."""
+    """Raise GitError if the source, or its mirror, is a shallow clone."""
     if (mirror.path / "shallow").exists():
         raise _shallow(mirror)
     for folder in (Path(mirror.url), Path(mirror.url) / ".git"):
@@ -206,43 +213,45 @@ def _shallow(mirror: Mirror) -> GitError:
     return GitError(
         "the git source is a shallow clone: commits between good and bad are missing",
         where=mirror.shown,
-        hint=f"git -C {mirror.shown} fetch --unshallow --tags, or name a whole repository with --git",
+        hint=f"run git -C {mirror.shown} fetch --unshallow --tags, or give a complete repository with --git",
     )
 
 
 def _require_order(mirror: Mirror, good: Commit, bad: Commit, refs: tuple[str, str]) -> None:
-    """Raises RangeError unless good comes before bad."""
+    """Raise RangeError unless good is before bad on the first parents of bad."""
     names = f"{refs[0]} is {good.commit[:SHORT]}, {refs[1]} is {bad.commit[:SHORT]}"
     if good.commit == bad.commit:
-        raise RangeError("good and bad are the same commit", where=names, hint="name two different ones")
+        raise RangeError("good and bad are the same commit", where=names, hint="give two different commits")
     if _is_ancestor(mirror, good.commit, bad.commit):
-        if good.commit not in mirror.ask("rev-list", "--first-parent", bad.commit):
+        if good.commit not in mirror.query("rev-list", "--first-parent", bad.commit):
             raise RangeError(
-                "good came to bad's branch by a merge: no way of first parents leads from one to the other",
+                "good was merged into bad's branch: it is not among the first parents of bad",
                 where=names,
-                hint=f"begin with a commit of bad's own line: --good {_branching(mirror, good, bad)}",
+                hint=f"start from a commit of bad's own branch: --good {_branching(mirror, good, bad)}",
             )
         return
     if _is_ancestor(mirror, bad.commit, good.commit):
         raise RangeError(
-            "good and bad are swapped: bad comes before good",
+            "good and bad are swapped: bad is before good",
             where=names,
-            hint=f"--good {refs[1]} --bad {refs[0]}; of something that became faster: --direction better",
+            hint=f"give --good {refs[1]} --bad {refs[0]}; to find an improvement, add --direction better",
         )
     base = _merge_base(mirror, good.commit, bad.commit)
     if base is None:
-        raise RangeError("good and bad have no commit in common", where=names, hint="check --git")
+        raise RangeError(
+            "good and bad have no common ancestor", where=names, hint="check the repository given with --git"
+        )
     raise RangeError(
-        f"good and bad are on different branches, which part at {base[:SHORT]}",
+        f"good and bad are on different branches, which diverge at {base[:SHORT]}",
         where=names,
         hint=f"search bad's own branch from there: --good {base[:SHORT]} --bad {refs[1]}",
     )
 
 
 def _branching(mirror: Mirror, good: Commit, bad: Commit) -> str:
-    """The last commit of bad's first parents that comes before good."""
-    line = set(mirror.ask("rev-list", "--first-parent", bad.commit).split())
-    for commit in mirror.ask("rev-list", "--topo-order", good.commit).split():
+    """Return the last commit among bad's first parents that is an ancestor of good, abbreviated."""
+    line = set(mirror.query("rev-list", "--first-parent", bad.commit).split())
+    for commit in mirror.query("rev-list", "--topo-order", good.commit).split():
         if commit in line:
             return commit[:SHORT]
     return bad.commit[:SHORT]
@@ -254,8 +263,8 @@ def _is_ancestor(mirror: Mirror, one: str, other: str) -> bool:
 
 def _merge_base(mirror: Mirror, one: str, other: str) -> str | None:
     try:
-        return mirror.ask("merge-base", one, other).strip()
+        return mirror.query("merge-base", one, other).strip()
     except GitError as error:
         if not error.where:
-            return None  # git says nothing, and fails, when there is none
+            return None  # git fails without any message if there is none
         raise

@@ -1,4 +1,4 @@
-"""Git sources: one bare mirror per repository, shared by every commit that is compiled from it."""
+"""Git sources: one bare mirror per repository, used for all commits that are compiled from it."""
 
 import hashlib
 import os
@@ -8,23 +8,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
+from build.addresses import redacted, without_secrets
 from build.errors import TidemarkError
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
-from build.version import Engine
+from build.version import Engine, split_steps
 from build.work import end_group
 
 FETCH_SECONDS = 2 * 3600.0
-"""How long bringing a mirror up to date may take: the first time it is all of an engine's history."""
+"""Time limit for updating a mirror; the first fetch downloads the whole history of an engine."""
 
 LOCAL_SECONDS = 600.0
-"""How long git may take for anything that it needs no network for."""
+"""Time limit of git commands that need no network."""
 
 SLOW_BYTES, SLOW_SECONDS = 1000, 60
-"""A server that sends less in a second, for so long, has gone away."""
+"""A transfer that stays below this rate in bytes/s for this many seconds is aborted."""
 
 _HEX = re.compile(r"[0-9a-f]{7,40}")
 
@@ -35,68 +35,70 @@ class GitError(TidemarkError):
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit that lies in the mirror."""
+    """One commit that is in the mirror."""
 
     mirror: Path
     commit: str
     """40 hex digits."""
 
     tree: str
-    """40 hex digits; the content that is compiled."""
+    """40 hex digits of the commit's tree, which is the content that is compiled."""
 
 
 @dataclass(frozen=True)
 class Mirror:
-    """A bare repository below the source cache that follows one git source."""
+    """A bare repository in the source cache that mirrors one git source."""
 
     url: str
-    """Any URL that git reads, or a local path."""
+    """A URL that git supports, or a local path."""
 
     path: Path
 
     @property
     def shown(self) -> str:
-        """The URL as it may appear in logs and manifests: without user name and password."""
-        return without_credentials(self.url)
+        """The URL as it may appear in logs and manifests: without passwords and tokens."""
+        return without_secrets(self.url)
 
     def find(self, ref: str) -> Commit | None:
-        """A commit or tag that is here already: both mean the same for ever, so that no network is needed.
+        """Return a commit or tag that the mirror already has, without network: neither ever changes.
 
-        None when it is not here, or is a branch. Raises GitError when an abbreviated commit fits several.
+        Return None if the mirror does not have it, or if it is a branch. Raises GitError if an abbreviated
+        commit name is ambiguous.
         """
         if not self.path.is_dir():
             return None
-        if is_commit_name(ref):
-            found = self._resolved(ref)
-            if found is not None:
-                return found
-        return self._resolved(f"refs/tags/{ref}")
+        if is_commit_name(split_steps(ref)[0]):
+            commit = self._resolve(ref)
+            if commit is not None:
+                return commit
+        return self._resolve(f"refs/tags/{ref}")
 
     def fetch(self, ref: str) -> Commit:
-        """Bring the mirror up to date, which downloads only what is new, and resolve `ref` in it.
+        """Update the mirror, which downloads only what is new, and return the commit of `ref`.
 
-        Raises GitError when the source cannot be reached or has no such tag, branch or commit.
+        Raises GitError if the source cannot be reached or has no such tag, branch or commit.
         """
         with held(self.path.parent / ".locks" / self.path.name):
             self._create()
-            # '+' lets a branch that was rewound follow; tags stay as they were first seen.
+            # '+' also follows branches that were rewound. A tag stays as it was first fetched.
             self._fetch("+refs/heads/*:refs/heads/*", "refs/tags/*:refs/tags/*")
-            found = self.find(ref) or self._resolved(f"refs/heads/{ref}")
-            if found is None and len(ref) == 40 and is_commit_name(ref):
+            commit = self.find(ref) or self._resolve(f"refs/heads/{ref}")
+            base, _ = split_steps(ref)
+            if commit is None and len(base) == 40 and is_commit_name(base):
                 # No branch leads to it (any more), but servers give out a commit by its full name.
-                self._fetch(ref)
-                found = self._resolved(ref)
-        if found is None:
+                self._fetch(base)
+                commit = self._resolve(ref)
+        if commit is None:
             raise GitError(f"no tag, branch or commit '{ref}'", where=self.shown)
-        return found
+        return commit
 
     def read(self, commit: Commit, name: str) -> str:
-        """The text of one file of a commit. Raises GitError when it has none of that name."""
+        """Return the text of the file `name` in a commit. Raises GitError if there is no such file."""
         return _git("cat-file", "blob", f"{commit.commit}:{name}", mirror=self.path)
 
-    def ask(self, *words: str) -> str:
-        """What git says to a command that only reads. Raises GitError, with git's words, when it fails."""
-        return _git(*words, mirror=self.path)
+    def query(self, *arguments: str) -> str:
+        """Return the output of a git command that only reads. Raises GitError with git's message."""
+        return _git(*arguments, mirror=self.path)
 
     def _create(self) -> None:
         if not (self.path / "HEAD").exists():
@@ -116,27 +118,29 @@ class Mirror:
             seconds=FETCH_SECONDS,
         )
 
-    def _resolved(self, ref: str) -> Commit | None:
-        asked = (f"{ref}^{{commit}}", f"{ref}^{{tree}}")
+    def _resolve(self, ref: str) -> Commit | None:
+        parse = ("rev-parse", "--verify", "--quiet", "--end-of-options")
         try:
-            told = _git("rev-parse", "--verify", "--quiet", "--end-of-options", asked[0], mirror=self.path)
-            tree = _git("rev-parse", "--verify", "--quiet", "--end-of-options", asked[1], mirror=self.path)
+            commit = _git(*parse, f"{ref}^{{commit}}", mirror=self.path)
+            tree = _git(*parse, f"{ref}^{{tree}}", mirror=self.path)
         except GitError as error:
             if "ambiguous" in error.where:
                 raise GitError(
-                    f"'{ref}' fits several commits", where=self.shown, hint="write more digits"
+                    f"'{ref}' is ambiguous: several commits begin with it",
+                    where=self.shown,
+                    hint="give more digits of the commit",
                 ) from error
             return None
-        return Commit(self.path, told.strip(), tree.strip())
+        return Commit(self.path, commit.strip(), tree.strip())
 
 
 def mirror(url: str, engine: Engine, home: Home) -> Mirror:
-    """The mirror of a git source; nothing is fetched.
+    """Return the mirror of a git source, without fetching anything.
 
-    Raises GitError for what git could take for an option.
+    Raises GitError if `url` is empty or could be mistaken for an option of git.
     """
     if not url or url.startswith("-"):
-        raise GitError(f"'{url}' is not the address of a git repository")
+        raise GitError(f"'{url}' is not the URL or path of a git repository")
     if Path(url).exists():
         url = str(Path(url).resolve())
     name = f"{engine}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.git"
@@ -144,47 +148,39 @@ def mirror(url: str, engine: Engine, home: Home) -> Mirror:
 
 
 def is_commit_name(ref: str) -> bool:
-    """Whether `ref` is a commit's full or abbreviated name, which means the same in every clone for ever."""
+    """Return whether `ref` is a full or abbreviated commit name, which is the same in every clone."""
     return _HEX.fullmatch(ref) is not None
-
-
-def without_credentials(url: str) -> str:
-    """`https://user:token@host/x.git` as `https://host/x.git`; anything else as it is."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or "@" not in parts.netloc:
-        return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 @contextmanager
 def archive(commit: Commit) -> Iterator[subprocess.Popen[bytes]]:
-    """`git archive` of the commit as a tar stream on the process's standard output.
+    """Run `git archive` for a commit, and yield the process, whose standard output is a tar stream.
 
-    Raises GitError when the archive ends in error.
+    Raises GitError if git archive fails.
     """
     command = [*_BASE, "--git-dir", str(commit.mirror), "archive", "--format=tar", commit.commit]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=_environment()) as process:
         yield process
-        said = process.stderr.read().decode(errors="replace").strip() if process.stderr else ""
+        errors = process.stderr.read().decode(errors="replace").strip() if process.stderr else ""
     if process.returncode != 0:
-        raise GitError(f"git archive of {commit.commit} failed", where=said[-1000:])
+        raise GitError(f"git archive of {commit.commit} failed", where=redacted(errors)[-1000:])
 
 
-# ext:: addresses run any command; a hook in the mirror has no business here.
+# ext:: URLs run arbitrary commands, and so would a hook in the mirror.
 _BASE = ("git", "-c", "protocol.ext.allow=never", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0")
-_PATIENT = ("-c", f"http.lowSpeedLimit={SLOW_BYTES}", "-c", f"http.lowSpeedTime={SLOW_SECONDS}")
+_SLOW_LIMIT = ("-c", f"http.lowSpeedLimit={SLOW_BYTES}", "-c", f"http.lowSpeedTime={SLOW_SECONDS}")
 
 
 def _environment() -> dict[str, str]:
-    # Without a terminal prompt a private repository is an error instead of a night spent waiting.
+    # Without a terminal prompt, a private repository is an error instead of a night of waiting.
     kept = {name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
     ssh = kept.get("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=10")
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "GIT_SSH_COMMAND": ssh, "LC_ALL": "C"}
 
 
 def _git(*arguments: str, mirror: Path, seconds: float | None = None) -> str:
-    command = [*_BASE, *_PATIENT, "--git-dir", str(mirror), *arguments]
+    command = [*_BASE, *_SLOW_LIMIT, "--git-dir", str(mirror), *arguments]
     limit = LOCAL_SECONDS if seconds is None else seconds
     try:
         process = subprocess.Popen(
@@ -196,21 +192,21 @@ def _git(*arguments: str, mirror: Path, seconds: float | None = None) -> str:
             errors="replace",
             env=_environment(),
             umask=0o022,
-            # What git starts to reach a server is ended with it: alone it would keep our pipes open.
+            # In a process group of its own, git ends together with its transport, which keeps our pipes open.
             start_new_session=True,
         )
     except FileNotFoundError as error:
-        raise GitError("git is missing", hint="install it (Debian: apt-get install git)") from error
+        raise GitError("git is not installed", hint="install it (Debian: apt-get install git)") from error
     try:
-        said, complained = process.communicate(timeout=limit)
+        output, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         raise GitError(
-            f"git {arguments[0]} is not done after {limit:g} s",
+            f"git {arguments[0]} took longer than {limit:g} s and was stopped",
             where=str(mirror),
-            hint="is the repository reachable? what it has fetched so far is lost",
+            hint="check that the repository can be reached; a fetch starts again from the beginning",
         ) from None
     finally:
         end_group(process)
     if process.returncode != 0:
-        raise GitError(f"git {arguments[0]} failed", where=complained.strip()[-1000:])
-    return said
+        raise GitError(f"git {arguments[0]} failed", where=redacted(errors.strip())[-1000:])
+    return output

@@ -1,4 +1,4 @@
-"""Which releases are known, what their tarballs must hash to, and what they are called where."""
+"""Known releases, the pinned digests of their tarballs, and the tarballs' names and URLs."""
 
 import json
 import re
@@ -20,34 +20,34 @@ VERSIONS = Path(__file__).with_name("versions.toml")
 
 
 class ReleaseError(TidemarkError):
-    """What is known about releases cannot be read."""
+    """The list of releases, or the digests recorded on first use, cannot be read."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """A release with all that is known of its tarball before any source is asked for it."""
+    """A release and everything that is known about its tarball before it is fetched."""
 
     version: Version
     tarball_url: str
-    """Upstream's address of it."""
+    """Upstream's URL of the tarball."""
 
     pool_paths: tuple[str, ...]
-    """Paths below an apt base address at which it may lie."""
+    """Paths, relative to an apt base URL, at which the tarball may be found."""
 
     sha256: str | None
-    """The hex digest that it must have; None before its first use, when it is not listed."""
+    """The hex SHA-256 that the tarball must have; None if it is neither listed nor recorded yet."""
 
     @property
     def file_names(self) -> list[str]:
-        """The names it may have in the source cache, upstream's own first."""
-        addresses = (self.tarball_url, *self.pool_paths)
-        return list(dict.fromkeys(address.rpartition("/")[2] for address in addresses))
+        """The names that the tarball may have in the source cache, upstream's own first."""
+        locations = (self.tarball_url, *self.pool_paths)
+        return list(dict.fromkeys(location.rpartition("/")[2] for location in locations))
 
 
 def find_release(version: Version, home: Home) -> Release | None:
-    """What is known of a release; None when `version` is a branch, tag or commit.
+    """Return the release of a version; None if `version` is a branch, tag or commit.
 
-    Raises ReleaseError when the pins cannot be read.
+    Raises ReleaseError if the pinned digests cannot be read.
     """
     if not version.is_release:
         return None
@@ -61,13 +61,13 @@ def find_release(version: Version, home: Home) -> Release | None:
 
 
 def listed_digests(engine: Engine) -> Mapping[str, str]:
-    """One engine's table of `versions.toml`: release to hex SHA-256 of its tarball, oldest release first.
+    """Return the table of one engine in `versions.toml`: release -> hex SHA-256, oldest release first.
 
-    Raises ReleaseError when the file cannot be read, or says nothing about the engine.
+    Raises ReleaseError if the file cannot be read, or has no table for the engine.
     """
     table = _read(VERSIONS)
     if engine not in table:
-        raise ReleaseError(f"no release of {engine} is known yet", where=str(VERSIONS))
+        raise ReleaseError(f"no release of {engine} is listed", where=str(VERSIONS))
     return table[engine]
 
 
@@ -80,12 +80,12 @@ def _read(path: Path) -> Mapping[str, Mapping[str, str]]:
 
 
 def known_releases(engine: Engine, home: Home) -> list[str]:
-    """Every release with a pin, listed or recorded at first use, oldest first."""
+    """Return every release with a pinned digest, listed or recorded on first use, oldest first."""
     return sorted({*listed_digests(engine), *_recorded(home).get(engine, {})}, key=release_numbers)
 
 
 def pinned_digest(version: Version, home: Home) -> str | None:
-    """The hex SHA-256 the release's tarball must have; None when no pin exists or `version` is no release."""
+    """Return the hex SHA-256 that a release's tarball must have; None without one, or if it is no release."""
     if not version.is_release:
         return None
     listed = listed_digests(version.engine).get(version.ref)
@@ -93,7 +93,7 @@ def pinned_digest(version: Version, home: Home) -> str | None:
 
 
 def record_pin(version: Version, sha256: str, home: Home) -> None:
-    """Pin a release at first use: from now on no other tarball is taken for it on this machine."""
+    """Record the digest of a release on first use; this machine then accepts no other tarball for it."""
     make_folder(home.sources)
     with held(home.sources / ".locks" / "pins"):
         pins = _recorded(home)
@@ -113,9 +113,9 @@ def _recorded(home: Home) -> dict[str, dict[str, str]]:
         return _checked_pins(json_value(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise ReleaseError(
-            "the digests recorded at first use cannot be read",
+            "the digests recorded on first use cannot be read",
             where=f"{path}: {error}",
-            hint="mend the file, or remove it: the digests are then recorded anew",
+            hint="repair the file, or remove it; the digests are then recorded again",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Where the source of a version comes from: each source is tried in order, and the log says which served."""
+"""Obtaining the source of a version: sources are tried in order, and the log says which one was used."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,7 +13,10 @@ from build.lock import held
 from build.progress import Progress
 from build.sources import download, git
 from build.sources.releases import Release, find_release, known_releases, record_pin
-from build.version import Engine, Version
+from build.version import Engine, Version, split_steps
+
+RESOLVED_DIGITS = 12
+"""Digits of a commit in the name of a version, as a bisect writes it."""
 
 
 class SourceError(TidemarkError):
@@ -22,18 +25,18 @@ class SourceError(TidemarkError):
 
 @dataclass(frozen=True)
 class Source:
-    """The source of one version, on this machine and checked."""
+    """The source of one version, verified."""
 
     version: Version
 
     kind: str
-    """Which source served: `cache`, `git`, `upstream` or `apt-pool`."""
+    """Where the source came from: `cache`, `git`, `upstream` or `apt-pool`."""
 
     digest: str
-    """What decides whether two sources are the same: `sha256:…` of the tarball, or `git:commit:tree`."""
+    """The identity of the source: `sha256:…` of the tarball, or `git:commit:tree`."""
 
     location: str
-    """The tarball's file name, or the git URL without credentials."""
+    """The tarball's file name, or the git URL without passwords and tokens."""
 
     tarball: Path | None = None
     """The tarball in the source cache; None for a git source."""
@@ -42,7 +45,7 @@ class Source:
     """The commit in the mirror; None for a tarball."""
 
     def to_json(self) -> dict[str, Any]:
-        """For the manifest; no address of a package mirror and no path of this machine."""
+        """Return the source for the manifest, without URLs of package mirrors or paths of this machine."""
         about: dict[str, Any] = {"kind": self.kind, "location": self.location, "digest": self.digest}
         if self.commit is not None:
             about |= {"commit": self.commit.commit, "tree": self.commit.tree}
@@ -50,15 +53,18 @@ class Source:
 
 
 def git_address(engine: Engine, given: str | None) -> str | None:
-    """The git source to use: what was given, else the engine's variable (`$TIDEMARK_GIT_POSTGRES`)."""
+    """Return the URL or path of the git source: `given`, else the engine's variable, else None.
+
+    The variable is called `$TIDEMARK_GIT_POSTGRES` for Postgres.
+    """
     return given or os.environ.get(f"TIDEMARK_GIT_{engine.upper()}") or None
 
 
-def at_hand(version: Version, home: Home, git_source: str | None = None) -> list[Source]:
-    """What the source may be, as far as it is known without network and without reading a tarball.
+def known_sources(version: Version, home: Home, git_source: str | None = None) -> list[Source]:
+    """Return the sources of a version that are known without network and without reading a tarball.
 
-    Of a pinned release the digest is known even when the tarball is not here (`tarball` may not exist); of a
-    git source what lies in the mirror already. Empty for a branch.
+    They are the tarball of a pinned release, whose digest is known even if the file `tarball` does not exist
+    yet, and a commit that is in the mirror already. The list is empty for a branch.
     """
     known: list[Source] = []
     release = find_release(version, home)
@@ -66,36 +72,56 @@ def at_hand(version: Version, home: Home, git_source: str | None = None) -> list
         known.append(_tarball(release, "cache", _cached_tarball(release, home), release.sha256))
     repository = _repository(version, home, git_source)
     if repository is not None:
-        commit = _git_at_hand(version, repository)
-        known += [commit] if commit else []
+        mirrored = _from_mirror(version, repository)
+        known += [mirrored] if mirrored else []
     return known
 
 
 def obtain(version: Version, home: Home, progress: Progress, git_source: str | None = None) -> Source:
-    """Get the source onto this machine, from the first place that has it.
+    """Fetch the source of a version from the first place that has it.
 
-    Raises SourceError, with each source's own reason, when none has.
+    Raises SourceError with the reason of every place if none has it.
     """
     reasons: list[str] = []
     with held(_lock(version, home), lambda: progress.note(f"{version}: another process fetches the source")):
         for name, attempt in _attempts(version, home, progress, git_source):
             try:
-                found = attempt()
+                source = attempt()
             except TidemarkError as error:
                 reasons.append(f"{name}: {error.what}" + (f" ({error.where})" if error.where else ""))
                 continue
-            if found is not None:
-                _say(found, reasons, progress)
-                return found
-            reasons.append(f"{name}: not there")
-    raise _none_has_it(version, home, reasons)
+            if source is not None:
+                _report(source, reasons, progress)
+                return source
+            reasons.append(f"{name}: {_ABSENT}")
+    raise _not_available(version, home, reasons)
+
+
+_ABSENT = "not there"
+
+
+def resolved(version: Version, home: Home, progress: Progress, git_source: str | None = None) -> Version:
+    """Return the version with the commit in place of steps back (`postgres@main~3`); any other as it is.
+
+    A branch is asked for anew, as it is when it is built. Raises GitError.
+    """
+    if not split_steps(version.ref)[1]:
+        return version
+    found = _from_git(version, git.mirror(_address(version, git_source), version.engine, home), progress)
+    assert found.commit is not None
+    progress.note(f"{version}: commit {found.commit.commit}")
+    return Version(version.engine, f"git:{found.commit.commit[:RESOLVED_DIGITS]}", version.variant)
+
+
+def _address(version: Version, given: str | None) -> str:
+    return git_address(version.engine, given) or ENGINES[version.engine].upstream.git
 
 
 Attempt = tuple[str, Callable[[], Source | None]]
 
 
 def _attempts(version: Version, home: Home, progress: Progress, git_source: str | None) -> Iterator[Attempt]:
-    """The sources in order, each with the name that messages give it."""
+    """Yield the sources in the order in which they are tried, with their names in messages."""
     release = find_release(version, home)
     if release is not None:
         yield "source cache", lambda: _from_cache(release, home, progress)
@@ -108,9 +134,9 @@ def _attempts(version: Version, home: Home, progress: Progress, git_source: str 
 
 
 def _repository(version: Version, home: Home, given: str | None) -> git.Mirror | None:
-    """The mirror of the git source to ask; None for a release without a git source of its own.
+    """Return the mirror of the git source to use; None for a release if no git source was given.
 
-    A release has a tarball, which is far less to download than upstream's whole repository.
+    The tarball of a release is a far smaller download than upstream's repository.
     """
     address = git_address(version.engine, given)
     if address is None and version.is_release:
@@ -136,15 +162,15 @@ def _from_cache(release: Release, home: Home, progress: Progress) -> Source | No
     return _accepted(release, "cache", path, sha256, home, progress)
 
 
-def _git_at_hand(version: Version, repository: git.Mirror) -> Source | None:
+def _from_mirror(version: Version, repository: git.Mirror) -> Source | None:
     commit = repository.find(git_ref(version))
     return None if commit is None else _commit(version, repository, commit)
 
 
 def _from_git(version: Version, repository: git.Mirror, progress: Progress) -> Source:
-    found = _git_at_hand(version, repository)
-    if found is not None:
-        return found
+    mirrored = _from_mirror(version, repository)
+    if mirrored is not None:
+        return mirrored
     with progress.task(f"fetch {repository.shown}"):
         return _commit(version, repository, repository.fetch(git_ref(version)))
 
@@ -157,7 +183,7 @@ def _from_pool(release: Release, home: Home, progress: Progress) -> Source:
     addresses = download.apt_addresses()
     if not addresses:
         raise SourceError(
-            "apt names no package archive (is there no apt, or did `apt-get update` never run?)"
+            "apt lists no package archive (either apt is not installed, or `apt-get update` never ran)"
         )
     reasons: list[str] = []
     for path in release.pool_paths:
@@ -178,7 +204,7 @@ def _downloaded(release: Release, kind: str, url: str, home: Home, progress: Pro
 def _accepted(release: Release, kind: str, path: Path, sha256: str, home: Home, progress: Progress) -> Source:
     if release.sha256 is None:
         record_pin(release.version, sha256, home)
-        progress.note(f"{release.version}: no digest was pinned; recorded SHA-256 {sha256} at first use")
+        progress.note(f"{release.version}: no digest was pinned; recorded SHA-256 {sha256} on first use")
     return _tarball(release, kind, path, sha256)
 
 
@@ -191,20 +217,20 @@ def _commit(version: Version, repository: git.Mirror, commit: git.Commit) -> Sou
     return Source(version, "git", digest, repository.shown, commit=commit)
 
 
-def _say(found: Source, reasons: list[str], progress: Progress) -> None:
-    commit = f" at commit {found.commit.commit[:12]}" if found.commit else ""
+def _report(source: Source, reasons: list[str], progress: Progress) -> None:
+    commit = f" at commit {source.commit.commit[:12]}" if source.commit else ""
     for reason in reasons:
-        if not reason.endswith("not there"):
-            progress.note(f"{found.version}: {reason}")
+        if not reason.endswith(_ABSENT):
+            progress.note(f"{source.version}: {reason}")
     names = {"cache": "the source cache", "git": "git", "upstream": "upstream", "apt-pool": "the apt pool"}
-    progress.note(f"{found.version}: source from {names[found.kind]}: {found.location}{commit}")
+    progress.note(f"{source.version}: source from {names[source.kind]}: {source.location}{commit}")
 
 
 def _lock(version: Version, home: Home) -> Path:
     return home.sources / ".locks" / str(version).replace("/", "+")
 
 
-def _none_has_it(version: Version, home: Home, reasons: list[str]) -> SourceError:
+def _not_available(version: Version, home: Home, reasons: list[str]) -> SourceError:
     known = ", ".join(known_releases(version.engine, home))
     return SourceError(
         f"no source has {version}:\n" + "\n".join(f"    {reason}" for reason in reasons),

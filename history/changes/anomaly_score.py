@@ -1,8 +1,9 @@
-"""How improbable the last night of each series of a branch is, by what is known of its level and noise.
+"""The anomaly score of the last night: how improbable it is, given the level and the noise of each series.
 
-A series whose noise the watch knows is held against that. Of a younger one the nights since its last change
-say the level, and with at least LEAST_NIGHTS of them their scatter, pooled over the steps, the noise; with
-fewer the scatter of the rounds stands for it, in which what nights differ by is missing.
+If the nightly watch has estimated the noise of a series, that estimate is used. For a younger series the
+level is the median of the nights since its last change. With at least LEAST_NIGHTS of them the noise is their
+scatter, pooled over the steps; with fewer it is the scatter of the rounds, which lacks the variation between
+nights.
 """
 
 import math
@@ -34,15 +35,15 @@ from suites.metrics import PRIMARY, judged_metrics
 Array = NDArray[np.float64]
 
 LEAST_NIGHTS = 3
-"""Of a level, below which the scatter of its nights says nothing."""
+"""The nights of a level from which its noise is estimated at least."""
 
 SUMMED = PRIMARY
-"""The metric that is looked at over a group of steps together, too."""
+"""The metric that is also scored as the mean over a group of steps."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """A series, or the mean of a group's."""
+class ScoredSeries:
+    """A series that is scored, or the mean of the series of a group of steps."""
 
     metric: str
     steps: tuple[str, ...]
@@ -50,44 +51,43 @@ class Row:
 
     @property
     def pool(self) -> tuple[str, bool]:
-        """Rows that have noise in common."""
+        """The key of the rows that share their noise."""
         return self.metric, len(self.steps) > 1
 
 
-class Line:
-    """A branch at a place up to tonight, its last night.
+class BranchLogRatios:
+    """The log ratios of a branch in one environment, up to its last night, which is called tonight.
 
-    `logs` are log ratios of shape (rows, nights), nan in a gap: the series, then the groups of steps.
+    `logs` are of shape [rows, nights], nan in a gap. The first rows are series, the others groups of steps.
     """
 
-    def __init__(self, matrix: SeriesMatrix, known: Sequence[Change], groups: Mapping[str, str]) -> None:
-        """`groups` are step to group."""
+    def __init__(self, matrix: SeriesMatrix, changes: Sequence[Change], groups: Mapping[str, str]) -> None:
+        """Take the log ratios of a matrix; `groups` are the groups by step."""
         self.matrix = matrix
-        logs = np.full_like(matrix.ratios, np.nan)
-        np.log(matrix.ratios, out=logs, where=matrix.ratios > 0)
-        self.rows = [Row(metric, (step,), (series_id,)) for series_id, step, metric in matrix.series]
+        logs = matrix.log_ratios()
+        self.rows = [ScoredSeries(metric, (step,), (series_id,)) for series_id, step, metric in matrix.series]
         sums = []
         for group in dict.fromkeys(groups.values()):
-            its = [
-                place
-                for place, (_, step, metric) in enumerate(matrix.series)
+            members = [
+                row
+                for row, (_, step, metric) in enumerate(matrix.series)
                 if metric == SUMMED and groups.get(step) == group
             ]
-            if len(its) > 1:
+            if len(members) > 1:
                 steps, ids = zip(
-                    *((matrix.series[place][1], matrix.series[place][0]) for place in its), strict=True
+                    *((matrix.series[row][1], matrix.series[row][0]) for row in members), strict=True
                 )
-                self.rows.append(Row(SUMMED, steps, ids))
-                sums.append(logs[its].mean(axis=0))
+                self.rows.append(ScoredSeries(SUMMED, steps, ids))
+                sums.append(logs[members].mean(axis=0))
         self.logs: Array = np.vstack([logs, *sums]) if len(logs) else logs
-        starts, tonight = level_starts(known), matrix.nights[-1].started_at
+        starts, tonight = level_starts(changes), matrix.nights[-1].started_at
         self._starts = [
-            sorted({each for id_ in row.series_ids for each in starts.get(id_, ()) if each < tonight})
+            sorted({start for id_ in row.series_ids for start in starts.get(id_, ()) if start < tonight})
             for row in self.rows
         ]
 
     def columns(self, row: int) -> list[int]:
-        """The nights of the present level that have a value, tonight's left out."""
+        """Return the columns of the nights of the present level that have a value, without tonight."""
         since = self._starts[row][-1] if self._starts[row] else None
         return [
             column
@@ -96,44 +96,44 @@ class Line:
         ]
 
     def earlier(self, row: int) -> list[float]:
-        """Their values."""
+        """Return the values at `columns`."""
         return [float(self.logs[row, column]) for column in self.columns(row)]
 
     def level(self, row: int) -> float | None:
-        """The present level, without tonight; None without a value."""
+        """Return the present level, the median without tonight; None without a value."""
         values = self.earlier(row)
         return median(values) if values else None
 
     def steps_of(self, row: int) -> tuple[str, ...]:
-        """What a row is of."""
+        """Return the steps of a row."""
         return self.rows[row].steps
 
-    def known(self) -> list[Known]:
-        """The levels that known changes began, for the watch."""
-        found = []
+    def earlier_levels(self) -> list[Known]:
+        """Return the levels that earlier changes began, as input of the watch."""
+        levels = []
         for row, starts in enumerate(self._starts):
             for start, end in pairwise([*starts, self.matrix.nights[-1].started_at]):
-                its = [
+                columns = [
                     column
                     for column, night in enumerate(self.matrix.nights)
                     if start <= night.started_at < end
                 ]
-                values = self.logs[row, its][np.isfinite(self.logs[row, its])]
+                values = self.logs[row, columns][np.isfinite(self.logs[row, columns])]
                 if len(values):
-                    found.append(Known(row, its[0], float(np.median(values))))
-        return found
+                    levels.append(Known(row, columns[0], float(np.median(values))))
+        return levels
 
 
 @dataclass
 class RoundNoise:
-    """The log ratios of rounds, read on demand: they are many, and mostly not needed."""
+    """The log ratios of rounds, read on demand because there are many, which are rarely needed."""
 
     connection: Connection
     matrix: SeriesMatrix
     _read: dict[int, Mapping[tuple[str, str], list[float]]] = field(default_factory=dict)
 
-    def of(self, night: Night, row: Row) -> list[float]:
-        """The rounds of a series in a night; none of a group, and of a night that was pruned."""
+    def of(self, night: Night, row: ScoredSeries) -> list[float]:
+        """Return the rounds' log ratios of a series in a night; none for a group or a pruned night."""
         if len(row.steps) > 1:
             return []
         if night.session_id not in self._read:
@@ -157,57 +157,62 @@ class RoundNoise:
         }
 
 
-def probabilities(line: Line, noise: RoundNoise) -> Array:
-    """How probable it is for each row to lie so far from its level tonight, either way; nan where unknown."""
-    found = tail_probabilities(line.logs, line.known())
+def tonight_probabilities(ratios: BranchLogRatios, noise: RoundNoise) -> Array:
+    """Return the two-sided tail probability of each row's value tonight, [rows]; nan where unknown."""
+    result = tail_probabilities(ratios.logs, ratios.earlier_levels())
     by_pool: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
-    for row in np.flatnonzero(np.isnan(found) & np.isfinite(line.logs[:, -1])).tolist():
-        if line.columns(row):
-            by_pool[line.rows[row].pool].append(row)
+    for row in np.flatnonzero(np.isnan(result) & np.isfinite(ratios.logs[:, -1])).tolist():
+        if ratios.columns(row):
+            by_pool[ratios.rows[row].pool].append(row)
     for rows in by_pool.values():
-        tonight = {row: noise.of(line.matrix.nights[-1], line.rows[row]) for row in rows}
-        few = [row for row in rows if len(line.columns(row)) < LEAST_NIGHTS]
-        found[few] = _by_rounds(line, noise, few, tonight)
+        tonight = {row: noise.of(ratios.matrix.nights[-1], ratios.rows[row]) for row in rows}
+        few = [row for row in rows if len(ratios.columns(row)) < LEAST_NIGHTS]
+        result[few] = _by_rounds(ratios, noise, few, tonight)
         rest = [row for row in rows if row not in few]
-        found[rest] = _by_nights(line, rest, tonight)
-    return found
+        result[rest] = _by_nights(ratios, rest, tonight)
+    return result
 
 
-def _by_nights(line: Line, rows: Sequence[int], tonight: Mapping[int, Sequence[float]]) -> list[float]:
-    """From the scatter of the nights; that of the rounds says by how much steps differ in it."""
-    values = [line.earlier(row) for row in rows]
+def _by_nights(
+    ratios: BranchLogRatios, rows: Sequence[int], tonight: Mapping[int, Sequence[float]]
+) -> list[float]:
+    """Return the probabilities by the scatter of the nights, with that of the rounds as prior."""
+    values = [ratios.earlier(row) for row in rows]
     priors = pooled_noise(values, [_of_mean(tonight[row]) for row in rows])
-    found = []
-    for row, its, prior in zip(rows, values, priors, strict=True):
-        kept = its if prior is None else without_stalls(its, prior.sd)
+    result = []
+    for row, levels, prior in zip(rows, values, priors, strict=True):
+        kept = levels if prior is None else without_stalls(levels, prior.sd)
         spread, df = moderated(variance(kept), len(kept) - 1, prior)
-        distance = float(line.logs[row, -1]) - mean(kept)
-        found.append(_both_tails(distance, spread * (1 + 1 / len(kept)), df))
-    return found
+        distance = float(ratios.logs[row, -1]) - mean(kept)
+        result.append(_both_tails(distance, spread * (1 + 1 / len(kept)), df))
+    return result
 
 
 def _by_rounds(
-    line: Line, noise: RoundNoise, rows: Sequence[int], tonight: Mapping[int, Sequence[float]]
+    ratios: BranchLogRatios, noise: RoundNoise, rows: Sequence[int], tonight: Mapping[int, Sequence[float]]
 ) -> list[float]:
-    """From the scatter of the rounds of both nights, moderated over the steps of tonight."""
+    """Return the probabilities by the scatter of the rounds of tonight and of the night before it.
+
+    The scatter is moderated over tonight's steps.
+    """
     priors = pooled_noise([tonight[row] for row in rows])
-    found = []
+    result = []
     for row, prior in zip(rows, priors, strict=True):
         new = tonight[row]
-        old = noise.of(line.matrix.nights[line.columns(row)[-1]], line.rows[row])
+        old = noise.of(ratios.matrix.nights[ratios.columns(row)[-1]], ratios.rows[row])
         df = len(new) + len(old) - 2
         if min(len(new), len(old)) < 1 or df < 1:
-            found.append(math.nan)
+            result.append(math.nan)
             continue
         own = ((len(new) - 1) * _variance(new) + (len(old) - 1) * _variance(old)) / df
         spread, df_all = moderated(own, df, prior)
-        distance = float(line.logs[row, -1]) - median(line.earlier(row))
-        found.append(_both_tails(distance, spread * (1 / len(new) + 1 / len(old)), df_all))
-    return found
+        distance = float(ratios.logs[row, -1]) - median(ratios.earlier(row))
+        result.append(_both_tails(distance, spread * (1 / len(new) + 1 / len(old)), df_all))
+    return result
 
 
 def _of_mean(rounds: Sequence[float]) -> Noise | None:
-    """The noise of a night's value, as far as its rounds show it."""
+    """Return the noise of a night's value as estimated from its rounds; None when they do not scatter."""
     spread = _variance(rounds)
     return Noise(math.sqrt(spread / len(rounds)), len(rounds) - 1) if spread > 0 else None
 

@@ -1,4 +1,4 @@
-"""From the rounds of a session that confirms to what it found, series by series."""
+"""Derivation of the findings of a confirming session from its rounds, series by series."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,21 +26,22 @@ from history.timestamps import from_text
 from suites.metrics import PRIMARY, judged_metrics
 
 HALF = 0.5
-"""Of a change: it is gone when more than this part of it surely is."""
+"""The share of a change that must have gone, according to the interval, for it to count as gone."""
 
 LEVEL_NIGHTS = 70
-"""Nights of a level at most, as the watch has it."""
+"""The nights of a level at most, as in the nightly watch."""
 
 LOOKED_BACK = 400
-"""Nights among which those of a level are: a session may come to a history later than its nights."""
+"""The nights that are read to find those of a level: a session may be merged long after its nights."""
 
 
 def insert_findings(
     connection: Connection, session_id: int, options: Mapping[str, Any], runs: Sequence[Run]
 ) -> None:
-    """Write what a session that confirms found, of whatever rounds it has.
+    """Insert the findings of a confirming session, from the rounds that it has.
 
-    Nothing when a night that it names is not in this history. It must not have been derived before.
+    Inserts nothing when one of its nights is not in this history. The session must not have been derived
+    before.
     """
     confirms = Confirms.of(options)
     assert confirms is not None
@@ -55,16 +56,16 @@ def insert_findings(
     matrix = read_matrix(connection, place, confirms.branch, base, judged_metrics(), LOOKED_BACK)
     starts = level_starts(repository.load(connection, branch=confirms.branch, suite=place.suite))
     until = from_text(before["started_at"])
-    known = _members(connection, confirms)
+    members = _members(connection, confirms)
     paired = pair_steps(runs, *versions)
     intervals = _intervals(connection, session_id, paired)
     measured = {}
     for series_id, step, metric in matrix.series:
-        pairs = next((each for each in paired if each.step == step), None)
+        pairs = next((pairs for pairs in paired if pairs.step == step), None)
         interval = None if pairs is None else intervals.of(pairs, metric)
         if interval is not None:
             measured[series_id] = interval
-    findings = findings_of(confirms, measured, known)
+    findings = findings_of(confirms, measured, members)
     rows = []
     for row, (series_id, _, _) in enumerate(matrix.series):
         level = level_of(matrix, row, starts.get(series_id, ()), until)
@@ -90,36 +91,43 @@ def insert_findings(
         connection.execute(insert(confirmations), rows)
 
 
-def level_starts(known: Iterable[repository.Change]) -> Mapping[int, tuple[datetime, ...]]:
-    """The nights at which known changes began another level, by series."""
-    found: dict[int, tuple[datetime, ...]] = {}
-    for change in known:
-        for each in change.members:
-            ends = () if each.gone is None else (each.gone.started_at,)
-            found[each.series_id] = (*found.get(each.series_id, ()), each.first_after.started_at, *ends)
-    return found
+def level_starts(changes: Iterable[repository.Change]) -> Mapping[int, tuple[datetime, ...]]:
+    """Return the times of the nights at which changes began another level, by series."""
+    starts: dict[int, tuple[datetime, ...]] = {}
+    for change in changes:
+        for member in change.members:
+            ends = () if member.gone is None else (member.gone.started_at,)
+            starts[member.series_id] = (
+                *starts.get(member.series_id, ()),
+                member.first_after.started_at,
+                *ends,
+            )
+    return starts
 
 
 def level_of(matrix: SeriesMatrix, row: int, starts: Sequence[datetime], until: datetime) -> float | None:
-    """The level of a series up to a night, that night included, as a logarithm; None without a value.
+    """Return the logarithmic level of a series up to a night, inclusive; None without a value.
 
-    The median over the nights since its last change.
+    It is the median over the nights since the last change.
     """
-    since = max((each for each in starts if each <= until), default=None)
-    there = [
-        place
-        for place, night in enumerate(matrix.nights)
+    since = max((start for start in starts if start <= until), default=None)
+    columns = [
+        column
+        for column, night in enumerate(matrix.nights)
         if night.started_at <= until and (since is None or night.started_at >= since)
     ]
-    values = matrix.ratios[row, there]
-    values = values[values > 0][-LEVEL_NIGHTS:]  # a gap is nan, and not above zero
+    values = matrix.ratios[row, columns]
+    values = values[values > 0][-LEVEL_NIGHTS:]  # a gap is nan, which is not above zero
     return float(np.median(np.log(values))) if len(values) else None
 
 
 def is_gone(interval: Interval, log_size: float) -> bool:
-    """Whether an interval of the ratio to what was before a change leaves out half of it, and more."""
-    left = HALF * log_size
-    return math.log(interval.low) > left if log_size < 0 else math.log(interval.high) < left
+    """Return whether more than HALF of a change is gone, at the confidence of the interval.
+
+    `interval` is of the ratio to the version before the change, whose logarithmic size is `log_size`.
+    """
+    limit = HALF * log_size
+    return math.log(interval.low) > limit if log_size < 0 else math.log(interval.high) < limit
 
 
 def _night(connection: Connection, uid: str, branch: str) -> RowMapping | None:
@@ -146,28 +154,39 @@ def _intervals(connection: Connection, session_id: int, paired: Sequence[StepPai
     session = session_of(connection, session_id)
 
     def calibrated(metric: str) -> Mapping[str, Noise]:
-        found = latest_noise(connection, session, metric, session.started_at)
-        return {step: each.noise for step, each in found.items()}
+        noise_by_step = latest_noise(connection, session, metric, session.started_at)
+        return {step: noise.noise for step, noise in noise_by_step.items()}
 
     return Intervals(paired, METRIC_CONFIDENCE, looks_of(session), calibrated)
 
 
 def findings_of(
-    confirms: Confirms, measured: Mapping[int, Interval], known: Mapping[int, Member]
+    confirms: Confirms, measured: Mapping[int, Interval], change_members: Mapping[int, Member]
 ) -> Mapping[int, MetricChange]:
-    """What the intervals say, by series; of a change that may be gone, of its members only."""
+    """Return the findings by series; for a change that may be gone, only those of its members.
+
+    `measured` are the intervals by series, `change_members` the members of that change by series.
+    """
     if confirms.question is ConfirmationRequest.NEW:
-        return {each: change_of(interval, confirms.threshold) for each, interval in measured.items()}
-    members = {each: member for each, member in known.items() if each in measured}
-    gone = {each for each, member in members.items() if is_gone(measured[each], _log_size(member))}
-    primary = {each for each, member in members.items() if member.key.metric == PRIMARY}
-    if primary and primary <= gone:
-        # Rounds end when the primary metric is decided, which leaves noisier costs open. These follow it,
-        # unless what is known of them says otherwise.
-        gone |= {
-            each for each, member in members.items() if is_gone(_point(measured[each]), _log_size(member))
+        return {
+            series_id: change_of(interval, confirms.threshold) for series_id, interval in measured.items()
         }
-    return {each: MetricChange.SAME if each in gone else MetricChange.UNKNOWN for each in members}
+    members = {series_id: member for series_id, member in change_members.items() if series_id in measured}
+    gone = {
+        series_id for series_id, member in members.items() if is_gone(measured[series_id], _log_size(member))
+    }
+    primary = {series_id for series_id, member in members.items() if member.key.metric == PRIMARY}
+    if primary and primary <= gone:
+        # Rounds end when the primary metric is decided, so that noisier costs can remain undecided. They
+        # follow the primary metric unless their own estimate contradicts it.
+        gone |= {
+            series_id
+            for series_id, member in members.items()
+            if is_gone(_point(measured[series_id]), _log_size(member))
+        }
+    return {
+        series_id: MetricChange.SAME if series_id in gone else MetricChange.UNKNOWN for series_id in members
+    }
 
 
 def _log_size(member: Member) -> float:

@@ -1,4 +1,4 @@
-"""What was confirmed: a commit of a branch measured against an earlier one in the same night, interleaved."""
+"""Confirmations: a commit of a branch and an earlier one, measured in interleaved rounds of one session."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -9,32 +9,33 @@ from sqlalchemy import Connection, RowMapping, select
 
 from history.comparison.verdict import MetricChange
 from history.errors import DamagedTextError
-from history.series.series import Night, SeriesKey
-from history.store.records import CONFIRMS, Environment
+from history.series.series import Night, SeriesKey, key_of
+from history.store.records import CONFIRMS
 from history.store.schema import confirmations, nights, series, sessions
 from history.timestamps import from_text
 from suites.metrics import judged_metrics
 
 CONFIDENCE = 0.999
-"""That all intervals of a session that confirms hold: of all its steps and judged metrics, at all looks."""
+"""The probability that all intervals of a confirming session hold, of all steps and judged metrics, at all
+looks."""
 
 METRIC_CONFIDENCE = 1 - (1 - CONFIDENCE) / len(judged_metrics())
-"""Of the intervals of one of the metrics: Bonferroni's share, which needs no independent metrics."""
+"""The confidence of the intervals of one metric, by Bonferroni: metrics need not be independent."""
 
 
 class ConfirmationRequest(StrEnum):
-    """What a session was to decide."""
+    """The question that a confirming session answers."""
 
     NEW = "new"
-    """Whether tonight's commit differs from the one before it."""
+    """Does tonight's commit differ from the one before it?"""
 
     GONE = "gone"
-    """Whether a change that is known is gone: tonight's commit against the one before the change."""
+    """Is a change gone? Tonight's commit is compared with the one before the change."""
 
 
 @dataclass(frozen=True)
 class Confirms:
-    """What a session confirms, as its options say it; sessions by uid, which all histories share."""
+    """The options of a confirming session. Nights are given by the uid of their session."""
 
     question: ConfirmationRequest
     branch: str
@@ -42,55 +43,58 @@ class Confirms:
     """The session of the night whose version of the branch is the base."""
 
     night: str
-    """The session of the night that gave the suspicion."""
+    """The session of the night with the suspects."""
 
     steps: tuple[str, ...]
     threshold: float
-    """The fraction beyond which a ratio is a change."""
+    """The fraction beyond which a ratio counts as a change."""
 
     change: str = ""
     """The fingerprint of the change that may be gone."""
 
     def option(self) -> dict[str, Any]:
-        """For a session's options."""
+        """Return the value of the option CONFIRMS."""
         return {**asdict(self), "steps": list(self.steps)}
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self | None:
-        """What a session with these options confirms; None of an ordinary one. Raises DamagedTextError."""
-        found = options.get(CONFIRMS)
-        if not isinstance(found, dict):
+        """Return what a session with these options confirms; None for an ordinary session.
+
+        Raises DamagedTextError if the options are not those that Tidemark writes.
+        """
+        value = options.get(CONFIRMS)
+        if not isinstance(value, dict):
             return None
         try:
-            question, steps = ConfirmationRequest(found["question"]), tuple(found["steps"])
-            return cls(**{**found, "question": question, "steps": steps})
+            question, steps = ConfirmationRequest(value["question"]), tuple(value["steps"])
+            return cls(**{**value, "question": question, "steps": steps})
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedTextError(
-                f"a session's options say {found!r:.60}, which confirms nothing"
+                f"the option {CONFIRMS} of a session is {value!r:.60}, which is not a confirmation"
             ) from error
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What a session found in one series. Ratios are of tonight's commit over the one it was held against."""
+    """The finding of a confirming session in one series. Ratios are tonight's commit over the earlier one."""
 
     uid: str
-    """Of the session."""
+    """The uid of the session."""
 
     series_id: int
     key: SeriesKey
     question: ConfirmationRequest
     before: Night
-    """The night whose version it was held against."""
+    """The night with the earlier commit."""
 
     after: Night
-    """The night that gave the suspicion."""
+    """The night with the suspects."""
 
     finding: MetricChange
-    """Of a new change: which way. Of one that may be gone: the same when the larger part of it surely is."""
+    """The direction of a new change; for one that may be gone, `same` if more than half of it is gone."""
 
     level_before: float
-    """Of the series in the nights up to `before`: a ratio to its base."""
+    """The level of the series in the nights up to `before`, as a ratio to its base."""
 
     ratio: float
     low: float
@@ -100,7 +104,7 @@ class Confirmation:
 
     @property
     def is_step(self) -> bool:
-        """Whether it found a new change."""
+        """Whether it confirmed a new change."""
         return self.question is ConfirmationRequest.NEW and self.finding in (
             MetricChange.MORE,
             MetricChange.LESS,
@@ -108,17 +112,17 @@ class Confirmation:
 
     @property
     def is_return(self) -> bool:
-        """Whether it found a known change gone."""
+        """Whether it confirmed that a change is gone."""
         return self.question is ConfirmationRequest.GONE and self.finding is MetricChange.SAME
 
     @property
     def level_after(self) -> float:
-        """Of the series from `after` on: as measured side by side, and not in two nights."""
+        """The level of the series from `after` on, as measured side by side rather than in two nights."""
         return self.level_before * self.ratio
 
 
 def load(connection: Connection, series_ids: Collection[int] | None = None) -> tuple[Confirmation, ...]:
-    """What was found, in the order of the nights; in some series or in all."""
+    """Return the confirmations of the given series, or of all, in the order of the nights."""
     before, after = nights.alias("night_before"), nights.alias("night_after")
     query = (
         select(
@@ -143,7 +147,7 @@ def load(connection: Connection, series_ids: Collection[int] | None = None) -> t
 
 
 def session_id(connection: Connection, confirmed: Confirmation) -> int:
-    """The id of the session that confirmed."""
+    """Return the id of the session that confirmed."""
     query = select(sessions.c.id).where(sessions.c.uid == confirmed.uid)
     return int(connection.execute(query).scalar_one())
 
@@ -156,12 +160,7 @@ def _confirmation(row: RowMapping) -> Confirmation:
     return Confirmation(
         uid=row["uid"],
         series_id=row["series_id"],
-        key=SeriesKey(
-            Environment(row["box"], row["suite"], row["configuration"]),
-            row["branch"],
-            row["step"],
-            row["metric"],
-        ),
+        key=key_of(row),
         question=ConfirmationRequest(row["question"]),
         before=night("before"),
         after=night("after"),
@@ -175,7 +174,7 @@ def _confirmation(row: RowMapping) -> Confirmation:
     )
 
 
-def latest_by_nights(found: Collection[Confirmation]) -> Iterator[Confirmation]:
-    """One for each series, question and pair of nights: the last of those with the same question."""
-    last = {(each.series_id, each.question, each.before[0], each.after[0]): each for each in found}
+def latest_by_nights(confirmed: Collection[Confirmation]) -> Iterator[Confirmation]:
+    """Iterate over the last confirmation of each series, question and pair of nights."""
+    last = {(one.series_id, one.question, one.before[0], one.after[0]): one for one in confirmed}
     yield from last.values()

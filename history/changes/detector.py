@@ -1,4 +1,4 @@
-"""The nightly detector: change points of all series, grouped, and reconciled with the known changes."""
+"""The nightly detector: change points of all series, grouped, and reconciled with the stored changes."""
 
 import hashlib
 import math
@@ -7,99 +7,105 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import numpy as np
 from sqlalchemy import Connection
 
 from history.changes import confirmation, repository
 from history.changes.confirmation import Confirmation, latest_by_nights
-from history.changes.level_shift import Course, Return, Shift, courses, direction_of, together
+from history.changes.level_shift import (
+    LevelReturn,
+    Shift,
+    ShiftOutcome,
+    direction_of,
+    group_shifts,
+    shift_outcomes,
+)
 from history.changes.repository import Change, ChangeStatus, Member
 from history.series.environment_changes import markers
 from history.series.matrix import SeriesMatrix, read_matrix
-from history.series.series import base_branch, branches_at, places
+from history.series.series import base_branch, branches_at, list_environments
 from history.stats.change_points import FALSE_SHARE, ChangePoint, Known, watch_many
 from history.store.database import Database
 from history.timestamps import now
 from suites.metrics import judged_metrics
 
 WINDOW = 400
-"""Nights that are looked back on: what lies further back was judged when it was new."""
+"""The latest nights in which change points are detected: earlier ones were judged when they were new."""
 
 FALSE_CHANGES_A_YEAR = 0.5
-"""False changes that are accepted in all series together: thousands of series, each with one false change in
-fifty years, would report one every third day."""
+"""The accepted false changes of all series together. With one false change in fifty years for each of
+thousands of series, one would be reported every third day."""
 
 
 WHOLE_NIGHTS = 60
-"""Nights at the beginning of what is looked back on in which the watch may not find again what it found: of
-those, what is remembered of a change counts, and what was confirmed neither."""
+"""The nights at the beginning of a full WINDOW in which the watch may miss changes that it has raised before.
+There stored changes are used, and confirmations are not."""
 
 
 @dataclass(frozen=True)
-class KnownShifts:
-    """What was confirmed in the series of a matrix."""
+class ConfirmedShifts:
+    """The confirmed shifts in the series of a matrix."""
 
-    events: tuple[Shift | Return, ...]
-    """In the order of the nights."""
+    events: tuple[Shift | LevelReturn, ...]
+    """The shifts and returns in the order of the nights."""
 
-    known: tuple[Known, ...]
-    """The same as levels, for the watch."""
+    levels: tuple[Known, ...]
+    """The levels that they began, as input of the watch."""
 
 
 @dataclass(frozen=True)
-class Report:
-    """What a judge found out, each with the change as it is now."""
+class DetectionReport:
+    """The result of `judge`; every change is as stored now."""
 
     new: tuple[Change, ...]
     reopened: tuple[Change, ...]
     closed: tuple[Change, ...]
     open: tuple[Change, ...]
-    """All that are open, the new ones and the reopened ones too."""
+    """All open changes, including the new and the reopened ones."""
 
     series: int
-    """Series that were looked at."""
+    """The number of series that were judged."""
 
 
-def judge(database: Database, clock: Callable[[], datetime] = now) -> Report:
-    """Look for change points in every series, and bring what is known of changes up to date.
+def judge(database: Database, clock: Callable[[], datetime] = now) -> DetectionReport:
+    """Detect change points in every series, and update the stored changes.
 
-    What was confirmed in its own night is a change at once, and is not looked for again.
-    Running it again over the same nights changes nothing. Acknowledged changes stay acknowledged; explained
-    ones are kept, and not reported.
+    A confirmed shift is a change at once, and is not detected again. The function is idempotent: running it
+    again over the same nights changes nothing. Acknowledged changes stay acknowledged; explained ones are
+    stored, but not reported.
     """
     with database.reading() as connection:
-        counted, found = _all_shifts(connection)
-    # Apart from the long look, which a night that is being recorded must not wait for.
+        counted, events = _all_shifts(connection)
+    # Detection is slow and happens before, so that a night that is being recorded does not wait for it.
     with database.writing() as connection:
-        known = repository.load(connection)
-        before = {each.id: each for each in known}
-        left = list(known)
-        shifts = [each for each in found if isinstance(each, Shift)]
-        for cluster in together(courses(found, _remembered(known, shifts))):
-            _reconcile(connection, cluster, left, clock())
+        stored = repository.load(connection)
+        before = {change.id: change for change in stored}
+        unmatched = list(stored)
+        shifts = [event for event in events if isinstance(event, Shift)]
+        for cluster in group_shifts(shift_outcomes(events, _earlier_outcomes(stored, shifts))):
+            _reconcile(connection, cluster, unmatched, clock())
         after = repository.load(connection)
-    return Report(
-        new=_became(ChangeStatus.OPEN, after, {each.id for each in after} - before.keys()),
-        reopened=_became(
+    return DetectionReport(
+        new=_with_status(ChangeStatus.OPEN, after, {change.id for change in after} - before.keys()),
+        reopened=_with_status(
             ChangeStatus.OPEN,
             after,
             {id_ for id_, was in before.items() if was.status is ChangeStatus.CLOSED},
         ),
-        closed=_became(
+        closed=_with_status(
             ChangeStatus.CLOSED,
             after,
             {id_ for id_, was in before.items() if was.status is ChangeStatus.OPEN},
         ),
-        open=_became(ChangeStatus.OPEN, after, {each.id for each in after}),
+        open=_with_status(ChangeStatus.OPEN, after, {change.id for change in after}),
         series=counted,
     )
 
 
-def _became(status: ChangeStatus, after: Sequence[Change], ids: set[int]) -> tuple[Change, ...]:
-    return tuple(each for each in after if each.id in ids and each.status is status)
+def _with_status(status: ChangeStatus, after: Sequence[Change], ids: set[int]) -> tuple[Change, ...]:
+    return tuple(change for change in after if change.id in ids and change.status is status)
 
 
-def _all_shifts(connection: Connection) -> tuple[int, list[Shift | Return]]:
+def _all_shifts(connection: Connection) -> tuple[int, list[Shift | LevelReturn]]:
     matrices = list(_matrices(connection))
     counted = sum(len(matrix.series) for matrix in matrices)
     share = min(FALSE_SHARE, FALSE_CHANGES_A_YEAR / counted) if counted else FALSE_SHARE
@@ -109,52 +115,56 @@ def _all_shifts(connection: Connection) -> tuple[int, list[Shift | Return]]:
 
 def _events(
     connection: Connection, matrix: SeriesMatrix, false_share: float, confirmed: Sequence[Confirmation]
-) -> list[Shift | Return]:
-    """What the watch raises and what was confirmed, in the order of the nights."""
-    known = known_shifts(matrix, confirmed, WINDOW)
-    found = without_known(shifts_of(connection, matrix, false_share, known.known), known.events)
-    return sorted([*found, *known.events], key=lambda event: event.first_after.started_at)
+) -> list[Shift | LevelReturn]:
+    """Return the shifts that the watch raises and those that were confirmed, in the order of the nights."""
+    shifts = confirmed_shifts(matrix, confirmed, WINDOW)
+    raised = without_confirmed(shifts_of(connection, matrix, false_share, shifts.levels), shifts.events)
+    return sorted([*raised, *shifts.events], key=lambda event: event.first_after.started_at)
 
 
-def known_shifts(matrix: SeriesMatrix, confirmed: Iterable[Confirmation], looked_back: int) -> KnownShifts:
-    """The shifts and returns that were confirmed in a matrix's series, in nights that the matrix has.
+def confirmed_shifts(matrix: SeriesMatrix, confirmed: Iterable[Confirmation], window: int) -> ConfirmedShifts:
+    """Return the confirmed shifts and returns in the series and nights of a matrix.
 
-    `looked_back` is the number of nights that a matrix has at most: a full one has lost its past.
+    `window` is the number of nights that a matrix has at most; those of the first WHOLE_NIGHTS of a full
+    matrix are left out.
     """
     row = {series_id: number for number, (series_id, _, _) in enumerate(matrix.series)}
     column = {night.session_id: number for number, night in enumerate(matrix.nights)}
-    first = WHOLE_NIGHTS if len(matrix.nights) >= looked_back else 0
-    its = [
-        each
-        for each in latest_by_nights(list(confirmed))
-        if each.series_id in row
-        and column.get(each.after.session_id, -1) >= first
-        and (each.is_step or each.is_return)
+    first = WHOLE_NIGHTS if len(matrix.nights) >= window else 0
+    findings = [
+        finding
+        for finding in latest_by_nights(list(confirmed))
+        if finding.series_id in row
+        and column.get(finding.after.session_id, -1) >= first
+        and (finding.is_step or finding.is_return)
     ]
-    return KnownShifts(
-        tuple(_confirmed_shift(each) if each.is_step else _confirmed_return(each) for each in its),
+    return ConfirmedShifts(
         tuple(
-            Known(row[each.series_id], column[each.after.session_id], math.log(each.level_after))
-            for each in its
+            _confirmed_shift(finding) if finding.is_step else _confirmed_return(finding)
+            for finding in findings
+        ),
+        tuple(
+            Known(row[finding.series_id], column[finding.after.session_id], math.log(finding.level_after))
+            for finding in findings
         ),
     )
 
 
-def without_known(found: Iterable[Shift], confirmed: Sequence[Shift | Return]) -> list[Shift]:
-    """The shifts that are not one which was confirmed, as the watch saw it too."""
-    steps = [each for each in confirmed if isinstance(each, Shift)]
+def without_confirmed(shifts: Iterable[Shift], confirmed: Sequence[Shift | LevelReturn]) -> list[Shift]:
+    """Return the shifts raised by the watch, without those that were confirmed."""
+    steps = [event for event in confirmed if isinstance(event, Shift)]
     return [
         shift
-        for shift in found
+        for shift in shifts
         if not any(
-            each.series_id == shift.series_id and each.overlaps(shift) and each.log_size * shift.log_size > 0
-            for each in steps
+            step.series_id == shift.series_id and step.overlaps(shift) and step.log_size * shift.log_size > 0
+            for step in steps
         )
     ]
 
 
 def _matrices(connection: Connection) -> Iterator[SeriesMatrix]:
-    for place in places(connection):
+    for place in list_environments(connection):
         base = base_branch(connection, place)
         for branch in branches_at(connection, place):
             if base is not None and branch != base:
@@ -162,15 +172,13 @@ def _matrices(connection: Connection) -> Iterator[SeriesMatrix]:
 
 
 def shifts_of(
-    connection: Connection, matrix: SeriesMatrix, false_share: float, known: Sequence[Known] = ()
+    connection: Connection, matrix: SeriesMatrix, false_share: float, levels: Sequence[Known] = ()
 ) -> list[Shift]:
-    """The change points of a matrix, series by series in the order of the nights; not those that are `known`.
+    """Return the shifts in a matrix, by series and night, without those that began known `levels`.
 
-    In at most `false_share` of quiet series-years there is one.
+    At most a share of `false_share` of quiet series-years has one.
     """
-    logs = np.full_like(matrix.ratios, np.nan)
-    np.log(matrix.ratios, out=logs, where=matrix.ratios > 0)
-    points = watch_many(logs, false_share, known)
+    points = watch_many(matrix.log_ratios(), false_share, levels)
     if not any(points):
         return []
     marked = markers(connection, matrix)
@@ -179,20 +187,20 @@ def shifts_of(
     ]
 
 
-def _remembered(known: Iterable[Change], found: Iterable[Shift]) -> list[Course]:
-    """What was found by earlier judges and lies before the nights that are looked back on."""
-    seen: defaultdict[int, list[Shift]] = defaultdict(list)
-    for each in found:
-        seen[each.series_id].append(each)
-    earlier = [_course(change, member) for change in known for member in change.members]
+def _earlier_outcomes(stored: Iterable[Change], shifts: Iterable[Shift]) -> list[ShiftOutcome]:
+    """Return the stored shifts that overlap none of `shifts`: most lie before the window."""
+    by_series: defaultdict[int, list[Shift]] = defaultdict(list)
+    for shift in shifts:
+        by_series[shift.series_id].append(shift)
+    earlier = [_stored_outcome(change, member) for change in stored for member in change.members]
     return [
-        each
-        for each in sorted(earlier, key=lambda course: course.shift.first_after.started_at)
-        if not any(each.shift.overlaps(other) for other in seen[each.shift.series_id])
+        outcome
+        for outcome in sorted(earlier, key=lambda outcome: outcome.shift.first_after.started_at)
+        if not any(outcome.shift.overlaps(other) for other in by_series[outcome.shift.series_id])
     ]
 
 
-def _course(change: Change, member: Member) -> Course:
+def _stored_outcome(change: Change, member: Member) -> ShiftOutcome:
     shift = Shift(
         member.series_id,
         member.key.place,
@@ -210,13 +218,13 @@ def _course(change: Change, member: Member) -> Course:
         confirmed=member.confirmed is not None,
         explained=change.reason or "" if change.status is ChangeStatus.EXPLAINED else "",
     )
-    return Course(shift, member.gone)
+    return ShiftOutcome(shift, member.gone)
 
 
 def _shift(matrix: SeriesMatrix, row: int, point: ChangePoint, marked: Mapping[int, str]) -> Shift:
     series_id, step, metric = matrix.series[row]
-    explained = [text for place, text in marked.items() if point.first < place <= point.last]
-    assert point.raised is not None  # the watch raises all that it returns
+    explained = [text for position, text in marked.items() if point.first < position <= point.last]
+    assert point.raised is not None  # the watch returns only change points that it has raised
     return Shift(
         series_id,
         matrix.place,
@@ -236,36 +244,36 @@ def _shift(matrix: SeriesMatrix, row: int, point: ChangePoint, marked: Mapping[i
 
 
 def _reconcile(
-    connection: Connection, cluster: Sequence[Course], known: list[Change], when: datetime
+    connection: Connection, cluster: Sequence[ShiftOutcome], unmatched: list[Change], when: datetime
 ) -> None:
-    direction = direction_of(each.shift for each in cluster)
-    status, reason = _standing(cluster)
-    same = next((each for each in known if _is_same(each, cluster)), None)
+    direction = direction_of(outcome.shift for outcome in cluster)
+    status, reason = _status_and_reason(cluster)
+    same = next((change for change in unmatched if _is_same(change, cluster)), None)
     if same is None:
         name = fingerprint(cluster[0].shift)
-        repository.write_new(connection, name, cluster, direction, status, reason, when)
+        repository.insert_change(connection, name, cluster, direction, status, reason, when)
         return
     if same.status is ChangeStatus.ACKNOWLEDGED:
         status, reason = same.status, same.reason
     if (same.direction, same.status, same.reason) != (direction, status, reason):
-        repository.rewrite(connection, same.id, direction, status, reason, when)
-    repository.write_members(connection, same.id, cluster)
-    known.remove(same)
+        repository.update_change(connection, same.id, direction, status, reason, when)
+    repository.replace_members(connection, same.id, cluster)
+    unmatched.remove(same)
 
 
-def _standing(cluster: Sequence[Course]) -> tuple[ChangeStatus, str | None]:
-    if all(each.shift.explained for each in cluster):
+def _status_and_reason(cluster: Sequence[ShiftOutcome]) -> tuple[ChangeStatus, str | None]:
+    if all(outcome.shift.explained for outcome in cluster):
         return ChangeStatus.EXPLAINED, cluster[0].shift.explained
-    gone = [each.gone for each in cluster if each.gone is not None]
+    gone = [outcome.gone for outcome in cluster if outcome.gone is not None]
     if len(gone) == len(cluster):
         last = max(gone, key=lambda night: night.started_at)
         return ChangeStatus.CLOSED, f"back at the old level since {last.started_at:%Y-%m-%d} ({last.version})"
     return ChangeStatus.OPEN, None
 
 
-def _is_same(change: Change, cluster: Iterable[Course]) -> bool:
-    """A series in common, at a moment that can be the same one."""
-    shifts = {each.shift.series_id: each.shift for each in cluster}
+def _is_same(change: Change, cluster: Iterable[ShiftOutcome]) -> bool:
+    """Return whether they have a series in common, with ranges of nights that overlap."""
+    shifts = {outcome.shift.series_id: outcome.shift for outcome in cluster}
     return any(
         member.last_before.started_at < shifts[member.series_id].first_after.started_at
         and shifts[member.series_id].last_before.started_at < member.first_after.started_at
@@ -275,7 +283,7 @@ def _is_same(change: Change, cluster: Iterable[Course]) -> bool:
 
 
 def fingerprint(shift: Shift) -> str:
-    """What a change is called: of its surest shift the branch, the suite and the night it was first seen."""
+    """Return the fingerprint of a change: a digest of its first shift's branch, suite, box and night."""
     parts = (shift.branch, shift.place.suite, shift.place.box, shift.first_after.started_at.isoformat())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
@@ -299,5 +307,5 @@ def _confirmed_shift(confirmed: Confirmation) -> Shift:
     )
 
 
-def _confirmed_return(confirmed: Confirmation) -> Return:
-    return Return(confirmed.series_id, confirmed.before, confirmed.after)
+def _confirmed_return(confirmed: Confirmation) -> LevelReturn:
+    return LevelReturn(confirmed.series_id, confirmed.before, confirmed.after)

@@ -1,4 +1,4 @@
-"""Shifts of a level: between which nights, which way, undone or come back, and which belong together."""
+"""Level shifts: their nights and direction, whether they persist, and which of them form a change."""
 
 import math
 from collections import defaultdict
@@ -11,22 +11,22 @@ from history.store.records import Environment
 from suites.metrics import METRICS, Better
 
 UNDONE = 0.25
-"""A later shift undoes an earlier one when at most this part of it is left."""
+"""A later shift undoes an earlier one if at most this share of the earlier one is left."""
 
 ALIKE = 0.5
-"""A shift is an earlier one come back when its logarithm is within this part of the earlier one's."""
+"""A shift is an earlier one that came back if their log sizes differ by at most this share of the earlier."""
 
 
 class Direction(StrEnum):
-    """Which way a level went, as a person judges it."""
+    """The direction of a change, as a person judges it."""
 
     REGRESSION = "regression"
     IMPROVEMENT = "improvement"
     MIXED = "mixed"
-    """Of a change: some series regressed, others improved."""
+    """Some series of a change regressed, others improved."""
 
     SHIFT = "shift"
-    """Neither way is the good one."""
+    """The metric has no better direction."""
 
 
 @dataclass(frozen=True)
@@ -39,26 +39,26 @@ class Shift:
     step: str
     metric: str
     last_before: Night
-    """The last night that is surely before it."""
+    """The last night that is certainly before it."""
 
     first_after: Night
-    """The first night that is surely after it."""
+    """The first night that is certainly after it."""
 
     raised: Night
-    """The night after which it was known."""
+    """The night after which it was raised."""
 
     before: float
     after: float
     low: float
     high: float
-    """Interval of after / before."""
+    """The bounds of the interval of after / before."""
 
     confidence: float
     confirmed: bool = False
-    """Whether both versions were measured side by side: its nights are then the exact ones."""
+    """Whether both versions were measured side by side, so that its two nights are exact."""
 
     explained: str = ""
-    """What else changed between the two nights: machine, base, suite or tools; empty for nothing."""
+    """What else changed between the two nights: machine, base, suite or tools; empty if nothing did."""
 
     @property
     def log_size(self) -> float:
@@ -67,7 +67,7 @@ class Shift:
 
     @property
     def direction(self) -> Direction:
-        """A regression is less of what should be more, and the other way round."""
+        """Whether the shift is a regression or an improvement, by the better direction of its metric."""
         better = METRICS[self.metric].better
         if better is Better.NEITHER:
             return Direction.SHIFT
@@ -75,7 +75,7 @@ class Shift:
         return Direction.IMPROVEMENT if rose is (better is Better.HIGHER) else Direction.REGRESSION
 
     def overlaps(self, other: "Shift") -> bool:
-        """Whether both can be one moment, on one box or on two."""
+        """Return whether both can have happened at the same time, on one box or on two."""
         return (
             self.last_before.started_at < other.first_after.started_at
             and other.last_before.started_at < self.first_after.started_at
@@ -83,63 +83,64 @@ class Shift:
 
 
 @dataclass(frozen=True)
-class Return:
-    """A series that was found at its old level again, by measuring both versions side by side."""
+class LevelReturn:
+    """A series that is back at its old level, as measured with both versions side by side."""
 
     series_id: int
     before: Night
-    """The night, before the change, whose version it was measured against."""
+    """The night before the change with whose version it was compared."""
 
     first_after: Night
-    """The first night at the old level."""
+    """The first night back at the old level."""
 
 
 @dataclass(frozen=True)
-class Course:
-    """A shift and what became of it."""
+class ShiftOutcome:
+    """A shift, and whether it persists."""
 
     shift: Shift
     gone: Night | None = None
-    """The first night that is surely at the old level again; None while the shift lasts."""
+    """The first night that is certainly back at the old level; None while the shift persists."""
 
 
-def courses(events: Iterable[Shift | Return], earlier: Iterable[Course] = ()) -> tuple[Course, ...]:
-    """What became of each shift; those that only undo another one, or are one come back, are no shifts of
-    their own.
+def shift_outcomes(
+    events: Iterable[Shift | LevelReturn], earlier: Iterable[ShiftOutcome] = ()
+) -> tuple[ShiftOutcome, ...]:
+    """Return every shift with its end; one that undoes an earlier shift, or is one come back, is not listed.
 
-    `events` of one series must be in the order of their nights; `earlier` are what is known of others.
+    The `events` of a series must be in the order of their nights; `earlier` are outcomes from before them.
     """
-    by_series: defaultdict[int, list[Course]] = defaultdict(list)
+    by_series: defaultdict[int, list[ShiftOutcome]] = defaultdict(list)
     for course in earlier:
         by_series[course.shift.series_id].append(course)
     for event in events:
-        take = _take_return if isinstance(event, Return) else _take
-        take(by_series[event.series_id], event)  # type: ignore[arg-type]
-    return tuple(each for found in by_series.values() for each in found)
+        add = _add_return if isinstance(event, LevelReturn) else _add_shift
+        add(by_series[event.series_id], event)  # type: ignore[arg-type]
+    return tuple(outcome for outcomes in by_series.values() for outcome in outcomes)
 
 
-def _take(known: list[Course], shift: Shift) -> None:
-    for number in reversed(range(len(known))):
-        earlier = known[number]
+def _add_shift(outcomes: list[ShiftOutcome], shift: Shift) -> None:
+    for number in reversed(range(len(outcomes))):
+        earlier = outcomes[number]
         if shift.first_after.started_at <= earlier.shift.first_after.started_at:
             continue
         if earlier.gone is None and _undoes(shift, earlier.shift):
-            known[number] = Course(earlier.shift, shift.first_after)
+            outcomes[number] = ShiftOutcome(earlier.shift, shift.first_after)
             return
         if _is_counted(shift, earlier):
             return
         if earlier.gone is not None and _comes_back(shift, earlier.shift):
-            known[number] = Course(earlier.shift)
+            outcomes[number] = ShiftOutcome(earlier.shift)
             return
-    known.append(Course(shift))
+    outcomes.append(ShiftOutcome(shift))
 
 
-def _take_return(known: list[Course], back: Return) -> None:
-    for number in reversed(range(len(known))):
-        earlier = known[number]
+def _add_return(outcomes: list[ShiftOutcome], back: LevelReturn) -> None:
+    for number in reversed(range(len(outcomes))):
+        earlier = outcomes[number]
         in_between = earlier.shift.first_after.started_at < back.first_after.started_at
         if earlier.gone is None and in_between and _is_before(back.before, earlier.shift):
-            known[number] = Course(earlier.shift, back.first_after)
+            outcomes[number] = ShiftOutcome(earlier.shift, back.first_after)
             return
 
 
@@ -152,11 +153,11 @@ def _undoes(later: Shift, earlier: Shift) -> bool:
     return later.log_size * earlier.log_size < 0 and abs(left) <= UNDONE * abs(earlier.log_size)
 
 
-def _is_counted(later: Shift, earlier: Course) -> bool:
-    """Whether a shift is part of what an earlier one's course says already.
+def _is_counted(later: Shift, earlier: ShiftOutcome) -> bool:
+    """Return whether a shift is already covered by the outcome of an earlier one.
 
-    That is: the one that undid it, seen again; one between the same two levels while it lasts; one of either
-    way before its end. A course that was remembered does not say how often it went to and fro.
+    These are the shift that undid it, detected again; one between the same two levels while it persists; one
+    in either direction before its end. A stored outcome does not record how often the level alternated.
     """
     same_levels = _comes_back(later, earlier.shift) and _begins_alike(later, earlier.shift)
     if earlier.gone is None:
@@ -175,38 +176,39 @@ def _comes_back(later: Shift, earlier: Shift) -> bool:
     return abs(later.log_size - earlier.log_size) <= ALIKE * abs(earlier.log_size)
 
 
-def together(found: Iterable[Course]) -> tuple[tuple[Course, ...], ...]:
-    """Shifts of one branch and suite that can be one moment are one change, its surest shift first.
+def group_shifts(outcomes: Iterable[ShiftOutcome]) -> tuple[tuple[ShiftOutcome, ...], ...]:
+    """Return the shifts grouped into changes: one branch and suite, and overlapping ranges of nights.
 
-    On several boxes, in several steps and metrics. Taken greedily from the surest: a wide range that touches
-    two changes joins the one that is surer, and does not make one of both.
+    A change may span several boxes, steps and metrics; its most certain shift comes first. Groups are formed
+    greedily from the most certain shift, so that a wide range which overlaps two changes joins the more
+    certain one instead of merging both.
     """
-    groups: defaultdict[tuple[str, str], list[Course]] = defaultdict(list)
-    for each in found:
-        groups[each.shift.branch, each.shift.place.suite].append(each)
-    return tuple(one for group in groups.values() for one in _clusters(group))
+    groups: defaultdict[tuple[str, str], list[ShiftOutcome]] = defaultdict(list)
+    for outcome in outcomes:
+        groups[outcome.shift.branch, outcome.shift.place.suite].append(outcome)
+    return tuple(cluster for group in groups.values() for cluster in _clusters(group))
 
 
-def _clusters(group: Sequence[Course]) -> list[tuple[Course, ...]]:
-    left = sorted(group, key=_surest_first)
+def _clusters(group: Sequence[ShiftOutcome]) -> list[tuple[ShiftOutcome, ...]]:
+    remaining = sorted(group, key=_most_certain_first)
     clusters = []
-    while left:
-        seed = left[0]
-        clusters.append(tuple(each for each in left if each.shift.overlaps(seed.shift)))
-        left = [each for each in left if not each.shift.overlaps(seed.shift)]
+    while remaining:
+        seed = remaining[0]
+        clusters.append(tuple(outcome for outcome in remaining if outcome.shift.overlaps(seed.shift)))
+        remaining = [outcome for outcome in remaining if not outcome.shift.overlaps(seed.shift)]
     return clusters
 
 
-def _surest_first(course: Course) -> tuple[bool, float, float, int]:
-    """What was confirmed knows its two nights, and is not drawn into a change whose nights are a guess."""
-    shift = course.shift
+def _most_certain_first(outcome: ShiftOutcome) -> tuple[bool, float, float, int]:
+    """Return the sort key: confirmed shifts first, because their nights are exact, not estimated."""
+    shift = outcome.shift
     width = (shift.first_after.started_at - shift.last_before.started_at).total_seconds()
     return not shift.confirmed, -shift.confidence, width, shift.series_id
 
 
 def direction_of(shifts: Iterable[Shift]) -> Direction:
-    """The direction they have in common, leaving out those of which neither way is good."""
-    found = {each.direction for each in shifts} - {Direction.SHIFT}
-    if len(found) > 1:
+    """Return the common direction of the shifts, ignoring metrics without a better direction."""
+    directions = {shift.direction for shift in shifts} - {Direction.SHIFT}
+    if len(directions) > 1:
         return Direction.MIXED
-    return found.pop() if found else Direction.SHIFT
+    return directions.pop() if directions else Direction.SHIFT

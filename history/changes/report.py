@@ -1,6 +1,6 @@
-"""Everything that a reader of a change is shown, read from the history once.
+"""The report of a change: everything that is shown of it, read from the history once.
 
-Issue texts, summaries of nights, listings and pages are adapters on it: they never see a database.
+Issue texts, summaries of nights, listings and pages are adapters on it, which never access a database.
 """
 
 from collections.abc import Iterable
@@ -13,46 +13,46 @@ from history.changes.confirmation import Confirmation
 from history.changes.repository import Change, Member
 from history.comparison.profile_diff import FunctionChange, differential
 from history.series.environment_changes import changes_between
-from history.series.series import Night, Point, base_branch, nights_of, read
+from history.series.series import Night, Point, base_branch, nights_of, read_series
 from history.store.bisects import Bisect, of_change
 from history.store.profiles import profiles_of
 from suites.metrics import PRIMARY
 
 MOST_FUNCTIONS = 5
-"""Functions that are kept of a change."""
+"""The functions in a report at most."""
 
 
 @dataclass(frozen=True)
 class EnvironmentChange:
-    """What else was not as in the night before: machine, base, suite or tools."""
+    """A change of machine, base, suite or tools from one night to the next."""
 
     box: str
     night: Night
-    """The first night in which it was so."""
+    """The first night after it."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class ChangeReport:
-    """A change with all that is known of it. It is complete: nothing in it reads the database again."""
+    """A change with everything that the history has on it. Nothing in it reads the database later."""
 
     change: Change
-    """Its series with their levels, ratios and confirmations, its status and the reason of that."""
+    """The series with their levels, ratios and confirmations, and the status with its reason."""
 
     base: str | None
-    """The branch that the levels are relative to; None where no night has a base."""
+    """The branch that the levels are relative to; None when no night has a base."""
 
     commits: tuple[str | None, str | None]
-    """Of the nights before and after it, 40 hex digits; None where the version did not come from git."""
+    """The commits of the nights before and after it, 40 hex digits; None for a version not from git."""
 
     later: tuple[Point, ...]
-    """The nights of the main series after the first one with the change, without those that have no value."""
+    """The nights of the main series after the first one with the change, without gaps."""
 
     gained: tuple[FunctionChange, ...]
-    """The functions whose CPU time per query grew most in the main series, the largest growth first.
+    """The functions whose CPU time per query grew most in the main series, largest growth first.
 
-    Empty without profiles of both commits.
+    It is empty without profiles of both commits.
     """
 
     environment: tuple[EnvironmentChange, ...]
@@ -68,23 +68,23 @@ class ChangeReport:
 
     @property
     def confirmation(self) -> Confirmation | None:
-        """What confirmed it in its first night; of several throughput before costs, then the largest."""
+        """The confirmation in its first night; of several, throughput before costs, then the largest."""
         confirmed = [member.confirmed for member in self.change.members if member.confirmed is not None]
         return max(confirmed, key=lambda one: (one.key.metric == PRIMARY, abs(one.ratio - 1)), default=None)
 
     @property
     def return_confirmation(self) -> Confirmation | None:
-        """What confirmed that it is gone."""
+        """The confirmation that it is gone."""
         return next((member.gone_confirmed for member in self.change.members if member.gone_confirmed), None)
 
 
 def main_series(change: Change) -> Member:
-    """The series of a change that is shown first: throughput before costs, then the largest change."""
+    """Return the series of a change that is shown first: throughput before costs, then the largest change."""
     return max(change.members, key=lambda member: (member.key.metric == PRIMARY, abs(member.ratio - 1)))
 
 
 def report_changes(connection: Connection, changes: Iterable[Change]) -> tuple[ChangeReport, ...]:
-    """Read all that is known of some changes, in their order."""
+    """Return the reports of some changes, in their order."""
     return tuple(_report(connection, change) for change in changes)
 
 
@@ -106,12 +106,12 @@ def _report(connection: Connection, change: Change) -> ChangeReport:
 
 
 def _later(connection: Connection, member: Member, base: str | None) -> tuple[Point, ...]:
-    since = read(connection, member.key, base, member.first_after.started_at)
+    since = read_series(connection, member.key, base, member.first_after.started_at)
     return tuple(point for point in since if point.relative is not None and point.night != member.first_after)
 
 
 def _gained(connection: Connection, change: Change, member: Member) -> tuple[FunctionChange, ...]:
-    """From the session that confirmed it, where both commits ran side by side, else from each night."""
+    """Return the functions by the profiles of the confirming session, else by those of the two nights."""
     step, both = member.key.step, (change.last_before, change.first_after)
     profiles = []
     if member.confirmed is not None:

@@ -1,4 +1,4 @@
-"""Changes that were found in the series: as they are kept, acknowledged and listed."""
+"""The stored changes: loading, inserting, updating and acknowledging them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,23 +10,22 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from history.changes import confirmation
 from history.changes.confirmation import Confirmation
-from history.changes.level_shift import Course, Direction
+from history.changes.level_shift import Direction, ShiftOutcome
 from history.errors import HistoryError
-from history.series.series import Night, SeriesKey
-from history.store.records import Environment
+from history.series.series import Night, SeriesKey, key_of
 from history.store.schema import builds, change_series, changes, nights, series
 from history.timestamps import from_text, to_text
 
 
 class ChangeStatus(StrEnum):
-    """Whether a change still needs somebody's attention."""
+    """Whether a change still needs attention."""
 
     OPEN = "open"
     CLOSED = "closed"
-    """It went away again."""
+    """Its series are back at the old level."""
 
     ACKNOWLEDGED = "acknowledged"
-    """A person knows of it, and its alert is muted."""
+    """A person has acknowledged it, and its alert is muted."""
 
     EXPLAINED = "explained"
     """The machine, the base, the suite or the tools changed between the same nights."""
@@ -48,14 +47,14 @@ class Member:
     confidence: float
     gone: Night | None
     confirmed: Confirmation | None = None
-    """What confirmed it in its first night; None when it was found from nights alone."""
+    """The confirmation in its first night; None when it was detected from nights alone."""
 
     gone_confirmed: Confirmation | None = None
-    """What confirmed in the night `gone` that it is gone."""
+    """The confirmation, in the night `gone`, that it is gone."""
 
     @property
     def ratio(self) -> float:
-        """Of the level after to that before."""
+        """The level after over the level before."""
         return self.level_after / self.level_before
 
 
@@ -73,16 +72,16 @@ class Change:
     found_at: datetime
     updated_at: datetime
     members: tuple[Member, ...]
-    """The surest first."""
+    """The members, most certain first."""
 
     @property
     def last_before(self) -> Night:
-        """The latest night before it in any series: where a bisect begins."""
+        """The latest night before it in any series, where a bisect starts."""
         return max((member.last_before for member in self.members), key=_start)
 
     @property
     def first_after(self) -> Night:
-        """The earliest night after it in any series: where a bisect ends."""
+        """The earliest night after it in any series, where a bisect ends."""
         return min((member.first_after for member in self.members), key=_start)
 
 
@@ -94,7 +93,7 @@ def load(
     suite: str | None = None,
     statuses: Iterable[ChangeStatus] = tuple(ChangeStatus),
 ) -> tuple[Change, ...]:
-    """The changes that match, the latest found last; None leaves a choice open."""
+    """Return the matching changes in the order in which they were detected; None means any."""
     query = select(changes).where(changes.c.status.in_(list(statuses))).order_by(changes.c.id)
     for name, value in (("fingerprint", fingerprint), ("branch", branch), ("suite", suite)):
         if value is not None:
@@ -115,23 +114,23 @@ def load(
 
 
 def acknowledge(connection: Connection, fingerprint: str, reason: str, when: datetime) -> None:
-    """Acknowledge a change for good, whatever its series do. Raises HistoryError when there is none."""
+    """Acknowledge a change for good, whatever its series do. Raises HistoryError if there is none."""
     values = {"status": ChangeStatus.ACKNOWLEDGED, "reason": reason, "updated_at": to_text(when)}
-    found = connection.execute(update(changes).where(changes.c.fingerprint == fingerprint).values(values))
-    if found.rowcount != 1:
+    updated = connection.execute(update(changes).where(changes.c.fingerprint == fingerprint).values(values))
+    if updated.rowcount != 1:
         raise HistoryError(f"there is no change {fingerprint}", hint="./tidemark history changes lists them")
 
 
-def write_new(
+def insert_change(
     connection: Connection,
     fingerprint: str,
-    courses: Sequence[Course],
+    courses: Sequence[ShiftOutcome],
     direction: Direction,
     status: ChangeStatus,
     reason: str | None,
     when: datetime,
 ) -> int:
-    """Write a change that was not known, and return its id."""
+    """Insert a new change with its members, and return its id."""
     shift = courses[0].shift
     row = {
         "fingerprint": fingerprint,
@@ -144,11 +143,11 @@ def write_new(
         "updated_at": to_text(when),
     }
     change_id = int(connection.execute(insert(changes).values(row).returning(changes.c.id)).scalar_one())
-    write_members(connection, change_id, courses)
+    replace_members(connection, change_id, courses)
     return change_id
 
 
-def rewrite(
+def update_change(
     connection: Connection,
     change_id: int,
     direction: Direction,
@@ -156,13 +155,13 @@ def rewrite(
     reason: str | None,
     when: datetime,
 ) -> None:
-    """Say what a known change has become."""
+    """Update direction, status and reason of a change."""
     values = {"direction": direction, "status": status, "reason": reason, "updated_at": to_text(when)}
     connection.execute(update(changes).where(changes.c.id == change_id).values(values))
 
 
-def write_members(connection: Connection, change_id: int, courses: Sequence[Course]) -> None:
-    """Write series of a change; what was known of the same series is replaced."""
+def replace_members(connection: Connection, change_id: int, courses: Sequence[ShiftOutcome]) -> None:
+    """Insert members of a change, replacing those of the same series."""
     ids = [course.shift.series_id for course in courses]
     connection.execute(
         delete(change_series).where(
@@ -172,7 +171,7 @@ def write_members(connection: Connection, change_id: int, courses: Sequence[Cour
     connection.execute(insert(change_series), [_row(change_id, course) for course in courses])
 
 
-def _row(change_id: int, course: Course) -> dict[str, Any]:
+def _row(change_id: int, course: ShiftOutcome) -> dict[str, Any]:
     shift = course.shift
     return {
         "change_id": change_id,
@@ -196,12 +195,11 @@ def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[M
         .where(change_series.c.change_id.in_(ids))
         .order_by(change_series.c.confidence.desc(), change_series.c.series_id)
     )
-    found: dict[int, tuple[Member, ...]] = dict.fromkeys(ids, ())
+    members_by_change: dict[int, tuple[Member, ...]] = dict.fromkeys(ids, ())
     rows = connection.execute(query).mappings().all()
     confirmed_by = _confirmations(connection, {row["series_id"] for row in rows})
     for row in rows:
-        place = Environment(row["box"], row["suite"], row["configuration"])
-        key = SeriesKey(place, row["branch"], row["step"], row["metric"])
+        key = key_of(row)
         night = _nights(connection, row, key)
         member = Member(
             series_id=row["series_id"],
@@ -218,32 +216,35 @@ def _members(connection: Connection, ids: Sequence[int]) -> Mapping[int, tuple[M
             confirmed=confirmed_by.get((row["series_id"], row["last_before_id"], row["first_after_id"])),
             gone_confirmed=confirmed_by.get((row["series_id"], None, row["gone_id"])),
         )
-        found[row["change_id"]] = (*found[row["change_id"]], member)
-    return found
+        members_by_change[row["change_id"]] = (*members_by_change[row["change_id"]], member)
+    return members_by_change
 
 
 def _confirmations(
     connection: Connection, series_ids: set[int]
 ) -> Mapping[tuple[int, int | None, int], Confirmation]:
-    """New changes by series and both nights, changes that are gone by series and the night of their end."""
-    found: dict[tuple[int, int | None, int], Confirmation] = {}
+    """Return confirmations of new changes by series and both nights.
+
+    Those of changes that are gone have the key (series, None, first night back at the old level).
+    """
+    by_nights: dict[tuple[int, int | None, int], Confirmation] = {}
     for one in confirmation.load(connection, series_ids) if series_ids else ():
         if one.is_step:
-            found[one.series_id, one.before.session_id, one.after.session_id] = one
+            by_nights[one.series_id, one.before.session_id, one.after.session_id] = one
         elif one.is_return:
-            found[one.series_id, None, one.after.session_id] = one
-    return found
+            by_nights[one.series_id, None, one.after.session_id] = one
+    return by_nights
 
 
 def _nights(connection: Connection, row: RowMapping, key: SeriesKey) -> dict[str, Night]:
     names = ("last_before_id", "first_after_id", "raised_id", "gone_id")
     ids = {row[name] for name in names if row[name] is not None}
     query = select(nights).where(nights.c.session_id.in_(ids), nights.c.branch == key.branch)
-    known = {
-        found.session_id: Night(found.session_id, from_text(found.started_at), found.version, found.build_id)
-        for found in connection.execute(query)
+    by_id = {
+        night.session_id: Night(night.session_id, from_text(night.started_at), night.version, night.build_id)
+        for night in connection.execute(query)
     }
-    return {name: known[row[name]] for name in names if row[name] is not None}
+    return {name: by_id[row[name]] for name in names if row[name] is not None}
 
 
 def _start(night: Night) -> datetime:
@@ -251,7 +252,7 @@ def _start(night: Night) -> datetime:
 
 
 def commit_of(connection: Connection, night: Night) -> str | None:
-    """The commit that a night measured; None when its version did not come from git, or was not built."""
+    """Return the commit that a night measured; None for a version that is not from git or was not built."""
     query = select(builds.c.source_kind, builds.c.source_digest).where(builds.c.id == night.build_id)
     row = connection.execute(query).one_or_none()
     if row is None or row.source_kind != "git":

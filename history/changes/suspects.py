@@ -1,7 +1,7 @@
-"""Which series of a branch look changed tonight: not enough for a change, enough to measure again.
+"""Suspects: series of a branch whose value of the last night is improbable enough to measure it again.
 
-A false suspicion costs an hour of a machine and no person's time, so that the bar is low; what it lets
-through is decided by rounds of its own (history/changes/confirm.py).
+A false suspect costs an hour of a machine, but nobody's time, so that the threshold is low. Additional rounds
+decide about every suspect (history/changes/confirm.py).
 """
 
 import math
@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from sqlalchemy import Connection, func, select
 
-from history.changes.anomaly_score import Line, RoundNoise, probabilities
+from history.changes.anomaly_score import BranchLogRatios, RoundNoise, tonight_probabilities
 from history.changes.confirm import HALF
 from history.changes.repository import Change, ChangeStatus, Member
 from history.comparison.result import groups_of
@@ -23,165 +23,181 @@ from history.store.session_reads import session_of
 from suites.metrics import PRIMARY, judged_metrics
 
 FALSE_SUSPECTS_A_NIGHT = 0.3
-"""Series that may look changed by chance in a night of a box, on average over quiet nights."""
+"""The mean number of false suspects in a quiet night of a box."""
 
 LOOKED_BACK = 200
-"""Nights that a level and its noise are taken from."""
+"""The nights from which a level and its noise are estimated."""
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A series that looks changed."""
+    """A series that seems to have changed."""
 
     step: str
     metric: str
     before: Night
-    """The last night that lies nearer to the level than to tonight's value."""
+    """The last night whose value is closer to the level than to tonight's value."""
 
     probability: float
-    """Of being as far from the level, either way, when nothing changed."""
+    """The two-sided probability of such a distance from the level when nothing changed."""
 
     shift: float
-    """Tonight's value from the level, as a logarithm."""
+    """The logarithm of tonight's value over the level."""
 
 
 @dataclass(frozen=True)
-class Tonight:
-    """The last night of a branch at a place, and what looks changed in it."""
+class ScreenedNight:
+    """The last night of a branch in one environment, with its suspects."""
 
     night: Night
     suspects: tuple[Suspect, ...] = ()
-    """The least probable first."""
+    """The suspects, least probable first."""
 
-    returned: tuple["Returned", ...] = ()
+    returned: tuple["ReturnedChange", ...] = ()
+    """The open changes that seem to be gone."""
+
     of_version: tuple[Night, ...] = ()
-    """All nights that measured what tonight did, in order; more than one when it was measured again."""
+    """The nights with tonight's version, in order; more than one when it was measured repeatedly."""
 
 
 @dataclass(frozen=True)
-class Returned:
-    """A change that looks gone."""
+class ReturnedChange:
+    """An open change that seems to be gone."""
 
     change: Change
     steps: tuple[str, ...]
     before: Night
-    """A night before it in all series of the place."""
+    """A night before it in all series of the environment."""
 
     threshold: float
-    """Half of the smallest of its sizes, as a fraction."""
+    """Half of the smallest size among its series, as a fraction."""
 
 
-def counted_series(connection: Connection, box: str) -> int:
-    """The series of a box in which a change can be suspected."""
+def series_count(connection: Connection, box: str) -> int:
+    """Return the number of series of a box that can be suspects."""
     query = select(func.count()).where(series.c.box == box, series.c.metric.in_(judged_metrics()))
     return int(connection.execute(query).scalar_one())
 
 
-def look(
-    connection: Connection, place: Environment, branch: str, known: Sequence[Change], least: float
-) -> Tonight | None:
-    """What looks changed, or gone, in the last night of a branch; None where the branch has not moved.
+def find_suspects(
+    connection: Connection, place: Environment, branch: str, changes: Sequence[Change], least: float
+) -> ScreenedNight | None:
+    """Return the suspects of the last night of a branch; None when the branch has no new version.
 
-    `known` are the changes of the branch and suite, `least` is the size, as a fraction, from which on a
-    change is worth a person's time: half of it has to show.
+    `changes` are the stored changes of the branch and suite. `least` is the practical threshold, as a
+    fraction; a suspect differs from its level by at least half of it.
     """
     base = base_branch(connection, place)
     if base is None or base == branch:
         return None
     matrix = read_matrix(connection, place, branch, base, judged_metrics(), LOOKED_BACK)
-    last = _nights_of_last(matrix)
+    last = _nights_of_last_version(matrix)
     if not last or len(last) == len(matrix.nights):
         return None
-    matrix = _held_against_others(matrix, len(last))
-    returned = tuple(_returned(matrix, known))
-    looks_gone = {step for change in returned for step in change.steps}
-    confirmed = _confirmed(known, matrix.nights[-1])
+    matrix = _without_earlier_nights(matrix, len(last))
+    returned = tuple(_returned(matrix, changes))
+    returned_steps = {step for change in returned for step in change.steps}
+    confirmed = _confirmed(changes, matrix.nights[-1])
     groups = groups_of(session_of(connection, matrix.nights[-1].session_id))
-    line = Line(matrix, known, groups)
-    bar = FALSE_SUSPECTS_A_NIGHT / max(1, counted_series(connection, place.box))
+    ratios = BranchLogRatios(matrix, changes, groups)
+    limit = FALSE_SUSPECTS_A_NIGHT / max(1, series_count(connection, place.box))
     noise = RoundNoise(connection, matrix)
-    found = [
-        each
-        for each in _suspects(line, noise, bar, -math.log1p(-least) * HALF)
-        if each.step not in looks_gone and (each.step, each.before) not in confirmed
+    suspects = [
+        suspect
+        for suspect in _suspects(ratios, noise, limit, -math.log1p(-least) * HALF)
+        if suspect.step not in returned_steps and (suspect.step, suspect.before) not in confirmed
     ]
-    return Tonight(matrix.nights[-1], tuple(sorted(found, key=lambda each: each.probability)), returned, last)
+    suspects.sort(key=lambda suspect: suspect.probability)
+    return ScreenedNight(matrix.nights[-1], tuple(suspects), returned, last)
 
 
-def _confirmed(known: Sequence[Change], tonight: Night) -> set[tuple[str, Night]]:
-    """Steps, and the night before a change of theirs that earlier nights confirmed and that is open.
+def _confirmed(changes: Sequence[Change], tonight: Night) -> set[tuple[str, Night]]:
+    """Return the steps of open changes confirmed in earlier nights, each with the night before the change.
 
-    Those rounds end when throughput is decided. A cost that they left undecided looks changed every night
-    since. Its step is reported already, and the watch raises the cost when it stays.
+    Confirming rounds end when throughput is decided, so that a cost which they left undecided is a suspect
+    every night since. Its step is reported already, and the watch raises the cost if it persists.
     """
     return {
-        (each.key.step, each.last_before)
-        for change in known
+        (member.key.step, member.last_before)
+        for change in changes
         if change.status is ChangeStatus.OPEN
-        for each in change.members
-        if each.confirmed is not None and each.first_after.started_at < tonight.started_at
+        for member in change.members
+        if member.confirmed is not None and member.first_after.started_at < tonight.started_at
     }
 
 
-def _nights_of_last(matrix: SeriesMatrix) -> tuple[Night, ...]:
-    """The nights at the end that have the version of the last one."""
-    its = takewhile(lambda night: night.version == matrix.nights[-1].version, reversed(matrix.nights))
-    return tuple(its)[::-1]
+def _nights_of_last_version(matrix: SeriesMatrix) -> tuple[Night, ...]:
+    """Return the trailing nights with the version of the last one."""
+    trailing = takewhile(lambda night: night.version == matrix.nights[-1].version, reversed(matrix.nights))
+    return tuple(trailing)[::-1]
 
 
-def _held_against_others(matrix: SeriesMatrix, of_last: int) -> SeriesMatrix:
-    """Without the earlier nights of the last version, as of a session that was begun again days later."""
+def _without_earlier_nights(matrix: SeriesMatrix, of_last: int) -> SeriesMatrix:
+    """Return the matrix without all but the last of the `of_last` trailing nights of one version.
+
+    There are several, for example, when a session was repeated days later.
+    """
     kept = [*range(len(matrix.nights) - of_last), len(matrix.nights) - 1]
-    nights = tuple(matrix.nights[place] for place in kept)
+    nights = tuple(matrix.nights[column] for column in kept)
     return replace(matrix, nights=nights, ratios=matrix.ratios[:, kept])
 
 
-def _suspects(line: Line, noise: RoundNoise, bar: float, least: float) -> Iterator[Suspect]:
-    for row, probability in enumerate(probabilities(line, noise)):
-        level, tonight = line.level(row), float(line.logs[row, -1])
-        if level is None or not (probability <= bar and abs(tonight - level) > least):
+def _suspects(ratios: BranchLogRatios, noise: RoundNoise, limit: float, least: float) -> Iterator[Suspect]:
+    for row, probability in enumerate(tonight_probabilities(ratios, noise)):
+        level, tonight = ratios.level(row), float(ratios.logs[row, -1])
+        if level is None or not (probability <= limit and abs(tonight - level) > least):
             continue
-        for step in line.steps_of(row):
-            before = _last_before(line, row, level, tonight)
+        for step in ratios.steps_of(row):
+            before = _last_before(ratios, row, level, tonight)
             if before is not None:
-                yield Suspect(step, line.rows[row].metric, before, float(probability), tonight - level)
+                yield Suspect(step, ratios.rows[row].metric, before, float(probability), tonight - level)
 
 
-def _last_before(line: Line, row: int, level: float, tonight: float) -> Night | None:
-    """The last night of another version nearer to the level; one that nothing confirmed is passed over."""
-    nights = line.matrix.nights
+def _last_before(ratios: BranchLogRatios, row: int, level: float, tonight: float) -> Night | None:
+    """Return the last night of another version that is closer to the level than to tonight's value.
+
+    An outlier that was not confirmed is skipped in this way. Without such a night it is the last of another
+    version that was built, or None.
+    """
+    nights = ratios.matrix.nights
     others = [
         column
-        for column in line.columns(row)
+        for column in ratios.columns(row)
         if nights[column].version != nights[-1].version and nights[column].build_id is not None
     ]
-    values = line.logs[row]
-    near = [each for each in others if abs(values[each] - level) <= abs(values[each] - tonight)]
+    values = ratios.logs[row]
+    near = [column for column in others if abs(values[column] - level) <= abs(values[column] - tonight)]
     return nights[max(near or others)] if others else None
 
 
-def _returned(matrix: SeriesMatrix, known: Sequence[Change]) -> Iterator[Returned]:
-    """Open changes on whose series tonight lies nearer to the level before than to the one after, mostly."""
+def _returned(matrix: SeriesMatrix, changes: Sequence[Change]) -> Iterator[ReturnedChange]:
+    """Iterate over open changes of which most series are closer tonight to the level before than after."""
     row = {series_id: number for number, (series_id, _, _) in enumerate(matrix.series)}
     tonight = matrix.nights[-1]
-    for change in known:
+    for change in changes:
         if change.status is not ChangeStatus.OPEN:
             continue
         members = [
-            each
-            for each in change.members
-            if each.series_id in row
-            and each.gone is None
-            and each.first_after.started_at < tonight.started_at
-            and matrix.ratios[row[each.series_id], -1] > 0
+            member
+            for member in change.members
+            if member.series_id in row
+            and member.gone is None
+            and member.first_after.started_at < tonight.started_at
+            and matrix.ratios[row[member.series_id], -1] > 0
         ]
-        near = [each for each in members if _is_nearer(float(matrix.ratios[row[each.series_id], -1]), each)]
-        before = min((each.last_before for each in members), key=lambda night: night.started_at, default=None)
+        near = [
+            member
+            for member in members
+            if _is_nearer(float(matrix.ratios[row[member.series_id], -1]), member)
+        ]
+        before = min(
+            (member.last_before for member in members), key=lambda night: night.started_at, default=None
+        )
         if before is None or before.build_id is None or 2 * len(near) <= len(members):
             continue
         if before.version != tonight.version:
-            steps = tuple(dict.fromkeys(each.key.step for each in members))
-            yield Returned(change, steps, before, _half(members))
+            steps = tuple(dict.fromkeys(member.key.step for member in members))
+            yield ReturnedChange(change, steps, before, _half(members))
 
 
 def _is_nearer(value: float, member: Member) -> bool:
@@ -190,7 +206,7 @@ def _is_nearer(value: float, member: Member) -> bool:
 
 
 def _half(members: Sequence[Member]) -> float:
-    """Half of the smallest size, as a fraction; of throughput, which ends the rounds, if it moved."""
-    throughput = [each for each in members if each.key.metric == PRIMARY] or members
-    sizes = [abs(math.log(each.level_after / each.level_before)) for each in throughput]
+    """Return half of the smallest size, as a fraction: of throughput if it changed, else of all members."""
+    throughput = [member for member in members if member.key.metric == PRIMARY] or members
+    sizes = [abs(math.log(member.level_after / member.level_before)) for member in throughput]
     return -math.expm1(-min(sizes) * HALF)

@@ -1,1 +1,1 @@
-"""A base against contenders: pairs, intervals, verdicts, and what explains them."""
+"""Comparison of a base with contenders: pairs, intervals, verdicts, and their explanation by costs."""

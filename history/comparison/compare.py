@@ -1,4 +1,4 @@
-"""A base and its contenders, step by step, from one session each, or over the nights that hold both."""
+"""Comparison of a base with contenders, step by step, within one session each or over common nights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,12 +18,12 @@ from history.comparison.result import (
     choose_steps,
     judge_all,
 )
-from history.comparison.verdict import Verdict
+from history.comparison.verdict import TRAITS, Verdict
 from history.comparison.warnings import comparison_warnings
 from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
 from history.store.records import Session
-from history.store.session_lookup import Name, SessionFilter, named
+from history.store.session_lookup import Name, SessionFilter, resolve_name
 from suites.metrics import METRICS, PRIMARY, beside_verdict, imported_stand_ins
 
 __all__ = [
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 NAMED_FUNCTIONS = 3
-"""Of a regressed step; `./tidemark profile diff` shows all."""
+"""The functions that are named for a regressed step; `./tidemark profile diff` shows all."""
 
 
 def compare(
@@ -49,60 +49,65 @@ def compare(
     options: CompareOptions | None = None,
     branches: Sequence[Version] = (),
 ) -> Comparison:
-    """Compare each contender with the base of the same session: the latest that holds both.
+    """Compare each contender with the base, in the latest session that has both.
 
-    A name that was never measured as a version, but is a branch of some night, stands for the version of
-    that branch in the session; what is in `branches` always does. Over nights there may be several tables
-    for a contender: one for each box, suite and configuration.
+    A name that was never measured as a version, but is the branch of a night, stands for the version of that
+    branch in the session; names in `branches` always do. Over nights a contender may have several tables,
+    one for each box, suite and configuration.
 
-    Raises ComparisonError when there is no such session, or it does not have a step that was asked for.
+    Raises ComparisonError for an unknown metric, when there is no such session, or when it lacks a requested
+    step.
     """
     options = options or CompareOptions()
     if options.metric not in METRICS:
-        raise ComparisonError(f"unknown metric '{options.metric}'", hint=f"one of: {', '.join(METRICS)}")
+        raise ComparisonError(f"unknown metric '{options.metric}'", hint=f"metrics: {', '.join(METRICS)}")
     if base in (*contenders, *branches):
         raise ComparisonError(f"{base} cannot be its own contender")
     with history.database.reading() as connection:
-        from_ = named(connection, base)
-        names = [named(connection, each) for each in dict.fromkeys(contenders)]
-    names += [Name(each, is_branch=True) for each in dict.fromkeys(branches)]
-    over = _compare_one if options.since is None else _compare_nights
-    found = tuple(each for name in names for each in over(history, from_, options, name))
-    return Comparison(base, found, options, history.where)
+        base_name = resolve_name(connection, base)
+        names = [resolve_name(connection, version) for version in dict.fromkeys(contenders)]
+    names += [Name(version, is_branch=True) for version in dict.fromkeys(branches)]
+    compare_name = _compare_in_session if options.since is None else _compare_nights
+    comparisons = tuple(
+        comparison for name in names for comparison in compare_name(history, base_name, options, name)
+    )
+    return Comparison(base, comparisons, options, history.where)
 
 
 def exit_code(comparison: Comparison) -> int:
-    """1 for any regression; else 2 when anything is missing, failed or inconclusive; else 0, as diff(1)."""
+    """Return 1 for any regression, else 2 if anything is missing, failed or inconclusive, else 0."""
     verdicts = comparison.verdicts()
-    if Verdict.REGRESSION in verdicts:
+    codes = {TRAITS[verdict].exit_code for verdict in verdicts if verdict is not None}
+    if 1 in codes:
         return 1
     complete = all(contender.is_complete for contender in comparison.contenders)
-    return 0 if complete and Verdict.INCONCLUSIVE not in verdicts else 2
+    return 0 if complete and codes <= {0} else 2
 
 
-def _compare_one(
-    history: Reader, from_: Name, options: CompareOptions, name: Name
+def _compare_in_session(
+    history: Reader, base_name: Name, options: CompareOptions, name: Name
 ) -> tuple[ContenderComparison, ...]:
     limits = SessionFilter(options.suite, options.profile, options.session, options.machine)
-    found = history.latest_of((from_, name), limits)
-    if found is None:
-        raise _no_session(history, from_, name, limits)
-    session, (base, contender) = found
+    match = history.latest_of((base_name, name), limits)
+    if match is None:
+        raise _no_session(history, base_name, name, limits)
+    session, (base, contender) = match
     metrics = {options.metric, PRIMARY, *beside_verdict(), *imported_stand_ins().values()}
     runs = history.runs(session.id, (base, contender), metrics)
     if not runs:
         raise ComparisonError(
-            f"session {session.uid} held both {base} and {contender}, and its rounds were pruned",
+            f"the rounds of session {session.uid}, which had {base} and {contender}, were pruned",
             where=history.where,
-            hint="its night is still there: --since compares nights; a backup from before brings its rounds "
-            "back: ./tidemark history merge FILE",
+            hint="compare nights with --since, or restore the rounds from an earlier backup: "
+            "./tidemark history merge FILE",
         )
     paired = pair_steps(runs, str(base), str(contender))
     chosen = choose_steps(paired, options.steps, f"session {session.uid}")
     names = {step.step for step in chosen}
-    known = {step: noise for step, noise in history.noise(session, options.metric).items() if step in names}
+    calibrated = history.noise(session, options.metric)
+    calibrated = {step: noise for step, noise in calibrated.items() if step in names}
     intervals = _intervals(history, session, paired, chosen, options)
-    noise = {step: each.noise for step, each in known.items()}
+    noise = {step: step_noise.noise for step, step_noise in calibrated.items()}
     judged = judge_all(chosen, options, intervals, noise, session, {base.engine, contender.engine})
     with history.database.reading() as connection:
         nights = trends(connection, session, str(base), str(contender), options.metric)
@@ -126,27 +131,27 @@ def _compare_one(
                 *(text for step in steps for text in _step_warnings(step, session)),
             ),
             looks=intervals.looks,
-            dropped=tuple(each for each in history.dropped(session.id) if each.step in names),
-            calibrations=tuple(known.values()),
+            dropped=tuple(dropped for dropped in history.dropped(session.id) if dropped.step in names),
+            calibrations=tuple(calibrated.values()),
         ),
     )
 
 
 def _compare_nights(
-    history: Reader, from_: Name, options: CompareOptions, name: Name
+    history: Reader, base_name: Name, options: CompareOptions, name: Name
 ) -> tuple[ContenderComparison, ...]:
-    from history.comparison.over_nights import compare_nights  # only where nights are compared
+    from history.comparison.over_nights import compare_nights  # loaded only when nights are compared
 
-    return compare_nights(history, from_, options, name)
+    return compare_nights(history, base_name, options, name)
 
 
 def _with_functions(
     history: Reader, session: Session, step: StepComparison, base: Version, contender: Version
 ) -> StepComparison:
-    """A regressed step with the functions that its profiles blame, if both versions have one."""
+    """Return a regressed step with the functions that gained most, if both versions have profiles of it."""
     if step.judgement.verdict is not Verdict.REGRESSION:
         return step
-    from history.comparison.profile_diff import differential  # only where something regressed
+    from history.comparison.profile_diff import differential  # loaded only when a step regressed
 
     rounds = [history.profiles(session.id, step.step, version) for version in (base, contender)]
     return replace(step, gained=differential(*rounds).gained(NAMED_FUNCTIONS)) if all(rounds) else step
@@ -159,15 +164,16 @@ def _intervals(
     chosen: Sequence[StepPairs],
     options: CompareOptions,
 ) -> Intervals:
-    """Steps that were not chosen still share the error of a session that stopped by its verdicts.
+    """Return the intervals of a session, as they decided when it stopped.
 
-    What decided then decides now: a calibration that came later changes no verdict.
+    In a session that stopped by its verdicts, steps that were not chosen share the error too. Calibrations
+    that began later are ignored, so that they change no verdict.
     """
     looks = looks_of(session)
 
     def calibrated(metric: str) -> Mapping[str, Noise]:
-        found = history.noise(session, metric, until=session.started_at)
-        return {step: each.noise for step, each in found.items()}
+        noise_by_step = history.noise(session, metric, until=session.started_at)
+        return {step: step_noise.noise for step, step_noise in noise_by_step.items()}
 
     steps = chosen if looks is None else paired
     return Intervals(steps, options.confidence_percent / 100, looks, calibrated)
@@ -181,17 +187,17 @@ def _step_warnings(step: StepComparison, session: Session) -> list[str]:
 
 
 def _no_session(history: Reader, base: Name, contender: Name, limits: SessionFilter) -> ComparisonError:
-    seen = history.sightings()
+    latest_runs = history.latest_runs()
     lines = [
-        f"\n    {each.version}  {each.suite} {each.profile}  {each.started_at:%Y-%m-%d %H:%M} UTC"
-        f"  session {each.session_uid}"
-        for each in seen
+        f"\n    {run.version}  {run.suite} {run.profile}  {run.started_at:%Y-%m-%d %H:%M} UTC"
+        f"  session {run.session_uid}"
+        for run in latest_runs
     ]
-    suite = limits.suite or (seen[0].suite if seen else "write-heavy")
-    profile = limits.profile or (seen[0].profile if seen else "short")
+    suite = limits.suite or (latest_runs[0].suite if latest_runs else "write-heavy")
+    profile = limits.profile or (latest_runs[0].profile if latest_runs else "short")
     return ComparisonError(
         f"no session holds both {base} and {contender}{limits}"
-        f"\n  last runs in the history:{''.join(lines) or ' none'}",
+        f"\n  latest runs in the history:{''.join(lines) or ' none'}",
         where=history.where,
         hint=f"./tidemark run --suite {suite} --profile {profile} {base} {contender}",
     )

@@ -2,10 +2,17 @@
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from build.version import Engine
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
 from suites.metrics import METRICS, Role, beside_verdict, imported_stand_ins
+
+if TYPE_CHECKING:
+    from history.comparison.profile_diff import FunctionChange
+
+LEAST_SHARE = 0.5
+"""The share of the growth of the server's CPU time per query with which a function explains a regression."""
 
 
 def beside_imported(recorded: Collection[str], engines: Collection[Engine]) -> tuple[str, ...]:
@@ -44,6 +51,51 @@ def explained_by(metric: str, verdict: Verdict | None, beside: Sequence[Ratio]) 
         return None
     costs = [each for each in beside if is_cost(each.metric) and each.pairs]
     return tuple(each.metric for each in costs if each.change is explaining[verdict]) if costs else None
+
+
+class Explanation(StrEnum):
+    """Whether a change of throughput is explained."""
+
+    COST = "cost"
+    """A cost moved the way that explains it."""
+
+    PROFILE = "profile"
+    """No cost is known to have moved so, but the profile names a function that takes more time per query."""
+
+    UNDECIDED = "undecided"
+    """No cost is known to have moved so, and of a cost or a function it is not known whether it did."""
+
+    NONE = "none"
+    """All recorded costs stayed the same or moved the other way, and no function is named."""
+
+
+def explanation(
+    costs: tuple[str, ...] | None, beside: Sequence[Ratio], gained: Sequence["FunctionChange"]
+) -> Explanation | None:
+    """Whether a change of throughput is explained, by `explained_by`'s `costs` and the profile.
+
+    `gained` are the functions that gained most CPU time per query. None when there is nothing to explain.
+    """
+    if costs is None:
+        return None
+    if costs:
+        return Explanation.COST
+    named = explaining_functions(gained)
+    if any(function.own_error is None or function.is_certain for function in named):
+        return Explanation.PROFILE
+    undecided = any(
+        is_cost(each.metric) and each.pairs and each.change is MetricChange.UNKNOWN for each in beside
+    )
+    return Explanation.UNDECIDED if undecided or named else Explanation.NONE
+
+
+def explaining_functions(gained: Sequence["FunctionChange"]) -> tuple["FunctionChange", ...]:
+    """The functions that make up LEAST_SHARE of the growth of the server's CPU time per query or more."""
+    return tuple(
+        function
+        for function in gained
+        if function.own_change > 0 and function.own_share is not None and function.own_share >= LEAST_SHARE
+    )
 
 
 def is_cost(metric: str) -> bool:

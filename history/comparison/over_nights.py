@@ -1,7 +1,7 @@
-"""A base and a contender over the nights that hold both: one pair of values for each night.
+"""Comparison of a base and a contender over the nights that have both: one pair of values for each night.
 
-Base and contender are paired within a night only. What a night was like is shared by all of its rounds, so
-that nights, not rounds, are what an interval over nights counts.
+Base and contender are paired within a night only. All rounds of a night share its conditions, so that nights,
+not rounds, are the independent observations of an interval over nights.
 """
 
 from collections import Counter, defaultdict
@@ -24,7 +24,7 @@ from history.comparison.result import (
     choose_steps,
     judge_all,
 )
-from history.comparison.warnings import of_engines
+from history.comparison.warnings import engine_warnings
 from history.store.reader import Reader
 from history.store.records import ALL_STEPS, Environment
 from history.store.schema import gaps, nights, sessions
@@ -44,7 +44,7 @@ class _NightVersion:
 
 @dataclass(frozen=True)
 class _Both:
-    """One night that holds both."""
+    """A night that has both base and contender."""
 
     session_id: int
     started_at: datetime
@@ -56,12 +56,12 @@ class _Both:
 def compare_nights(
     history: Reader, base: Name, options: CompareOptions, contender: Name
 ) -> tuple[ContenderComparison, ...]:
-    """Compare over the nights since a moment: one table for each box, suite and configuration.
+    """Compare over the nights since `options.since`; return one table per box, suite and configuration.
 
-    Raises ComparisonError when no night holds both.
+    Raises ComparisonError when no night has both versions, or when a session is given.
     """
     if options.session is not None:
-        raise ComparisonError("one session is no history", where="--since", hint="leave --session out")
+        raise ComparisonError("--since compares nights, not one session", hint="omit --session")
     assert options.since is not None
     with history.database.reading() as connection:
         by_place: defaultdict[Environment, list[_Both]] = defaultdict(list)
@@ -71,10 +71,12 @@ def compare_nights(
             raise ComparisonError(
                 f"no night since {options.since:%Y-%m-%d} holds both {base} and {contender}",
                 where=history.where,
-                hint="./tidemark history show lists boxes, suites and branches with their nights",
+                hint="./tidemark history show lists the nights of all boxes, suites and branches",
             )
-        found = [_compare(connection, base, contender, options, each) for each in by_place.values()]
-    return tuple(sorted(found, key=lambda each: each.session.started_at, reverse=True))
+        comparisons = [
+            _compare(connection, base, contender, options, place_nights) for place_nights in by_place.values()
+        ]
+    return tuple(sorted(comparisons, key=lambda comparison: comparison.session.started_at, reverse=True))
 
 
 def _nights_of_both(
@@ -101,8 +103,8 @@ def _nights_of_both(
     if options.suite is not None:
         query = query.where(new.c.suite == options.suite)
     if options.profile is not None:
-        its_session = exists().where(sessions.c.id == new.c.session_id)
-        query = query.where(its_session.where(sessions.c.profile == options.profile))
+        in_session = exists().where(sessions.c.id == new.c.session_id)
+        query = query.where(in_session.where(sessions.c.profile == options.profile))
     return [
         _Both(
             session_id,
@@ -118,70 +120,70 @@ def _nights_of_both(
 
 
 def _compare(
-    connection: Connection, base: Name, contender: Name, options: CompareOptions, found: Sequence[_Both]
+    connection: Connection, base: Name, contender: Name, options: CompareOptions, both: Sequence[_Both]
 ) -> ContenderComparison:
-    place, last = found[-1].place, session_of(connection, found[-1].session_id)
-    paired = _paired(connection, place, found, {options.metric, PRIMARY, *beside_verdict()})
+    place, last = both[-1].place, session_of(connection, both[-1].session_id)
+    paired = _paired(connection, place, both, {options.metric, PRIMARY, *beside_verdict()})
     where = f"{place.suite}, {place.configuration}, on {place.box}"
     chosen = choose_steps(paired, options.steps, where)
     if not chosen:
-        raise ComparisonError(f"{where} has no values of {base} and {contender} in any night")
+        raise ComparisonError(f"{where}: no night has values of {base} or {contender}")
     intervals = Intervals(chosen, options.confidence_percent / 100, None, counted="night")
     engines = {base.version.engine, contender.version.engine}
     judged = judge_all(chosen, options, intervals, {}, last, engines)
-    ratios = {step.step: step.ratios(options.metric, len(found)) for step in chosen}
+    ratios = {step.step: step.ratios(options.metric, len(both)) for step in chosen}
     steps = tuple(
         replace(step, base_drift=None, trend=_trend(ratios[step.step][-LAST_NIGHTS:])) for step in judged
     )
     names = {step.step for step in steps}
-    lacking = _gaps(connection, found, {*names, ALL_STEPS})
+    lacking = _gaps(connection, both, {*names, ALL_STEPS})
     return ContenderComparison(
         base.version,
         contender.version,
         last,
         steps,
         failures=(),
-        warnings=(*of_engines(last, base.version, contender.version), *_changes(connection, found)),
+        warnings=(*engine_warnings(last, base.version, contender.version), *_changes(connection, both)),
         nights=Nights(
             place.configuration,
-            tuple(each.started_at for each in found),
-            Counter(each.base.version for each in found),
-            Counter(each.contender.version for each in found),
+            tuple(night.started_at for night in both),
+            Counter(night.base.version for night in both),
+            Counter(night.contender.version for night in both),
             lacking,
         ),
     )
 
 
 def _paired(
-    connection: Connection, place: Environment, found: Sequence[_Both], metrics: Collection[str]
+    connection: Connection, place: Environment, both: Sequence[_Both], metrics: Collection[str]
 ) -> list[StepPairs]:
-    """Every step that either side has a value of, in suite order, with a pair for each night of both."""
-    branches = {side.branch for night in found for side in (night.base, night.contender)}
-    values = values_of(connection, place, branches, metrics, [night.session_id for night in found])
+    """Return every step with a value of either side, in suite order, with a pair for each night of both."""
+    branches = {side.branch for night in both for side in (night.base, night.contender)}
+    values = values_of(connection, place, branches, metrics, [night.session_id for night in both])
     by_night: defaultdict[tuple[int, str, str], dict[str, float]] = defaultdict(dict)
     for (branch, step, metric, session_id), value in values.items():
         by_night[session_id, branch, step][metric] = value
     positions = step_positions(connection, place, branches)
     pairs: defaultdict[str, list[Pair]] = defaultdict(list)
-    for number, night in enumerate(found, start=1):
+    for number, night in enumerate(both, start=1):
         for step in positions:
             base = by_night.get((night.session_id, night.base.branch, step))
             contender = by_night.get((night.session_id, night.contender.branch, step))
             if base and contender:
                 pairs[step].append(Pair(number, base, contender))
             elif base or contender:
-                pairs.setdefault(step, [])  # it is shown, with what is missing
+                pairs.setdefault(step, [])  # the step is listed with a gap
     in_suite_order = sorted(pairs, key=lambda step: (positions[step], step))
     return [StepPairs(step, tuple(pairs[step]), failures=()) for step in in_suite_order]
 
 
 def _trend(ratios: Sequence[float | None]) -> tuple[float | None, ...]:
-    return tuple(ratios) if sum(each is not None for each in ratios) >= LEAST_NIGHTS else ()
+    return tuple(ratios) if sum(ratio is not None for ratio in ratios) >= LEAST_NIGHTS else ()
 
 
-def _gaps(connection: Connection, found: Sequence[_Both], steps: Collection[str]) -> tuple[NightGap, ...]:
-    """Why nights are missing in steps; gaps of the same kind are one."""
-    by_id = {night.session_id: night for night in found}
+def _gaps(connection: Connection, both: Sequence[_Both], steps: Collection[str]) -> tuple[NightGap, ...]:
+    """Return the gaps of the steps, merged by branch, step and reason."""
+    by_id = {night.session_id: night for night in both}
     query = (
         select(gaps.c.session_id, gaps.c.branch, gaps.c.step, gaps.c.reason)
         .where(gaps.c.session_id.between(min(by_id), max(by_id)))
@@ -197,19 +199,20 @@ def _gaps(connection: Connection, found: Sequence[_Both], steps: Collection[str]
     return tuple(NightGap(*kind, tuple(sorted(nights))) for kind, nights in kinds.items())
 
 
-def _changes(connection: Connection, found: Sequence[_Both]) -> tuple[str, ...]:
-    """What else changed between the nights: machine and suite. Pairs cancel most of it."""
+def _changes(connection: Connection, both: Sequence[_Both]) -> tuple[str, ...]:
+    """Return warnings about changes of machine and suite between the nights; pairing cancels most effects."""
     changed: defaultdict[str, list[datetime]] = defaultdict(list)
-    ids = [night.session_id for night in found]
-    its = sessions.c
-    query = select(its.id, its.machine_id, its.suite_digest).where(its.id.between(min(ids), max(ids)))
-    kept = {row[0]: row[1:] for row in connection.execute(query)}
-    for before, night in pairwise(found):
-        both = zip(("machine", "suite"), kept[before.session_id], kept[night.session_id], strict=True)
-        for what, old, new in both:
+    ids = [night.session_id for night in both]
+    session = sessions.c
+    columns = (session.id, session.machine_id, session.suite_digest)
+    query = select(*columns).where(session.id.between(min(ids), max(ids)))
+    states = {row[0]: row[1:] for row in connection.execute(query)}
+    for before, night in pairwise(both):
+        old_and_new = (states[before.session_id], states[night.session_id])
+        for what, old, new in zip(("machine", "suite"), *old_and_new, strict=True):
             if old != new:
                 changed[what].append(night.started_at)
     return tuple(
-        f"the {what} changed before {', '.join(dict.fromkeys(f'{each:%Y-%m-%d}' for each in nights))}"
-        for what, nights in changed.items()
+        f"the {what} changed before {', '.join(dict.fromkeys(f'{time:%Y-%m-%d}' for time in times))}"
+        for what, times in changed.items()
     )

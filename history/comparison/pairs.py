@@ -1,12 +1,12 @@
-"""Base and contender paired by step: by the rounds of one session, or by nights.
+"""Pairs of base and contender by step: from the rounds of one session, or from nights.
 
-Only values of the same session are ever paired: a base measured on another night differs from the contender
-by all that the machine has drifted since.
+Only values of the same session are paired: between a base and a contender of different nights the machine has
+drifted.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from history.stats.estimators import MINIMUM_REPETITIONS, variance
@@ -14,12 +14,12 @@ from history.store.records import Run, RunStatus, StepNoise
 from suites.metrics import METRICS
 
 ROUNDING = 1e-12
-"""Log ratios that lie closer together than this are the same: quotients are rounded, each way differently."""
+"""Log ratios within this distance count as equal, because quotients are rounded."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Runs of one version in one step that did not finish, for one reason."""
+    """The runs of a version in a step that did not finish for the same reason."""
 
     version: str
     step: str
@@ -30,13 +30,13 @@ class Failure:
 
 @dataclass(frozen=True)
 class Pair:
-    """What base and contender measured side by side: in one round of a session, or in one night.
+    """The values of base and contender from one round of a session, or from one night.
 
-    Values are by metric, in its unit.
+    Values are by metric, in the metric's unit.
     """
 
     number: int
-    """Of the round or night, from 1."""
+    """The number of the round or night, from 1."""
 
     base: Mapping[str, float]
     contender: Mapping[str, float]
@@ -48,40 +48,50 @@ class StepPairs:
 
     step: str
     pairs: tuple[Pair, ...]
-    """One for each round in which both finished, or each night in which both have values, in order."""
+    """The pairs in order: one per round in which both finished, or per night in which both have values."""
 
     failures: tuple[Failure, ...]
-    _logs: dict[str, Sequence[float] | None] = field(
+    _logs: dict[str, Sequence[tuple[int, float | None]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """By metric: whoever pools the noise of all steps asks again for each of them."""
+    """The log ratios by metric, cached because pooling the noise of all steps needs them repeatedly."""
 
     def values(self, metric: str) -> tuple[list[float], list[float]]:
-        """Base's and contender's values, from the pairs in which both have the metric."""
+        """Return the values of base and contender, from the pairs in which both have the metric."""
         both = [pair for pair in self.pairs if metric in pair.base and metric in pair.contender]
         return [pair.base[metric] for pair in both], [pair.contender[metric] for pair in both]
 
-    def log_ratios(self, metric: str) -> Sequence[float] | None:
-        """ln(contender / base) of each pair in order; None when some value has no logarithm."""
+    @property
+    def last_round(self) -> int:
+        """The number of the last round that finished in both versions; 0 when there is none."""
+        return self.pairs[-1].number if self.pairs else 0
+
+    def log_ratios(self, metric: str, until: int | None = None) -> Sequence[float] | None:
+        """ln(contender / base) of each pair in order, up to round `until`; None when one has no logarithm."""
         if metric not in self._logs:
-            base, contender = self.values(metric)
-            none = min((*base, *contender), default=1.0) <= 0
-            logs = (math.log(new / old) for old, new in zip(base, contender, strict=True))
-            self._logs[metric] = None if none else tuple(logs)
-        return self._logs[metric]
+            self._logs[metric] = tuple(self._numbered_logs(metric))
+        logs = [log for number, log in self._logs[metric] if until is None or number <= until]
+        usable = tuple(log for log in logs if log is not None)
+        return usable if len(usable) == len(logs) else None
+
+    def _numbered_logs(self, metric: str) -> Iterator[tuple[int, float | None]]:
+        for pair in self.pairs:
+            old, new = pair.base.get(metric), pair.contender.get(metric)
+            if old is not None and new is not None:
+                yield pair.number, math.log(new / old) if min(old, new) > 0 else None
 
     def ratios(self, metric: str, count: int) -> list[float | None]:
-        """Contender over base in each round or night from 1 to `count`; None where there is no such ratio."""
-        found: list[float | None] = [None] * count
+        """Return contender over base in each round or night from 1 to `count`; None without a ratio."""
+        ratios: list[float | None] = [None] * count
         for pair in self.pairs:
             old, new = pair.base.get(metric), pair.contender.get(metric)
             if old is not None and new is not None and min(old, new) > 0:
-                found[pair.number - 1] = new / old
-        return found
+                ratios[pair.number - 1] = new / old
+        return ratios
 
 
 def pair_steps(runs: Sequence[Run], base: str, contender: str) -> tuple[StepPairs, ...]:
-    """Every step that either version has a run of, in suite order; runs of other versions are ignored."""
+    """Return every step with a run of either version, in suite order, ignoring other versions."""
     by_step: defaultdict[tuple[int, str], list[Run]] = defaultdict(list)
     for run in runs:
         if run.version in (base, contender):
@@ -93,12 +103,12 @@ def pair_steps(runs: Sequence[Run], base: str, contender: str) -> tuple[StepPair
 
 
 def noise_of(runs: Sequence[Run], base: str, twin: str) -> list[StepNoise]:
-    """The noise of every step and metric that has a ratio, from the rounds of two identical builds.
+    """Return the noise of every step and metric that has a ratio, from the rounds of two identical builds.
 
-    The sample standard deviation of the log ratios around their own mean. Left out is what has fewer than
-    MINIMUM_REPETITIONS rounds, and what is the same in all of them: a constant says nothing of later rounds.
+    It is the sample standard deviation of the log ratios. A metric with fewer than MINIMUM_REPETITIONS rounds
+    is left out, and so is one with equal ratios, which does not predict later rounds.
     """
-    found = []
+    noise = []
     for step in pair_steps(runs, base, twin):
         for metric in METRICS:
             logs = step.log_ratios(metric)
@@ -106,17 +116,17 @@ def noise_of(runs: Sequence[Run], base: str, twin: str) -> list[StepNoise]:
                 continue
             if max(logs) - min(logs) > ROUNDING:
                 spread = math.sqrt(variance(logs))
-                found.append(StepNoise(step.step, metric, spread, len(logs) - 1, len(logs)))
-    return found
+                noise.append(StepNoise(step.step, metric, spread, len(logs) - 1, len(logs)))
+    return noise
 
 
 def _pairs(runs: Sequence[Run], base: str, contender: str) -> tuple[Pair, ...]:
     finished = {(run.version, run.repetition): run for run in runs if run.status is RunStatus.FINISHED}
     repetitions = sorted({run.repetition for run in runs})
     return tuple(
-        Pair(each, finished[base, each].values, finished[contender, each].values)
-        for each in repetitions
-        if (base, each) in finished and (contender, each) in finished
+        Pair(repetition, finished[base, repetition].values, finished[contender, repetition].values)
+        for repetition in repetitions
+        if (base, repetition) in finished and (contender, repetition) in finished
     )
 
 

@@ -1,4 +1,4 @@
-"""Which functions gained or lost CPU time per query between two profiles of a step."""
+"""Differential profiles: which functions gained or lost CPU time per query between two versions."""
 
 import math
 from collections import Counter
@@ -9,62 +9,63 @@ from history.stats.estimators import variance
 from suites.profiling.stacks import StepProfile, merged
 
 Rounds = Mapping[int, StepProfile]
-"""Profiles of one version on one step, by round."""
+"""The profiles of a version on a step, by round."""
 
 LEAST_ROUNDS = 3
-"""Below this nothing is said of how much a change scatters."""
+"""The rounds from which a standard error is computed at least."""
 
 LEAST_CHANGE = 0.01
-"""Of the base's CPU time per query: a total that changed by less has no shares."""
+"""The share of the base's CPU time per query that the total must change by for functions to have shares."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU time per query of one function, in µs."""
+    """The CPU time per query of one function, in µs."""
 
     own: float
-    """Spent in the function itself."""
+    """The time in the function itself."""
     whole: float
-    """Spent in it and in what it called; recursion counts once."""
+    """The time in the function and its callees; recursion counts once."""
 
 
 @dataclass(frozen=True)
 class FunctionChange:
-    """One function in base and contender."""
+    """The CPU time of a function in base and contender."""
 
     name: str
     base: Cost
     contender: Cost
     own_error: float | None
-    """Standard error of the change of `own` over the rounds, in µs; None below LEAST_ROUNDS."""
+    """The standard error of the change of `own` over the rounds, in µs; None below LEAST_ROUNDS."""
     own_share: float | None
-    """Change of `own` over the change of the total; None when the total hardly changed."""
+    """The change of `own` over the change of the total; None if the total changed less than LEAST_CHANGE."""
     whole_share: float | None
+    """The change of `whole` over the change of the total; None likewise."""
 
     @property
     def own_change(self) -> float:
-        """In µs per query."""
+        """The change of `own` in µs per query."""
         return self.contender.own - self.base.own
 
     @property
     def whole_change(self) -> float:
-        """In µs per query."""
+        """The change of `whole` in µs per query."""
         return self.contender.whole - self.base.whole
 
     @property
     def is_certain(self) -> bool:
-        """Whether the change of `own` is more than twice its standard error; not known of too few rounds."""
+        """Whether the change of `own` exceeds twice its standard error; False below LEAST_ROUNDS."""
         return self.own_error is not None and abs(self.own_change) > 2 * self.own_error
 
 
 @dataclass(frozen=True)
 class Differential:
-    """Base and contender of one step."""
+    """The differential profile of base and contender on a step."""
 
     base: StepProfile
     contender: StepProfile
     functions: tuple[FunctionChange, ...]
-    """All of both, the largest change of `own` first."""
+    """The functions of both, largest change of `own` first."""
 
     @property
     def base_total(self) -> float:
@@ -77,12 +78,12 @@ class Differential:
         return total(self.contender)
 
     def gained(self, count: int) -> tuple[FunctionChange, ...]:
-        """The functions that gained the most, at most `count`."""
-        return tuple(each for each in self.functions if each.own_change > 0)[:count]
+        """Return the functions that gained the most, at most `count`."""
+        return tuple(function for function in self.functions if function.own_change > 0)[:count]
 
 
 def differential(base: Rounds, contender: Rounds) -> Differential:
-    """Compare two versions' profiles of a step, all rounds of each merged.
+    """Return the differential profile of two versions on a step, with the rounds of each merged.
 
     Raises ValueError when one of them has no profile.
     """
@@ -92,10 +93,10 @@ def differential(base: Rounds, contender: Rounds) -> Differential:
     explains = abs(change) > LEAST_CHANGE * total(old)
     errors = _errors(base, contender)
     nothing = Cost(0.0, 0.0)
-    found = []
+    functions = []
     for name in before.keys() | after.keys():
         one, other = before.get(name, nothing), after.get(name, nothing)
-        found.append(
+        functions.append(
             FunctionChange(
                 name,
                 one,
@@ -105,17 +106,17 @@ def differential(base: Rounds, contender: Rounds) -> Differential:
                 whole_share=(other.whole - one.whole) / change if explains else None,
             )
         )
-    found.sort(key=lambda each: (-abs(each.own_change), each.name))
-    return Differential(old, new, tuple(found))
+    functions.sort(key=lambda function: (-abs(function.own_change), function.name))
+    return Differential(old, new, tuple(functions))
 
 
 def total(profile: StepProfile) -> float:
-    """CPU time per query of the whole server, in µs."""
+    """Return the CPU time per query of the whole server, in µs."""
     return profile.samples * profile.microseconds_per_sample
 
 
 def costs(profile: StepProfile) -> Mapping[str, Cost]:
-    """By function."""
+    """Return the CPU time per query by function."""
     own, whole = own_samples(profile), Counter[str]()
     for stack, count in profile.stacks.items():
         for name in set(stack.split(";")[1:]):
@@ -125,7 +126,7 @@ def costs(profile: StepProfile) -> Mapping[str, Cost]:
 
 
 def own_samples(profile: StepProfile) -> Counter[str]:
-    """Samples by the innermost function."""
+    """Return the number of samples by innermost function."""
     own: Counter[str] = Counter()
     for stack, count in profile.stacks.items():
         _, *frames = stack.split(";")
@@ -135,7 +136,10 @@ def own_samples(profile: StepProfile) -> Counter[str]:
 
 
 def _errors(base: Rounds, contender: Rounds) -> Mapping[str, float] | None:
-    """By function, the standard error of the mean change of its own time over the rounds that have both."""
+    """Return the standard error of the mean change of own time by function, over the rounds of both.
+
+    Returns None below LEAST_ROUNDS.
+    """
     both = sorted(base.keys() & contender.keys())
     if len(both) < LEAST_ROUNDS:
         return None
@@ -151,7 +155,7 @@ def _errors(base: Rounds, contender: Rounds) -> Mapping[str, float] | None:
 
 
 def _error(changes: Sequence[float]) -> float:
-    """The standard error of their mean."""
+    """Return the standard error of the mean of the changes."""
     return math.sqrt(variance(changes) / len(changes))
 
 

@@ -1,4 +1,4 @@
-"""The last nights of a branch against its base's, as a table shows them beside one session."""
+"""The ratios of a branch to its base in the last nights, which a table shows beside one session."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -11,21 +11,22 @@ from history.store.schema import nights, points, series
 from history.timestamps import to_text
 
 LAST_NIGHTS = 16
-"""That a trend goes back over, the session's own included."""
+"""The nights that a trend covers, including that of the session itself."""
 
 LEAST_NIGHTS = 3
-"""Nights with a value below which there is no trend to show."""
+"""The nights with a value that a trend needs at least."""
 
 Values = Mapping[tuple[str, str, str, int], float]
-"""Branch, step, metric and session -> value."""
+"""The values by branch, step, metric and session."""
 
 
 def trends(
     connection: Connection, session: Session, base: str, contender: str, metric: str
 ) -> dict[str, tuple[float | None, ...]]:
-    """Step -> contender's branch over base's branch, night by night up to a session; None in a gap.
+    """Return the ratio of contender's branch to base's branch by step, in the last nights up to a session.
 
-    Nothing of a session that has no night yet, and of steps with too few nights.
+    A ratio is None in a gap. Steps with fewer than LEAST_NIGHTS are left out; a session without a night has
+    no trends.
     """
     rows = connection.execute(select(nights).where(nights.c.session_id == session.id)).all()
     lines = {row.version: row.branch for row in rows}
@@ -44,12 +45,12 @@ def trends(
     last = connection.execute(query.limit(LAST_NIGHTS)).scalars().all()[::-1]
     values = values_of(connection, place, (lines[base], lines[contender]), (metric,), last)
     steps = {step for branch, step, _, _ in values if branch == lines[contender]}
-    found = {}
+    trends_by_step = {}
     for step in steps:
         ratios = tuple(_ratio(values, lines[base], lines[contender], step, metric, night) for night in last)
-        if len([each for each in ratios if each is not None]) >= LEAST_NIGHTS:
-            found[step] = ratios
-    return found
+        if len([ratio for ratio in ratios if ratio is not None]) >= LEAST_NIGHTS:
+            trends_by_step[step] = ratios
+    return trends_by_step
 
 
 def values_of(
@@ -59,7 +60,7 @@ def values_of(
     metrics: Collection[str],
     session_ids: Sequence[int],
 ) -> Values:
-    """What the branches came to in the nights of these sessions, for all steps."""
+    """Return the values of the branches in the nights of these sessions, for all steps."""
     if not session_ids:
         return {}
     query = (
@@ -77,7 +78,7 @@ def values_of(
 
 
 def step_positions(connection: Connection, place: Environment, branches: Collection[str]) -> dict[str, int]:
-    """Step -> its place in the suite, for the steps that these branches have series of."""
+    """Return the position in the suite by step, for the steps of which these branches have series."""
     query = select(series.c.step, func.max(series.c.step_position)).where(*_of_branches(place, branches))
     return dict(map(tuple, connection.execute(query.group_by(series.c.step))))
 

@@ -1,4 +1,4 @@
-"""What a comparison holds, and how its steps are judged."""
+"""The result of a comparison, and the judgement of its steps."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from build.errors import TidemarkError
 from build.version import Engine, Version
-from history.comparison.explanation import Variation, beside_imported, explained_by, variation
+from history.comparison.explanation import (
+    Explanation,
+    Variation,
+    beside_imported,
+    explained_by,
+    explanation,
+    variation,
+)
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import Failure, StepPairs
 from history.comparison.verdict import Gap, Judgement, Ratio, Verdict, judge_step, ratio
@@ -21,19 +28,19 @@ if TYPE_CHECKING:
     from history.comparison.profile_diff import FunctionChange
 
 THRESHOLD = 2.0
-"""Percent: changes of this size or less are not worth a person's time."""
+"""The practical threshold in percent: changes up to this size are not worth a person's time."""
 
 CONFIDENCE = 100 * FAMILY_CONFIDENCE
-"""Percent, for all steps of a contender together, and all looks."""
+"""The confidence in percent, for all steps of a contender and all looks together."""
 
 
 class ComparisonError(TidemarkError):
-    """The history does not hold what is to be compared."""
+    """The history does not have what is to be compared."""
 
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """Which session and steps to compare, and how to judge them. None and () leave the choice open."""
+    """Which session and steps to compare, and how to judge them. None and () mean any."""
 
     suite: str | None = None
     profile: str | None = None
@@ -41,42 +48,42 @@ class CompareOptions:
     """The host name of a box."""
 
     session: str | None = None
-    """The uid of a session; else the latest that holds both versions."""
+    """The uid of a session; None for the latest with both versions."""
 
     steps: tuple[str, ...] = ()
     metric: str = PRIMARY
     threshold_percent: float = THRESHOLD
     confidence_percent: float = CONFIDENCE
     since: datetime | None = None
-    """Compare over all nights from this moment on, instead of in the latest session."""
+    """Compare over all nights from this time on, instead of in the latest session."""
 
 
 @dataclass(frozen=True)
 class StepComparison:
-    """One step: the judged metric, what is said of it, and the metrics beside it."""
+    """A step with the judged metric, its judgement, and the metrics beside it."""
 
     step: str
     judged: Ratio
     judgement: Judgement
     beside: tuple[Ratio, ...]
-    """Of suites.metrics.beside_verdict those that are not the judged one."""
+    """The metrics of suites.metrics.beside_verdict, without the judged one."""
 
     smallest_visible: float | None = None
     """The smallest worsening of the judged metric, as a fraction, that the step's rounds are likely to flag.
 
-    By the latest calibration of the machine; None where there is none."""
+    It follows from the latest calibration of the machine; None without one."""
 
     base_drift: float | None = None
-    """QPS of the base in the last paired round over that in the first; None below two rounds."""
+    """The base's QPS in the last paired round over that in the first; None below two rounds."""
 
     gained: "tuple[FunctionChange, ...]" = ()
-    """Of a regressed step that was profiled: the functions whose CPU time per query grew most."""
+    """The functions of a regressed, profiled step whose CPU time per query grew most."""
 
     group: str = ""
-    """The group of steps that it belongs to, if its suite has such."""
+    """The group of steps that it belongs to; empty without one."""
 
     trend: tuple[float | None, ...] = ()
-    """Contender over base of the judged metric in the last nights up to this one; None in a gap."""
+    """The ratio of the judged metric in the last nights up to this one; None in a gap."""
 
     @property
     def metrics(self) -> tuple[Ratio, ...]:
@@ -85,13 +92,18 @@ class StepComparison:
 
     @property
     def explained_by(self) -> tuple[str, ...] | None:
-        """The costs that explain the verdict; None where there is nothing to be explained, or no cost."""
+        """The costs that explain the verdict; None when nothing is to be explained, or without a cost."""
         return explained_by(self.judged.metric, self.judgement.verdict, self.beside)
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether throughput changed and no cost explains it."""
-        return self.explained_by == ()
+        """Whether throughput changed, and neither a cost nor the profile explains it or may explain it."""
+        return self.explanation is Explanation.NONE
+
+    @property
+    def explanation(self) -> Explanation | None:
+        """Whether the verdict is explained; None where there is nothing to be explained, or no cost."""
+        return explanation(self.explained_by, self.beside, self.gained)
 
     @property
     def variation(self) -> Variation:
@@ -105,7 +117,7 @@ class NightGap:
 
     branch: str
     step: str
-    """Empty when it is all of them."""
+    """Empty for all steps."""
 
     reason: str
     nights: tuple[datetime, ...]
@@ -113,16 +125,18 @@ class NightGap:
 
 @dataclass(frozen=True)
 class Nights:
-    """What a comparison over nights rests on: all of one box, suite and configuration."""
+    """The nights of a comparison over nights, all of one box, suite and configuration."""
 
     configuration: str
     started_at: tuple[datetime, ...]
-    """Of each night that holds both, in order."""
+    """The start of each night with both versions, in order."""
 
     bases: Mapping[str, int]
-    """Versions of the base, and in how many nights each was measured."""
+    """The number of nights by version of the base."""
 
     contenders: Mapping[str, int]
+    """The number of nights by version of the contender."""
+
     gaps: tuple[NightGap, ...]
 
 
@@ -131,66 +145,66 @@ class Mean:
     """The geometric mean of the ratios of several steps."""
 
     group: str
-    """Empty when it is over all steps."""
+    """Empty for the mean over all steps."""
 
     steps: int
     ratios: Mapping[str, float | None]
-    """By metric; None where one of the steps has no such ratio."""
+    """The mean ratio by metric; None when one of the steps has no such ratio."""
 
 
 @dataclass(frozen=True)
 class ContenderComparison:
-    """A contender against the base, both of one session; or of the same nights."""
+    """The comparison of a contender with the base, within one session or over common nights."""
 
     base: Version
     contender: Version
     session: Session
-    """Over nights the last one."""
+    """The session; over nights that of the last night."""
 
     steps: tuple[StepComparison, ...]
-    """In suite order, one for each step that either version has a run of."""
+    """The steps of which either version has a run, in suite order."""
 
     failures: tuple[Failure, ...]
     warnings: tuple[str, ...]
-    """What a person should know before believing the verdicts."""
+    """Reasons to treat the verdicts with caution."""
 
     looks: tuple[int, int] | None = None
-    """Rounds at the first and the last look at the verdicts; None when the number of rounds was fixed."""
+    """The rounds of the first and the last look; None when the number of rounds was fixed."""
 
     dropped: tuple[DroppedRound, ...] = ()
-    """Rounds of these steps that were disturbed and measured again."""
+    """The rounds of these steps that were disturbed and measured again."""
 
     calibrations: tuple[CalibratedNoise, ...] = ()
-    """What the smallest visible worsenings rest on: one for each of these steps that was calibrated."""
+    """The noise on which the smallest visible worsenings are based, one for each calibrated step."""
 
     nights: Nights | None = None
-    """Of a comparison over nights; None within one session."""
+    """The nights of a comparison over nights; None within one session."""
 
     @property
     def engines(self) -> frozenset[Engine]:
-        """Of base and contender."""
+        """The engines of base and contender."""
         return frozenset({self.base.engine, self.contender.engine})
 
     @cached_property
     def has_visible(self) -> bool:
-        """Whether of any step the smallest worsening is known that it is likely to flag."""
+        """Whether the smallest visible worsening is known for any step."""
         return any(step.smallest_visible is not None for step in self.steps)
 
     @cached_property
     def has_trends(self) -> bool:
-        """Whether any step has a ratio in the last nights."""
+        """Whether any step has a trend."""
         return any(step.trend for step in self.steps)
 
     @property
     def judged_steps(self) -> int:
-        """Steps with an interval: those that share the confidence."""
+        """The number of steps with an interval, which share the confidence."""
         return sum(step.judgement.interval is not None for step in self.steps)
 
     @property
     def is_complete(self) -> bool:
         """Whether every planned round of every step finished in both versions and could be judged.
 
-        Over nights: whether every step could be judged. That a night has a gap is no trouble of the others.
+        Over nights it is whether every step could be judged; a gap in one night does not affect the others.
         """
         judged = all(step.judgement.gap in (None, Gap.NO_DIRECTION) for step in self.steps)
         if self.nights is not None:
@@ -204,24 +218,25 @@ class ContenderComparison:
         )
 
     def geometric_means(self) -> tuple[int, dict[str, float | None]]:
-        """How many steps have a judged ratio, and over these the mean ratio by metric, the judged one first.
+        """Return the number of steps with a judged ratio, and their mean ratio by metric, judged one first.
 
-        None where one of those steps has no such ratio, and everywhere when there are no such steps.
+        A mean is None when one of these steps has no such ratio, or when there are no such steps.
         """
         mean = self._mean("", self.steps)
         return mean.steps, dict(mean.ratios)
 
     def group_means(self) -> tuple[Mean, ...]:
-        """The mean of each group that has at least two steps with a judged ratio, in suite order."""
+        """Return the means of the groups with at least two steps with a judged ratio, in suite order."""
         groups = dict.fromkeys(step.group for step in self.steps if step.group)
-        means = [self._mean(each, [step for step in self.steps if step.group == each]) for each in groups]
+        means = [self._mean(group, [step for step in self.steps if step.group == group]) for group in groups]
         return tuple(mean for mean in means if mean.steps > 1)
 
     def _mean(self, group: str, steps: Sequence[StepComparison]) -> Mean:
         counted = [step.metrics for step in steps if step.judged.value is not None]
-        names = [each.metric for each in self.steps[0].metrics]
+        names = [ratio.metric for ratio in self.steps[0].metrics]
         ratios = {
-            name: _mean_ratio([metrics[place] for metrics in counted]) for place, name in enumerate(names)
+            name: _mean_ratio([metrics[position] for metrics in counted])
+            for position, name in enumerate(names)
         }
         return Mean(group, len(counted), ratios)
 
@@ -231,12 +246,12 @@ class Comparison:
     """A base against each of its contenders."""
 
     base: Version
-    """As it was asked for: a version, or the branch that each contender's base is the latest version of."""
+    """The requested base: a version, or a branch, whose version may differ by contender."""
 
     contenders: tuple[ContenderComparison, ...]
     options: CompareOptions
     history: str
-    """Where the history lies."""
+    """The path or URL of the history, without its password."""
 
     @property
     def metric(self) -> Metric:
@@ -244,21 +259,21 @@ class Comparison:
         return METRICS[self.options.metric]
 
     def verdicts(self) -> tuple[Verdict | None, ...]:
-        """Of all steps of all contenders."""
-        return tuple(step.judgement.verdict for each in self.contenders for step in each.steps)
+        """Return the verdicts of all steps of all contenders."""
+        return tuple(step.judgement.verdict for contender in self.contenders for step in contender.steps)
 
 
 def judge_all(
     chosen: Sequence[StepPairs],
     options: CompareOptions,
     intervals: Intervals,
-    known: Mapping[str, Noise],
+    noise: Mapping[str, Noise],
     session: Session,
     engines: Collection[Engine],
 ) -> tuple[StepComparison, ...]:
-    """Judge the chosen steps of a session, whose groups they belong to.
+    """Judge the chosen steps; `session` determines their groups and the metrics beside the verdict.
 
-    `known` is the machine's noise; `engines` are those of base and contender.
+    `noise` is the calibrated noise by step; `engines` are those of base and contender.
     """
     metric = METRICS[options.metric]
     threshold = options.threshold_percent / 100
@@ -272,7 +287,7 @@ def judge_all(
             ratio(step, metric.name, threshold, intervals),
             judge_step(step, metric, threshold, intervals),
             tuple(ratio(step, name, threshold, intervals) for name in beside),
-            intervals.smallest_visible(step, metric, threshold, known.get(step.step)),
+            intervals.smallest_visible(step, metric, threshold, noise.get(step.step)),
             _base_drift(step),
             group=groups.get(step.step, ""),
         )
@@ -281,20 +296,20 @@ def judge_all(
 
 
 def groups_of(session: Session) -> Mapping[str, str]:
-    """Step -> the group that it belonged to when the session began; sessions of older Tidemarks have none."""
+    """Return the groups by step as of the session; sessions of older releases of Tidemark have none."""
     groups = session.options.get("groups")
     return groups if isinstance(groups, dict) else {}
 
 
 def choose_steps(paired: Sequence[StepPairs], steps: Sequence[str], where: str) -> Sequence[StepPairs]:
-    """The steps that were asked for, else all. Raises ComparisonError for one that `where` does not have."""
-    known = [each.step for each in paired]
-    unknown = [step for step in steps if step not in known]
+    """Return the requested steps, or all without a request. Raises ComparisonError for an unknown step."""
+    names = [pairs.step for pairs in paired]
+    unknown = [step for step in steps if step not in names]
     if unknown:
         raise ComparisonError(
-            f"{where} has no step {', '.join(unknown)}", hint=f"its steps: {', '.join(known)}"
+            f"{where} has no step {', '.join(unknown)}", hint=f"its steps: {', '.join(names)}"
         )
-    return [each for each in paired if not steps or each.step in steps]
+    return [pairs for pairs in paired if not steps or pairs.step in steps]
 
 
 def _base_drift(step: StepPairs) -> float | None:
@@ -303,5 +318,5 @@ def _base_drift(step: StepPairs) -> float | None:
 
 
 def _mean_ratio(ratios: Sequence[Ratio]) -> float | None:
-    values = [each.value for each in ratios if each.value is not None]
+    values = [ratio.value for ratio in ratios if ratio.value is not None]
     return geometric_mean(values) if len(values) == len(ratios) else None

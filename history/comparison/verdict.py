@@ -1,7 +1,8 @@
-"""From the rounds of one step to a verdict."""
+"""The verdict on a step, from the rounds or nights of base and contender."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
@@ -10,7 +11,7 @@ from suites.metrics import Better, Metric
 
 
 class Verdict(StrEnum):
-    """What the rounds say about one step, at a threshold and a confidence."""
+    """The result for one step, at a threshold and a confidence."""
 
     REGRESSION = "regression"
     """The whole interval is on the bad side of 1 and the estimate is beyond the threshold."""
@@ -25,9 +26,46 @@ class Verdict(StrEnum):
     """The interval allows more than one of the above: more rounds are needed."""
 
 
+class Tone(Enum):
+    """How good the news in a cell of a table is."""
+
+    PLAIN = auto()
+    GOOD = auto()
+    BAD = auto()
+    QUIET = auto()
+    OPEN = auto()
+    """Nothing could be decided."""
+
+
+@dataclass(frozen=True)
+class VerdictTraits:
+    """How a verdict is displayed, and what follows from it."""
+
+    plural: str
+    """The word for several steps with it; the word for one is the verdict's value."""
+
+    tone: Tone
+    exit_code: int
+    """Exit code of `compare` when a step has this verdict; of several, 1 wins over 2 and 2 over 0."""
+
+    is_open: bool = False
+    """Whether further rounds may replace it by another verdict."""
+
+    severity: int = 0
+    """Steps with the highest severity above 0 are named as the worst ones of a comparison."""
+
+
+TRAITS: Mapping[Verdict, VerdictTraits] = {
+    Verdict.REGRESSION: VerdictTraits("regressions", Tone.BAD, exit_code=1, severity=2),
+    Verdict.IMPROVEMENT: VerdictTraits("improvements", Tone.GOOD, exit_code=0),
+    Verdict.UNCHANGED: VerdictTraits("unchanged", Tone.QUIET, exit_code=0),
+    Verdict.INCONCLUSIVE: VerdictTraits("inconclusive", Tone.OPEN, exit_code=2, is_open=True, severity=1),
+}
+"""One entry for every verdict, in the order in which they are counted."""
+
+
 class MetricChange(StrEnum):
-    """Which way a metric went from base to contender, at a threshold and a confidence; good or bad is another
-    question."""
+    """How a metric moved from base to contender, at a threshold and a confidence, whether good or bad."""
 
     MORE = "more"
     """The whole interval is above 1 and the estimate is beyond the threshold."""
@@ -58,7 +96,7 @@ class Gap(StrEnum):
     """A value is not above zero."""
 
     NO_DIRECTION = "not judged"
-    """Neither direction of the metric is the good one."""
+    """The metric has no better direction."""
 
 
 @dataclass(frozen=True)
@@ -68,34 +106,34 @@ class Ratio:
     metric: str
     base: float | None
     contender: float | None
-    """In the metric's unit; None when it was not recorded. Geometric means, whose quotient is the ratio; when
-    a value is not above zero there is no ratio, and these are arithmetic means."""
+    """The means of both in the metric's unit; None when it was not recorded. They are geometric means, whose
+    quotient is the ratio, or arithmetic means without a ratio, when a value is not above zero."""
 
     value: float | None
-    """contender / base; None when there is no such ratio."""
+    """The ratio contender / base; None when there is none."""
 
     interval: Interval | None
     change: MetricChange
     pairs: int
-    """Paired rounds that have the metric."""
+    """The number of pairs that have the metric."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict, or why there is none."""
+    """A verdict, or the reason why there is none."""
 
     verdict: Verdict | None
     gap: Gap | None
     reason: str
-    """Of a gap: what is missing, and how much more is needed."""
+    """What is missing in case of a gap, and how much more is needed."""
 
     interval: Interval | None
     pairs: int
-    """Paired rounds that have the metric."""
+    """The number of pairs that have the metric."""
 
 
 def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) -> Ratio:
-    """The metric's means over the step's pairs, their ratio, its interval, and which way the metric went.
+    """Return the metric's means over the step's pairs, with their ratio, its interval and how it moved.
 
     `threshold` is a fraction.
     """
@@ -105,18 +143,18 @@ def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) 
     if old is not None and new is not None:
         interval = intervals.of(step, metric)
         change = MetricChange.UNKNOWN if interval is None else change_of(interval, threshold)
-        # The interval leaves stalled rounds out, so that its estimate need not be the quotient of the means.
+        # The interval ignores stalled rounds, so that its estimate can differ from the quotient of the means.
         value = new / old if interval is None else interval.estimate
         return Ratio(metric, old, new, value, interval, change, pairs)
     if not pairs:
         return Ratio(metric, None, None, None, None, MetricChange.UNKNOWN, 0)
-    nothing = pairs >= MINIMUM_REPETITIONS and not any((*base, *contender))
-    change = MetricChange.SAME if nothing else MetricChange.UNKNOWN
+    all_zero = pairs >= MINIMUM_REPETITIONS and not any((*base, *contender))
+    change = MetricChange.SAME if all_zero else MetricChange.UNKNOWN
     return Ratio(metric, mean(base), mean(contender), None, None, change, pairs)
 
 
 def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Intervals) -> Judgement:
-    """The verdict on one step; `threshold` is a fraction."""
+    """Return the verdict on one step; `threshold` is a fraction."""
     pairs = len(step.values(metric.name)[0])
     interval = intervals.of(step, metric.name)
     if interval is None:
@@ -128,7 +166,7 @@ def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Int
 
 
 def change_of(interval: Interval, threshold: float) -> MetricChange:
-    """Which way the interval says that a metric went; `threshold` is a fraction."""
+    """Return how a metric moved according to an interval; `threshold` is a fraction."""
     if 1 - threshold <= interval.low and interval.high <= 1 + threshold:
         return MetricChange.SAME
     if interval.high < 1 and interval.estimate < 1 - threshold:
@@ -139,12 +177,12 @@ def change_of(interval: Interval, threshold: float) -> MetricChange:
 
 
 def judge(interval: Interval, better: Better, threshold: float) -> Verdict:
-    """The verdict on the ratio of a metric that has a better direction. Raises ValueError for NEITHER."""
+    """Return the verdict on a metric with a better direction. Raises ValueError for NEITHER."""
     return verdict_of(change_of(interval, threshold), better)
 
 
 def verdict_of(change: MetricChange, better: Better) -> Verdict:
-    """What a change means for a metric that has a better direction. Raises ValueError for NEITHER."""
+    """Return the verdict on a change of a metric with a better direction. Raises ValueError for NEITHER."""
     if better is Better.NEITHER:
         raise ValueError("a metric without a better direction has no verdict")
     if change is MetricChange.SAME:

@@ -1,4 +1,4 @@
-"""Warnings of a comparison: what makes its session, its builds, its rounds or its runs doubtful."""
+"""Warnings of a comparison about its session, its builds, its rounds and its runs."""
 
 import re
 from collections import defaultdict
@@ -9,7 +9,7 @@ from build.version import Version
 from history.store.records import DroppedRound, Run, Session, SessionStatus
 
 DISTURBED_PREFIX = "disturbed: "
-"""How a warning of a run begins that says what disturbed its round."""
+"""The prefix of a run's warning about the disturbance of its round."""
 
 _FIGURE = re.compile(r"\d+(?:\.\d+)?")
 _DETAIL = re.compile(r" \(limit [^)]*\)|:.*")
@@ -17,7 +17,7 @@ _DETAIL = re.compile(r" \(limit [^)]*\)|:.*")
 
 @dataclass(frozen=True)
 class Disturbed:
-    """One reason why a round was disturbed, with its figures: a sentence of suites.accounting.disturbance."""
+    """One reason why a round was disturbed, with figures, as reported by suites.accounting.disturbance."""
 
     step: str
     round: int
@@ -27,13 +27,13 @@ class Disturbed:
 def comparison_warnings(
     session: Session, base: Version, contender: Version, runs: Sequence[Run]
 ) -> tuple[str, ...]:
-    """All warnings, one text each; `runs` are those of base and contender."""
+    """Return the warnings of a comparison; `runs` are those of base and contender."""
     return (
         *_of_session(session),
-        *of_engines(session, base, contender),
+        *engine_warnings(session, base, contender),
         *_of_builds(runs),
         *_of_disturbed_rounds(runs),
-        *_of_runs(runs),
+        *warnings_of_runs(runs),
     )
 
 
@@ -47,12 +47,12 @@ def _of_session(session: Session) -> Iterator[str]:
         )
     changed = session.options.get("machine_changed")
     if isinstance(changed, list) and changed:
-        said = "; ".join(map(str, changed))
-        yield f"the machine has changed since its last session: {said}; do not join older sessions"
+        changes = "; ".join(map(str, changed))
+        yield f"the machine has changed since its last session: {changes}; do not join older sessions"
 
 
-def of_engines(session: Session, base: Version, contender: Version) -> Iterator[str]:
-    """That more than versions differ, when engines do."""
+def engine_warnings(session: Session, base: Version, contender: Version) -> Iterator[str]:
+    """Warn that configuration and durability differ too, when the engines are different."""
     if base.engine is not contender.engine:
         yield (
             f"{base.engine} and {contender.engine} are different engines: configuration and durability "
@@ -64,8 +64,8 @@ def _of_builds(runs: Sequence[Run]) -> Iterator[str]:
     keys: dict[str, set[str]] = {}
     for run in runs:
         keys.setdefault(run.version, set()).add(run.build_key)
-    for version, found in keys.items():
-        if len(found) > 1:
+    for version, build_keys in keys.items():
+        if len(build_keys) > 1:
             yield f"{version} was more than one build within the session"
     if len(keys) > 1 and len(set.union(*keys.values())) == 1:
         yield "base and contender are the same build: every difference is noise"
@@ -77,69 +77,72 @@ def _of_disturbed_rounds(runs: Sequence[Run]) -> Iterator[str]:
         yield f"disturbed, {counted}: {reason}: {steps_and_rounds(rounds)}"
 
 
-def _of_runs(runs: Sequence[Run]) -> Iterator[str]:
+def warnings_of_runs(runs: Sequence[Run]) -> Iterator[str]:
+    """What is to be known of single rounds, one line for each, but for what disturbed them."""
     for run in runs:
         for text in run.warnings:
             if not text.startswith(DISTURBED_PREFIX):
-                yield f"{run.version}, {run.step}, round {run.repetition}: {text}"
+                # An older Tidemark stored the whole output of other programs in further lines.
+                first, _, _ = text.partition("\n")
+                yield f"{run.version}, {run.step}, round {run.repetition}: {first}"
 
 
 def disturbed_rounds(runs: Iterable[Run]) -> list[Disturbed]:
-    """The reasons of rounds that were kept although disturbed: all versions of a round have the same ones."""
-    found = [
+    """Return the disturbances of rounds that were kept; those of all versions of a round are equal."""
+    disturbed = [
         Disturbed(run.step, run.repetition, text.removeprefix(DISTURBED_PREFIX))
         for run in runs
         for text in run.warnings
         if text.startswith(DISTURBED_PREFIX)
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(disturbed))
 
 
 def remeasured_rounds(dropped: Iterable[DroppedRound]) -> list[Disturbed]:
-    """The reasons of rounds that were measured again, as often as they were."""
+    """Return the disturbances of dropped rounds, once for every time that a round was measured again."""
     return [
-        Disturbed(each.step, each.repetition, reason)
-        for each in dropped
-        for reason in each.reason.split("; ")
+        Disturbed(round_.step, round_.repetition, reason)
+        for round_ in dropped
+        for reason in round_.reason.split("; ")
     ]
 
 
 def by_reason(disturbed: Iterable[Disturbed]) -> dict[str, list[Disturbed]]:
-    """Short reason -> what was disturbed for it. Reasons that differ in figures only are one, with ranges."""
+    """Return disturbances by short reason; reasons that differ only in figures are merged, with ranges."""
     kinds: defaultdict[str, list[Disturbed]] = defaultdict(list)
-    for each in disturbed:
-        kinds[_FIGURE.sub("#", _short(each.reason))].append(each)
-    return {_joined([_short(each.reason) for each in found]): found for found in kinds.values()}
+    for disturbance in disturbed:
+        kinds[_FIGURE.sub("#", _short(disturbance.reason))].append(disturbance)
+    return {_merged([_short(same.reason) for same in kind]): kind for kind in kinds.values()}
 
 
 def steps_and_rounds(disturbed: Sequence[Disturbed]) -> str:
-    """Steps with their rounds: `insert 1, 3-5; delete 2`."""
+    """Return the steps with their rounds, such as `insert 1, 3-5; delete 2`."""
     rounds: defaultdict[str, set[int]] = defaultdict(set)
-    for each in disturbed:
-        rounds[each.step].add(each.round)
-    return "; ".join(f"{step} {ranges(found)}" for step, found in rounds.items())
+    for round_ in disturbed:
+        rounds[round_.step].add(round_.round)
+    return "; ".join(f"{step} {ranges(numbers)}" for step, numbers in rounds.items())
 
 
 def ranges(rounds: Iterable[int]) -> str:
-    """Round numbers in order, three and more in a row as a range: `1, 3-5`."""
+    """Return round numbers in order, with three or more consecutive ones as a range: `1, 3-5`."""
     rows: list[list[int]] = []
-    for each in sorted(set(rounds)):
-        if rows and each == rows[-1][-1] + 1:
-            rows[-1].append(each)
+    for number in sorted(set(rounds)):
+        if rows and number == rows[-1][-1] + 1:
+            rows[-1].append(number)
         else:
-            rows.append([each])
+            rows.append([number])
     return ", ".join(f"{row[0]}-{row[-1]}" if len(row) > 2 else ", ".join(map(str, row)) for row in rows)
 
 
 def _short(reason: str) -> str:
-    """Without its limit and culprits."""
+    """Return a reason without its limit and the processes responsible."""
     return _DETAIL.sub("", reason)
 
 
-def _joined(reasons: Sequence[str]) -> str:
-    """Sentences that differ in their figures only, as one with least and most."""
-    figures = zip(*(_FIGURE.findall(each) for each in reasons), strict=True)
-    spans = iter([_range(sorted(set(each), key=float)) for each in figures])
+def _merged(reasons: Sequence[str]) -> str:
+    """Return reasons that differ only in their figures as one, with ranges of figures."""
+    figures = zip(*(_FIGURE.findall(reason) for reason in reasons), strict=True)
+    spans = iter([_range(sorted(set(values), key=float)) for values in figures])
     return _FIGURE.sub(lambda _: next(spans), reasons[0])
 
 

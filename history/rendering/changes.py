@@ -1,4 +1,4 @@
-"""Changes of level, for people and as JSON."""
+"""Changes as text and as JSON."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,22 +11,22 @@ from history.rendering.numbers import rounded
 from suites.metrics import label_of
 
 SHOWN_SERIES = 4
-"""Of a change; JSON has all."""
+"""The series of a change that the text lists; JSON has all."""
 
 CERTAIN = 0.999
-"""A confidence beyond this is no more than that to people."""
+"""A higher confidence is shown as `over` this."""
 
 HASH = 10
-"""Characters of a commit that people need."""
+"""The characters of a commit that are shown."""
 
 
 def render_changes(reports: Sequence[ChangeReport]) -> str:
-    """A few lines for each change."""
+    """Return a few lines for each change."""
     return "\n".join(line for report in reports for line in _lines(report))
 
 
 def changes_json(reports: Sequence[ChangeReport]) -> list[dict[str, Any]]:
-    """Everything that is known of each change."""
+    """Return all properties of each change."""
     return [_json(report) for report in reports]
 
 
@@ -68,7 +68,7 @@ def _member(member: Member) -> str:
 
 
 def _confidence(value: float) -> str:
-    """Never rounded up to certainty."""
+    """Return a confidence as text, which is never rounded up to 100 %."""
     return f"over {CERTAIN:.1%}" if value > CERTAIN else f"{value:.1%}"
 
 
@@ -119,7 +119,7 @@ def _series_json(member: Member) -> dict[str, Any]:
 
 
 def _confirmed_json(confirmed: Confirmation | None) -> dict[str, Any] | None:
-    """The ratio of the new version to the old one, by interleaved rounds; None without a confirmation."""
+    """Return the ratio of the new version to the old one in a confirmation; None without one."""
     if confirmed is None:
         return None
     return {

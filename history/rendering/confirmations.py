@@ -1,11 +1,11 @@
-"""Confirmations in one line, for people."""
+"""Confirmations as one line of text."""
 
 from history.changes.confirmation import Confirmation
 from suites.metrics import label_of
 
 
 def measurement(confirmed: Confirmation) -> str:
-    """How it was measured, and the result: `7 interleaved rounds, X against Y: -7.1% (-8.0% to -6.2%)`."""
+    """Return rounds, versions and result: `7 interleaved rounds, X against Y: -7.1% (-8.0% to -6.2%)`."""
     return (
         f"{confirmed.rounds} interleaved rounds, {confirmed.before.version} against "
         f"{confirmed.after.version}: {interval(confirmed)}"
@@ -13,10 +13,10 @@ def measurement(confirmed: Confirmation) -> str:
 
 
 def interval(confirmed: Confirmation) -> str:
-    """The change from the old version to the new one: `-7.1% (-8.0% to -6.2%)`."""
+    """Return the change from the old version to the new one: `-7.1% (-8.0% to -6.2%)`."""
     return f"{confirmed.ratio - 1:+.1%} ({confirmed.low - 1:+.1%} to {confirmed.high - 1:+.1%})"
 
 
 def series_name(confirmed: Confirmation) -> str:
-    """Step and metric: `insert qps`."""
+    """Return step and metric: `insert qps`."""
     return f"{confirmed.key.step} {label_of(confirmed.key.metric)}"

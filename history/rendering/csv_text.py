@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
+from history.comparison.explanation import Explanation
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.rendering.numbers import rounded
 from suites.metrics import METRICS
@@ -20,11 +21,10 @@ NOT_EXPLAINED = "not explained by cost"
 
 
 def render_csv(comparison: Comparison) -> str:
-    """One line per contender, step and metric, each with its interval and the way it went.
+    """Return one line per contender, step and metric, with its interval and change.
 
-    Then one per group of steps and metric, which has no step but a mean ratio of so many steps.
-
-    Only the judged metric has a verdict, and what explains it, names apart by spaces.
+    They are followed by one line per group and metric, without a step, with the mean ratio and the number of
+    steps. Only the judged metric has a verdict, and the metrics that explain it, separated by spaces.
     """
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
@@ -43,11 +43,11 @@ def _rows(comparison: Comparison, contender: ContenderComparison) -> Iterator[li
             metric, interval, judged = METRICS[ratio.metric], ratio.interval, ratio is step.judged
             values = map(rounded, (ratio.base, ratio.contender, ratio.value))
             bounds = (rounded(interval.low), rounded(interval.high)) if interval else (None, None)
-            said = (judgement.verdict, judgement.gap, judgement.reason) if judged else (None,) * 3
-            explained = _of_step(step) if judged else (None,) * 4
-            described = (step.step, ratio.metric, metric.unit, metric.better)
-            measured = [*values, *bounds, ratio.pairs, *said, ratio.change, *explained]
-            yield [*origin, *described, *measured, step.group or None, None]
+            verdict = (judgement.verdict, judgement.gap, judgement.reason) if judged else (None,) * 3
+            step_values = _step_values(step) if judged else (None,) * 4
+            subject = (step.step, ratio.metric, metric.unit, metric.better)
+            measured = [*values, *bounds, ratio.pairs, *verdict, ratio.change, *step_values]
+            yield [*origin, *subject, *measured, step.group or None, None]
     for mean in contender.group_means():
         for name, value in mean.ratios.items():
             metric = METRICS[name]
@@ -55,9 +55,16 @@ def _rows(comparison: Comparison, contender: ContenderComparison) -> Iterator[li
             yield [*row, *[None] * (len(_HEADS) - len(row) - 2), mean.group, mean.steps]
 
 
-def _of_step(step: StepComparison) -> tuple[str | float | None, ...]:
+def _step_values(step: StepComparison) -> tuple[str | float | None, ...]:
     return _explained(step), step.variation, rounded(step.smallest_visible), rounded(step.base_drift)
 
 
 def _explained(step: StepComparison) -> str | None:
-    return NOT_EXPLAINED if step.is_unexplained else " ".join(step.explained_by or ()) or None
+    without_costs = {
+        Explanation.NONE: NOT_EXPLAINED,
+        Explanation.UNDECIDED: str(Explanation.UNDECIDED),
+        Explanation.PROFILE: str(Explanation.PROFILE),
+    }
+    if step.explanation in without_costs:
+        return without_costs[step.explanation]
+    return " ".join(step.explained_by or ()) or None

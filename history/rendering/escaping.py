@@ -1,4 +1,4 @@
-"""Text of commits, hosts and logs made harmless where GitHub renders Markdown."""
+"""Escaping of text from commits, hosts and logs for GitHub's Markdown."""
 
 import re
 
@@ -6,13 +6,13 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>|~])")
 _MENTION = re.compile(r"(?<!\w)([@#])(?=\w)")
 
 JOINER = "\N{ZERO WIDTH NON-JOINER}"
-"""Behind a sign, so that GitHub neither mentions a person nor links an issue."""
+"""The character that prevents GitHub from reading `@` as a mention and `#` as a link to an issue."""
 
 
 def escaped(text: str) -> str:
-    """One line that reads as it is: no markup, HTML, table cell, mention or link to an issue comes of it.
+    """Return text as one literal line, without markup, HTML, table cells, mentions and links.
 
-    A version such as postgres@18.6 is no mention: GitHub wants something other than a word before the sign.
+    A version such as postgres@18.6 needs no escape: GitHub reads no mention directly after a word.
     """
     line = " ".join(text.split())
     line = line.replace("&", "&amp;")

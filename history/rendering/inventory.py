@@ -1,4 +1,4 @@
-"""What a history holds, and one series of it, as text, JSON and CSV."""
+"""The inventory of a history, and one of its series, as text, JSON and CSV."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from history.rendering.numbers import DASH, amount, rounded
 from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
-from history.series.inventory import Branch, Unfinished
+from history.series.inventory import Branch, UnfinishedSession
 from history.series.series import SeriesKey
 from history.series.timeline import Timeline, TimelineEntry
 from suites.metrics import METRICS
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 SPARKLINE_NIGHTS = 90
-"""That fit on top of a series."""
+"""The nights of the sparkline above a series."""
 
 _CSV_HEADS = (
     *("date", "session_id", "version", "value", "base_version", "base_value", "relative", "gap", "changes"),
@@ -28,18 +28,18 @@ _CSV_HEADS = (
 
 def render_inventory(
     branches: Sequence[Branch],
-    failed: Sequence[Unfinished],
+    failed: Sequence[UnfinishedSession],
     held: Sequence[tuple[SeriesKey, int]],
     console: "Console",
 ) -> None:
     """Print the branches of each place, the given series, and the sessions that failed last."""
-    for place, group in groupby(branches, key=lambda each: each.place):
+    for place, group in groupby(branches, key=lambda branch: branch.place):
         console.print(f"{place.box}: {place.suite}, {place.configuration}", style="bold", markup=False)
         table = _table("branch", "nights", "first", "last", "latest version", left=(0, 4))
-        for each in group:
-            latest = each.version + (" (base)" if each.is_base else "")
-            days = (f"{each.first:%Y-%m-%d}", f"{each.last:%Y-%m-%d}")
-            _add(table, each.branch, str(each.nights), *days, latest)
+        for branch in group:
+            latest = branch.version + (" (base)" if branch.is_base else "")
+            days = (f"{branch.first:%Y-%m-%d}", f"{branch.last:%Y-%m-%d}")
+            _add(table, branch.branch, str(branch.nights), *days, latest)
         console.print(table)
         console.print()
     if held:
@@ -50,8 +50,9 @@ def render_inventory(
         console.print()
     if failed:
         console.print("Sessions that did not finish, the latest first:", markup=False)
-        for one in failed:
-            line = f"  {one.started_at:%Y-%m-%d %H:%M} UTC  {one.uid}  {one.status}  {one.box}  {one.suite}"
+        for session in failed:
+            start = f"{session.started_at:%Y-%m-%d %H:%M} UTC"
+            line = f"  {start}  {session.uid}  {session.status}  {session.box}  {session.suite}"
             console.print(line, markup=False, highlight=False)
 
 
@@ -81,7 +82,7 @@ def render_series(timeline: Timeline, console: "Console") -> None:
 
 
 def series_json(timeline: Timeline) -> str:
-    """The series as one JSON object."""
+    """Return the series as one JSON object."""
     key = timeline.key
     whole = {
         **vars(key.place),
@@ -96,36 +97,36 @@ def series_json(timeline: Timeline) -> str:
 
 
 def series_csv(timeline: Timeline) -> str:
-    """The series as CSV, one line for each night; a gap is an empty field and never a zero."""
+    """Return the series as CSV, one line for each night; a gap is an empty field and never a zero."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(_CSV_HEADS)
     lines.writerows(
-        ["; ".join(each) if isinstance(each, list) else each for each in _values(entry)]
+        ["; ".join(value) if isinstance(value, list) else value for value in _values(entry)]
         for entry in timeline.entries
     )
     return text.getvalue()
 
 
 def inventory_json(
-    branches: Sequence[Branch], failed: Sequence[Unfinished], held: Sequence[tuple[SeriesKey, int]]
+    branches: Sequence[Branch], failed: Sequence[UnfinishedSession], held: Sequence[tuple[SeriesKey, int]]
 ) -> str:
-    """What the history holds as one JSON object."""
+    """Return what the history holds as one JSON object."""
     whole = {
         "branches": [
             {
-                **vars(each.place),
-                **{name: value for name, value in vars(each).items() if name != "place"},
-                "first": each.first.isoformat(),
-                "last": each.last.isoformat(),
+                **vars(branch.place),
+                **{name: value for name, value in vars(branch).items() if name != "place"},
+                "first": branch.first.isoformat(),
+                "last": branch.last.isoformat(),
             }
-            for each in branches
+            for branch in branches
         ],
         "series": [
             {**vars(key.place), "branch": key.branch, "step": key.step, "metric": key.metric, "nights": count}
             for key, count in held
         ],
-        "unfinished": [{**vars(each), "started_at": each.started_at.isoformat()} for each in failed],
+        "unfinished": [{**vars(session), "started_at": session.started_at.isoformat()} for session in failed],
     }
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
@@ -146,13 +147,13 @@ def _values(entry: TimelineEntry) -> list[Any]:
 
 
 def _notes(entry: TimelineEntry) -> str:
-    return "; ".join(_said(entry))
+    return "; ".join(_note_texts(entry))
 
 
-def _said(entry: TimelineEntry) -> Iterator[str]:
+def _note_texts(entry: TimelineEntry) -> Iterator[str]:
     for change in entry.changes:
-        what, _, how = change.partition(": ")
-        yield f"{what} changed" + (f": {how}" if how else "")
+        subject, _, versions = change.partition(": ")
+        yield f"{subject} changed" + (f": {versions}" if versions else "")
     if entry.point.gap:
         yield " ".join(entry.point.gap.split())
 
@@ -162,14 +163,14 @@ def _table(*heads: str, left: Sequence[int], wraps: int = -1) -> "Table":
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for place, head in enumerate(heads):
-        side = "left" if place in left else "right"
-        table.add_column(head, justify=side, no_wrap=place != wraps)  # type: ignore[arg-type]
+    for position, head in enumerate(heads):
+        side = "left" if position in left else "right"
+        table.add_column(head, justify=side, no_wrap=position != wraps)  # type: ignore[arg-type]
     return table
 
 
 def _add(table: "Table", *cells: str) -> None:
-    """Add a row whose cells are taken as they are: rich would read markup in a reason."""
+    """Add a row of literal cells, because rich would interpret markup in them."""
     from rich.text import Text
 
     table.add_row(*map(Text, cells))

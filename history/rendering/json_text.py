@@ -1,4 +1,4 @@
-"""A comparison as JSON, for programs."""
+"""A comparison as JSON."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from suites.metrics import METRICS
 
 
 def render_json(comparison: Comparison) -> str:
-    """Everything a comparison holds, as one JSON object; numbers to nine digits."""
+    """Return a comparison as one JSON object, with numbers to nine digits."""
     metric, options = comparison.metric, comparison.options
     whole = {
         "base": str(comparison.base),
@@ -22,7 +22,7 @@ def render_json(comparison: Comparison) -> str:
         "confidence_percent": options.confidence_percent,
         "history": comparison.history,
         "exit_code": exit_code(comparison),
-        "contenders": [_contender(each) for each in comparison.contenders],
+        "contenders": [_contender(contender) for contender in comparison.contenders],
     }
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
@@ -51,8 +51,8 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
         "steps": [_step(step) for step in contender.steps],
         "geometric_mean": {"ratio": rounded(next(iter(means.values()))), "steps": count},
         "group_means": [_group(mean, contender.steps[0].judged.metric) for mean in contender.group_means()],
-        "calibrations": sorted({each.session for each in contender.calibrations}),
-        "dropped_rounds": [vars(each) for each in contender.dropped],
+        "calibrations": sorted({noise.session for noise in contender.calibrations}),
+        "dropped_rounds": [vars(dropped) for dropped in contender.dropped],
         "failures": [vars(failure) for failure in contender.failures],
         "warnings": contender.warnings,
     }
@@ -61,12 +61,10 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
 def _nights(nights: Nights) -> dict[str, Any]:
     return {
         "configuration": nights.configuration,
-        "started_at": [each.isoformat() for each in nights.started_at],
+        "started_at": [time.isoformat() for time in nights.started_at],
         "base_versions": dict(nights.bases),
         "contender_versions": dict(nights.contenders),
-        "gaps": [
-            {**vars(each), "nights": [night.isoformat() for night in each.nights]} for each in nights.gaps
-        ],
+        "gaps": [{**vars(gap), "nights": [night.isoformat() for night in gap.nights]} for gap in nights.gaps],
     }
 
 
@@ -89,9 +87,9 @@ def _step(step: StepComparison) -> dict[str, Any]:
         "variation": step.variation,
         "smallest_visible": rounded(step.smallest_visible),
         "base_drift": rounded(step.base_drift),
-        "trend": [rounded(each) for each in step.trend],
-        "gained": [function_values(each) for each in step.gained],
-        "metrics": {each.metric: _metric(each) for each in step.metrics},
+        "trend": [rounded(ratio) for ratio in step.trend],
+        "gained": [function_values(function) for function in step.gained],
+        "metrics": {ratio.metric: _metric(ratio) for ratio in step.metrics},
     }
 
 

@@ -1,15 +1,15 @@
-"""A comparison as GitHub renders it."""
+"""A comparison as GitHub's Markdown."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from history.comparison.result import Comparison, ContenderComparison
+from history.comparison.verdict import Tone
 from history.rendering.notes import notes
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     COSTS_HEADS,
     LEFT,
     Row,
-    Tone,
     costs_legend,
     costs_rows,
     heads,
@@ -20,9 +20,12 @@ from history.rendering.table import (
 
 
 def render_markdown(comparison: Comparison, *, costs: bool = False) -> str:
-    """Tables and notes; with `costs` a table of all costs of each step too."""
+    """Return tables and notes; `costs` adds a table of all costs of each step."""
     return (
-        "\n".join(line for each in comparison.contenders for line in _lines(comparison, each, costs)) + "\n"
+        "\n".join(
+            line for contender in comparison.contenders for line in _lines(comparison, contender, costs)
+        )
+        + "\n"
     )
 
 

@@ -1,10 +1,10 @@
-"""The lines below a table: where the numbers come from, how they were judged, what is doubtful."""
+"""The notes below a table: origin of the numbers, how they were judged, and warnings."""
 
 import math
 from collections.abc import Iterator
 from datetime import datetime
 
-from history.comparison.explanation import is_cost
+from history.comparison.explanation import Explanation, is_cost
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
@@ -15,11 +15,11 @@ from history.stats.repeated_intervals import VISIBLE_PROBABILITY
 from suites.metrics import METRICS, Better, Role, label_of, of_role
 
 MOST_DAYS = 5
-"""Nights of one kind of gap that are named."""
+"""The nights that are listed for one kind of gap."""
 
 
 def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
-    """All of them, one text each."""
+    """Return all notes below the table of a contender."""
     session, machine = contender.session, contender.session.machine
     gaps: dict[str, list[str]] = {}
     for step in contender.steps:
@@ -39,7 +39,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
             "Each night gives one pair, the geometric means of its rounds; base and contender are paired "
             "within a night only, and the interval is over nights.",
             _intervals(comparison, contender),
-            *_moved(contender.nights),
+            *_version_changes(contender.nights),
             *_night_gaps(contender.nights),
         ]
     return [
@@ -48,7 +48,11 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         *_base_drift(comparison, contender),
         *_measured_again(contender),
         *_set_aside(contender),
-        *(_unexplained(step) for step in contender.steps if step.is_unexplained),
+        *(
+            _unexplained(step)
+            for step in contender.steps
+            if step.explanation in (Explanation.NONE, Explanation.UNDECIDED)
+        ),
         *(
             f"{step.step}: CPU per query gained by {named_functions(step.gained)}"
             for step in contender.steps
@@ -66,21 +70,21 @@ def _span(nights: Nights) -> str:
     return f"{_counted(len(nights.started_at), 'night')}, {first:%Y-%m-%d} to {last:%Y-%m-%d}"
 
 
-def _moved(nights: Nights) -> Iterator[str]:
-    """The versions that a side had in turn, when there were several."""
+def _version_changes(nights: Nights) -> Iterator[str]:
+    """List the versions of base and contender, if there were several over the nights."""
     for side, versions in (("base", nights.bases), ("new", nights.contenders)):
         if len(versions) > 1:
-            said = ", ".join(f"{name} ({_counted(count, 'night')})" for name, count in versions.items())
-            yield f"{side} was {said}"
+            counts = ", ".join(f"{name} ({_counted(count, 'night')})" for name, count in versions.items())
+            yield f"{side} was {counts}"
 
 
 def _night_gaps(nights: Nights) -> Iterator[str]:
-    """One line for each reason, branch and set of nights, with its steps."""
+    """List the gaps, one line for each reason, branch and set of nights, with their steps."""
     steps: dict[tuple[str, str, tuple[datetime, ...]], list[str]] = {}
     for gap in nights.gaps:
         steps.setdefault((gap.branch, gap.reason, gap.nights), []).append(gap.step or "all steps")
     for (branch, reason, moments), names in steps.items():
-        days = [f"{each:%Y-%m-%d}" for each in moments]
+        days = [f"{time:%Y-%m-%d}" for time in moments]
         more = f" and {len(days) - MOST_DAYS} more" if len(days) > MOST_DAYS else ""
         days_and_reason = f"{', '.join(days[:MOST_DAYS])}{more}: {' '.join(reason.split())}"
         yield f"no value: {', '.join(names)}, {branch}, {days_and_reason}"
@@ -93,27 +97,27 @@ def _planned(contender: ContenderComparison) -> str:
 
 
 def _intervals(comparison: Comparison, contender: ContenderComparison) -> str:
-    """What the intervals promise: for how many steps, and at how many looks."""
+    """Return the note on the confidence of the intervals, over how many steps and looks."""
     options, looks = comparison.options, contender.looks
     rounds = sorted({step.judgement.pairs for step in contender.steps if step.judgement.interval})
-    what = "rounds" if contender.nights is None else "nights"
-    counted = f", of {rounds[0]} to {rounds[-1]} {what} each" if len(rounds) > 1 else ""
+    unit = "rounds" if contender.nights is None else "nights"
+    counted = f", of {rounds[0]} to {rounds[-1]} {unit} each" if len(rounds) > 1 else ""
     if len(rounds) == 1:
-        counted = f", of {rounds[0]} {what} each"
-    looked = "" if looks is None else f", at all looks from round {looks[0]} to {looks[1]},"
+        counted = f", of {rounds[0]} {unit} each"
+    at_looks = "" if looks is None else f", at all looks from round {looks[0]} to {looks[1]},"
     return (
         f"Intervals of {contender.judged_steps} of {len(contender.steps)} steps{counted}: they all hold "
-        f"together{looked} with {options.confidence_percent:g} % confidence, each metric for itself; "
+        f"together{at_looks} with {options.confidence_percent:g} % confidence, each metric separately; "
         f"threshold {options.threshold_percent:g} %."
     )
 
 
 def _visible(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
-    """What the column `sees` says and by which calibration, or how to come by it."""
+    """Explain the column `sees` and name its calibration, or say how to calibrate."""
     session, better = contender.session, comparison.metric.better
     if contender.has_visible:
         worse = "slow-down" if comparison.metric.role is Role.THROUGHPUT else "worsening"
-        by = {each.session: f"{each.started_at:%Y-%m-%d}" for each in contender.calibrations}
+        by = {noise.session: f"{noise.started_at:%Y-%m-%d}" for noise in contender.calibrations}
         named = ", ".join(f"{uid} ({day})" for uid, day in by.items())
         rounds = "its rounds" if contender.looks is None else f"{contender.looks[1]} rounds"
         yield (
@@ -122,13 +126,13 @@ def _visible(comparison: Comparison, contender: ContenderComparison) -> Iterator
         )
     elif better is not Better.NEITHER and not session.is_imported:
         yield (
-            "What each step can show is not known: ./tidemark calibrate "
+            "The smallest visible change of each step is unknown: ./tidemark calibrate "
             f"--suite {session.suite} --profile {session.profile} {contender.base.plain}"
         )
 
 
 def _base_drift(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
-    """The largest, when it is beyond the threshold: pairs cancel most of it, but the night was uneven."""
+    """Note the largest drift of the base, if it is beyond the threshold; pairs cancel most of it."""
     drifts = {step.step: step.base_drift for step in contender.steps if step.base_drift}
     if not drifts:
         return
@@ -147,15 +151,15 @@ def _measured_again(contender: ContenderComparison) -> Iterator[str]:
 
 
 def _set_aside(contender: ContenderComparison) -> Iterator[str]:
-    """Steps of which the interval leaves rounds out."""
+    """List the steps whose interval ignores stalled rounds."""
     stalled = [
-        f"{each.step} {each.judgement.pairs - each.judgement.interval.n} of {each.judgement.pairs}"
-        for each in contender.steps
-        if each.judgement.interval is not None and each.judgement.interval.n < each.judgement.pairs
+        f"{step.step} {step.judgement.pairs - step.judgement.interval.n} of {step.judgement.pairs}"
+        for step in contender.steps
+        if step.judgement.interval is not None and step.judgement.interval.n < step.judgement.pairs
     ]
     if stalled:
-        what = "rounds" if contender.nights is None else "nights"
-        yield f"{what} far from all others, left out as stalled: {', '.join(stalled)}"
+        unit = "rounds" if contender.nights is None else "nights"
+        yield f"{unit} far from all others, left out as stalled: {', '.join(stalled)}"
 
 
 def _counted(number: int, what: str) -> str:
@@ -163,24 +167,25 @@ def _counted(number: int, what: str) -> str:
 
 
 def _unexplained(step: StepComparison) -> str:
-    """Which costs are known not to explain the verdict, and which are merely not known to."""
-    costs = [each for each in step.beside if is_cost(each.metric) and each.pairs]
-    same = [label_of(each.metric) for each in costs if each.change is MetricChange.SAME]
+    """Return the note on a verdict that no cost explains, with the change of every cost."""
+    costs = [cost for cost in step.beside if is_cost(cost.metric) and cost.pairs]
+    same = [label_of(cost.metric) for cost in costs if cost.change is MetricChange.SAME]
     other_way = [
-        label_of(each.metric) for each in costs if each.change in (MetricChange.MORE, MetricChange.LESS)
+        label_of(cost.metric) for cost in costs if cost.change in (MetricChange.MORE, MetricChange.LESS)
     ]
-    unknown = [_with_amounts(each) for each in costs if each.change is MetricChange.UNKNOWN]
-    said = {"the same per query": same, "moved the other way": other_way, "unknown": unknown}
+    unknown = [_with_amounts(cost) for cost in costs if cost.change is MetricChange.UNKNOWN]
+    kinds = {"the same per query": same, "moved the other way": other_way, "unknown": unknown}
     change = signed_percent((step.judged.value or 1) - 1)
     parts = [
         f"{step.step}, {change}",
-        *(f"{what}: {', '.join(names)}" for what, names in said.items() if names),
+        *(f"{what}: {', '.join(names)}" for what, names in kinds.items() if names),
     ]
-    return f"not explained by cost: {'; '.join(parts)}; it may have waited, look at its seconds"
+    begin = "not explained by cost" if step.is_unexplained else "undecided whether a cost explains it"
+    return f"{begin}: {'; '.join(parts)}; perhaps it waited: see its per-second throughput"
 
 
 def _with_amounts(ratio: Ratio) -> str:
-    """A cost by name; without a ratio the absolute values say whether it may explain something after all."""
+    """Return the name of a cost, with its absolute values if there is no ratio."""
     name = label_of(ratio.metric)
     if ratio.value is not None:
         return name
@@ -189,12 +194,12 @@ def _with_amounts(ratio: Ratio) -> str:
 
 def _varies_more(step: StepComparison) -> Iterator[str]:
     varying = of_role(Role.VARIATION)
-    for each in step.metrics:
-        if each.metric in varying and each.interval is not None and each.value is not None:
-            verdict = verdict_of(each.change, METRICS[each.metric].better)
+    for ratio in step.metrics:
+        if ratio.metric in varying and ratio.interval is not None and ratio.value is not None:
+            verdict = verdict_of(ratio.change, METRICS[ratio.metric].better)
             if verdict is Verdict.REGRESSION:
-                values = f"{label_of(each.metric)} {each.base:.2g} -> {each.contender:.2g}"
-                yield f"varies more: {step.step}, {values} ({each.value:.2f}x, {bounds(each.interval)})"
+                values = f"{label_of(ratio.metric)} {ratio.base:.2g} -> {ratio.contender:.2g}"
+                yield f"varies more: {step.step}, {values} ({ratio.value:.2f}x, {bounds(ratio.interval)})"
 
 
 def _failure(failure: Failure) -> str:

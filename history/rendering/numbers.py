@@ -1,18 +1,18 @@
-"""How numbers are written."""
+"""Formatting of numbers."""
 
 from history.stats.estimators import Interval
 
 DASH = "–"
-"""Stands for a number that there is not."""
+"""The text for a missing number."""
 
 
 def two_decimals(value: float | None) -> str:
-    """A ratio."""
+    """Return a ratio with two decimals."""
     return DASH if value is None else f"{value:.2f}"
 
 
 def amount(value: float | None) -> str:
-    """Four digits at least, and never an exponent."""
+    """Return a value with at least four significant digits and no exponent."""
     if value is None:
         return DASH
     if value >= 1000:
@@ -21,24 +21,24 @@ def amount(value: float | None) -> str:
 
 
 def bounds(interval: Interval | None) -> str:
-    """Both bounds; when they are powers of ten apart their digits say nothing."""
+    """Return both bounds of an interval, or `very wide` if they differ by more than a factor of 100."""
     if interval is None:
         return DASH
     return "very wide" if interval.high > 100 * interval.low else f"{interval.low:.2f}–{interval.high:.2f}"
 
 
 def percent(value: float | None) -> str:
-    """A fraction in four characters at most, as long as it is below one."""
+    """Return a fraction in four characters at most, as long as it is below one."""
     if value is None:
         return DASH
     return f"{value:.1%}" if value < 0.0995 else f"{value:.0%}"
 
 
 def signed_percent(value: float) -> str:
-    """A fraction as a change: `-12 %`."""
+    """Return a fraction as a change: `-12 %`."""
     return f"{value:+.0%}".replace("%", " %")
 
 
 def rounded(value: float | None) -> float | None:
-    """To nine digits: more would differ between mathematical libraries."""
+    """Return a value rounded to nine digits, because further digits differ between math libraries."""
     return None if value is None else float(f"{value:.9g}")

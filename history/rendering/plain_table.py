@@ -1,6 +1,6 @@
 """Lines and tables for a terminal, a pipe or a log.
 
-rich draws our other tables; importing it takes longer than everything that `compare` says
+Other tables are drawn by rich, whose import takes longer than the whole output of `compare`
 (docs/decisions/0021-compare-in-a-blink.md).
 """
 
@@ -13,34 +13,34 @@ from dataclasses import dataclass
 from typing import TextIO
 
 PLAIN_WIDTH = 100
-"""Columns of a table that goes to a file or a pipe."""
+"""The width of output to a file or a pipe, in columns."""
 
 BOLD = "1"
 
 
 @dataclass(frozen=True)
 class PlacedField:
-    """One field of a table, with its place in it."""
+    """A field of a table, padded to its column."""
 
     text: str
     style: str = ""
-    """Parameters of the terminal's SGR sequence, such as 1;31; empty for none."""
+    """The parameters of the terminal's SGR sequence, such as 1;31; empty for none."""
 
 
 @dataclass(frozen=True)
 class Screen:
-    """Where lines go."""
+    """The destination of lines and tables."""
 
     file: TextIO
     width: int = PLAIN_WIDTH
-    """Columns that text is wrapped at. Tables are as wide as they are."""
+    """The column at which text is wrapped; tables are not wrapped."""
 
     colours: bool = False
 
     def line(self, text: str = "", style: str = "") -> None:
         """Print a text, wrapped between words."""
-        for each in textwrap.wrap(text, self.width, break_on_hyphens=False) or [""]:
-            self.file.write(self._styled(each, style) + "\n")
+        for line in textwrap.wrap(text, self.width, break_on_hyphens=False) or [""]:
+            self.file.write(self._styled(line, style) + "\n")
 
     def table(
         self, heads: Sequence[str], sections: Sequence[Sequence[Sequence[PlacedField]]], left: Sequence[str]
@@ -75,7 +75,10 @@ class Screen:
 
 
 def standard_output(plain_width: int = PLAIN_WIDTH) -> Screen:
-    """As wide as the terminal, coloured unless NO_COLOR is set (no-color.org); plain when it is none."""
+    """Return standard output: as wide as the terminal, and coloured unless NO_COLOR is set (no-color.org).
+
+    If it is not a terminal, it is plain and `plain_width` wide.
+    """
     if not sys.stdout.isatty():
         return Screen(sys.stdout, plain_width)
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"

@@ -1,6 +1,6 @@
-"""Functions of profiles as text, as JSON and as tables: what they cost, and what changed between versions.
+"""Functions of profiles as text, JSON and tables: their CPU time, and its change between versions.
 
-`compare` names functions too: rich and the modules of profiles are loaded by the tables only.
+`compare` names functions too, so that rich and the modules of profiles are loaded only for tables.
 """
 
 import json
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from suites.profiling.stacks import StepProfile
 
 LONGEST_NAME = 60
-"""Characters of a function: C++ has names of hundreds."""
+"""The characters of a function's name at most; C++ has names of hundreds."""
 
 
 def quality(profile: "StepProfile") -> str:
-    """One line on how many samples a profile rests on, and what makes it doubtful."""
-    its = profile.quality
-    reasons = its.doubts()
-    samples = f"{its.samples} samples by {profile.event} over {profile.queries:.0f} queries"
-    stacks = f"{its.shallow:.1%} shallow stacks, {its.unknown:.1%} frames without a name"
-    return f"{samples}, {stacks}" + (f"; doubtful: {'; '.join(reasons)}" if reasons else "")
+    """Return one line with the number of samples of a profile, and reasons not to rely on it."""
+    figures = profile.quality
+    reasons = figures.warnings()
+    samples = f"{figures.samples} samples by {profile.event} over {profile.queries:.0f} queries"
+    stacks = f"{figures.shallow:.1%} shallow stacks, {figures.unknown:.1%} frames without a name"
+    return f"{samples}, {stacks}" + (f"; unreliable: {'; '.join(reasons)}" if reasons else "")
 
 
 def differential_json(both: "Differential", limit: int, drawn: Sequence[str]) -> str:
-    """Everything that the table of functions says, as JSON; times in µs per query, shares as fractions."""
+    """Return the table of functions as JSON, with times in µs per query and shares as fractions."""
     return json.dumps(
         {
             "base_us_per_query": both.base_total,
             "contender_us_per_query": both.contender_total,
             "quality": {"base": vars(both.base.quality), "contender": vars(both.contender.quality)},
-            "functions": [function_values(each) for each in both.functions[:limit]],
+            "functions": [function_values(function) for function in both.functions[:limit]],
             "flame_graphs": list(drawn),
         },
         indent=1,
@@ -43,39 +43,39 @@ def differential_json(both: "Differential", limit: int, drawn: Sequence[str]) ->
 
 
 def named_functions(changes: Sequence["FunctionChange"]) -> str:
-    """Functions with their gains, for a line of text."""
+    """Return functions with the CPU time that they gained, as one line of text."""
     return ", ".join(
-        f"{shortened(each.name)} {each.own_change:+.2f} µs"
-        + (f" ({each.own_share:.0%})" if each.own_share else "")
-        for each in changes
+        f"{shortened(function.name)} {function.own_change:+.2f} µs"
+        + (f" ({function.own_share:.0%})" if function.own_share else "")
+        for function in changes
     )
 
 
 def shortened(name: str) -> str:
-    """A name of at most LONGEST_NAME characters."""
+    """Return a name of at most LONGEST_NAME characters."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
-def function_values(each: "FunctionChange") -> dict[str, object]:
-    """One function as JSON has it."""
+def function_values(function: "FunctionChange") -> dict[str, object]:
+    """Return the JSON object of one function."""
     return {
-        "function": each.name,
-        "own_base": each.base.own,
-        "own_contender": each.contender.own,
-        "own_error": each.own_error,
-        "own_share": each.own_share,
-        "whole_base": each.base.whole,
-        "whole_contender": each.contender.whole,
-        "whole_share": each.whole_share,
+        "function": function.name,
+        "own_base": function.base.own,
+        "own_contender": function.contender.own,
+        "own_error": function.own_error,
+        "own_share": function.own_share,
+        "whole_base": function.base.whole,
+        "whole_contender": function.contender.whole,
+        "whole_share": function.whole_share,
     }
 
 
 def render_differential(both: "Differential", limit: int, console: "Console") -> None:
-    """The functions that changed most, in µs per query, with their shares of the whole change."""
+    """Print the functions that changed most, in µs per query, with their shares of the whole change."""
     headings = ("own base", "contender", "change", "±", "share", "whole change", "share", "function")
     table = _table(headings)
-    for each in both.functions[:limit]:
-        table.add_row(*_row(each))
+    for function in both.functions[:limit]:
+        table.add_row(*_row(function))
     console.print(table)
     old, new = both.base_total, both.contender_total
     change = f"{new - old:+.2f}, {new / old - 1:+.1%}"
@@ -85,14 +85,14 @@ def render_differential(both: "Differential", limit: int, console: "Console") ->
 
 
 def render_costs(profile: "StepProfile", limit: int, console: "Console") -> None:
-    """The functions of one version that take most time themselves, in µs per query."""
+    """Print the functions of one version with the most own CPU time, in µs per query."""
     from rich.text import Text
 
     from history.comparison.profile_diff import costs, total
 
     table = _table(("own", "share", "whole", "share", "function"))
     everything = total(profile)
-    by_cost = sorted(costs(profile).items(), key=lambda each: (-each[1].own, each[0]))
+    by_cost = sorted(costs(profile).items(), key=lambda item: (-item[1].own, item[0]))
     for name, cost in by_cost[:limit]:
         shares = (f"{cost.own / everything:.1%}", f"{cost.whole:.2f}", f"{cost.whole / everything:.1%}")
         table.add_row(f"{cost.own:.2f}", *shares, Text(shortened(name)))
@@ -111,19 +111,19 @@ def _table(headings: Sequence[str]) -> "Table":
     return table
 
 
-def _row(each: "FunctionChange") -> "tuple[str | Text, ...]":
+def _row(function: "FunctionChange") -> "tuple[str | Text, ...]":
     from rich.text import Text
 
-    change = Text(f"{each.own_change:+.2f}", style="bold" if each.is_certain else "")
+    change = Text(f"{function.own_change:+.2f}", style="bold" if function.is_certain else "")
     return (
-        f"{each.base.own:.2f}",
-        f"{each.contender.own:.2f}",
+        f"{function.base.own:.2f}",
+        f"{function.contender.own:.2f}",
         change,
-        "-" if each.own_error is None else f"{each.own_error:.2f}",
-        _share(each.own_share),
-        f"{each.whole_change:+.2f}",
-        _share(each.whole_share),
-        Text(shortened(each.name)),  # brackets in names are no markup
+        "-" if function.own_error is None else f"{function.own_error:.2f}",
+        _share(function.own_share),
+        f"{function.whole_change:+.2f}",
+        _share(function.whole_share),
+        Text(shortened(function.name)),  # Text, because names can contain brackets
     )
 
 

@@ -1,10 +1,10 @@
-"""A comparison as the body of an issue or of a job summary: a sentence, what changed, and the rest folded."""
+"""A comparison as the body of an issue or a job summary: a sentence, what changed, and the rest collapsed."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
-from history.comparison.verdict import Verdict
+from history.comparison.verdict import TRAITS, Tone
 from history.rendering.escaping import escaped
 from history.rendering.notes import notes
 from history.rendering.numbers import bounds, two_decimals
@@ -13,7 +13,6 @@ from history.rendering.table import (
     LEFT,
     Cell,
     Row,
-    Tone,
     heads,
     legend,
     mean_rows,
@@ -24,38 +23,34 @@ from history.rendering.table import (
 from suites.metrics import Better
 
 MOST_CHARACTERS = 65_000
-"""GitHub takes 65,536 in an issue; a few are left for what others put around it."""
+"""The length of a summary at most. GitHub allows 65,536 in an issue; the rest is left for text around it."""
 
-CUT = "\n\n*Cut here: GitHub takes no more. `--format markdown` or `--format json` have all of it.*\n"
-
-_COUNTED = {
-    Verdict.REGRESSION: ("regression", "regressions"),
-    Verdict.IMPROVEMENT: ("improvement", "improvements"),
-    Verdict.UNCHANGED: ("unchanged", "unchanged"),
-    Verdict.INCONCLUSIVE: ("inconclusive", "inconclusive"),
-}
+CUT = "\n\n*Truncated to GitHub's limit. `--format markdown` or `--format json` has everything.*\n"
 
 
 def render_summary(comparison: Comparison) -> str:
-    """At most MOST_CHARACTERS of Markdown. Whatever is cut, the sentences of all contenders are there."""
-    blocks = [list(_blocks(comparison, each)) for each in comparison.contenders]
-    # By importance: every contender's sentence and changes before anyone's complete table and notes.
-    whole = "\n".join(block for each in blocks for block in each)
+    """Return at most MOST_CHARACTERS of Markdown, which has the sentences of all contenders in any case."""
+    blocks = [list(_blocks(comparison, contender)) for contender in comparison.contenders]
+    # The sentence and changes of every contender are more important than complete tables and notes.
+    whole = "\n".join(block for contender_blocks in blocks for block in contender_blocks)
     if len(whole) <= MOST_CHARACTERS:
         return whole
-    short = "\n".join(block for each in blocks for block in each[:-1])
+    short = "\n".join(block for contender_blocks in blocks for block in contender_blocks[:-1])
     return _cut(short, MOST_CHARACTERS - len(CUT)) + CUT
 
 
 def sentence(comparison: Comparison, contender: ContenderComparison) -> str:
-    """What a person needs to know: how many steps came out how, and the worst one."""
+    """Return one sentence on a contender: the number of steps by verdict, and the worst step."""
     counts = Counter(step.judgement.verdict for step in contender.steps)
-    said = [f"{counts[verdict]} {names[counts[verdict] != 1]}" for verdict, names in _COUNTED.items()]
+    parts = [
+        f"{counts[verdict]} {verdict if counts[verdict] == 1 else traits.plural}"
+        for verdict, traits in TRAITS.items()
+    ]
     if counts[None]:
-        said.append(f"{counts[None]} without a verdict")
+        parts.append(f"{counts[None]} without a verdict")
     worst = _worst(comparison, contender.steps)
     tail = f"; worst: {escaped(worst.step)} {_ratio_text(worst)}" if worst is not None else ""
-    return f"{escaped(title(comparison, contender))}: {', '.join(said)}{tail}."
+    return f"{escaped(title(comparison, contender))}: {', '.join(parts)}{tail}."
 
 
 def _ratio_text(step: StepComparison) -> str:
@@ -64,11 +59,12 @@ def _ratio_text(step: StepComparison) -> str:
 
 def _worst(comparison: Comparison, steps: Sequence[StepComparison]) -> StepComparison | None:
     """The worst regression; without one the step furthest on the bad side that is inconclusive."""
-    for verdict in (Verdict.REGRESSION, Verdict.INCONCLUSIVE):
-        found = [step for step in steps if step.judgement.verdict is verdict and step.judged.value]
-        if found:
+    severe = [verdict for verdict, traits in TRAITS.items() if traits.severity]
+    for verdict in sorted(severe, key=lambda verdict: -TRAITS[verdict].severity):
+        candidates = [step for step in steps if step.judgement.verdict is verdict and step.judged.value]
+        if candidates:
             higher = comparison.metric.better is Better.HIGHER
-            return min(found, key=lambda step: (step.judged.value or 1) * (1 if higher else -1))
+            return min(candidates, key=lambda step: (step.judged.value or 1) * (1 if higher else -1))
     return None
 
 
@@ -93,11 +89,11 @@ def _blocks(comparison: Comparison, contender: ContenderComparison) -> Iterator[
 
 
 def _is_worth_showing(comparison: Comparison, step: StepComparison) -> bool:
-    """Whether it changed, has no verdict, or is open with an estimate beyond the threshold."""
+    """Return whether it changed, has no verdict, or is open with an estimate beyond the threshold."""
     verdict = step.judgement.verdict
-    if verdict is Verdict.INCONCLUSIVE:
+    if verdict is not None and TRAITS[verdict].is_open:
         return abs((step.judged.value or 1) - 1) > comparison.options.threshold_percent / 100
-    return verdict is not Verdict.UNCHANGED
+    return verdict is None or TRAITS[verdict].tone is not Tone.QUIET
 
 
 def _table(columns: Sequence[str], body: Iterable[Row]) -> str:
@@ -117,5 +113,5 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    """Whole lines of the text, as many as fit."""
+    """Return as many whole lines of the text as fit."""
     return text if len(text) <= most else text[: text.rindex("\n", 0, most)]

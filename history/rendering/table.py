@@ -1,11 +1,10 @@
-"""The tables that terminal and Markdown share: heads, and rows of cells that say how good they are."""
+"""The tables shared by terminal and Markdown: column heads, and rows of cells with a tone."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
-from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
+from history.comparison.verdict import TRAITS, MetricChange, Ratio, Tone, verdict_of
 from history.rendering.numbers import amount, bounds, percent, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.metrics import METRICS, Better, Metric, Role, beside_verdict, label_of
@@ -13,46 +12,27 @@ from suites.metrics import METRICS, Better, Metric, Role, beside_verdict, label_
 MEAN_ROW = "geomean of"
 
 LEFT = ("step", "verdict", "metric", "unit", "change", "nights")
-"""Heads of columns of words."""
+"""The heads of columns that are aligned left."""
 
 COSTS_HEADS = ("step", "metric", "unit", "base", "contender", "ratio", "interval", "change")
 _MARKS = {MetricChange.MORE: "+", MetricChange.LESS: "-"}
 
 
-class Tone(Enum):
-    """How good it is what a cell says."""
-
-    PLAIN = auto()
-    GOOD = auto()
-    BAD = auto()
-    QUIET = auto()
-    OPEN = auto()
-    """Nothing could be decided."""
-
-
-_TONES = {
-    Verdict.REGRESSION: Tone.BAD,
-    Verdict.IMPROVEMENT: Tone.GOOD,
-    Verdict.UNCHANGED: Tone.QUIET,
-    Verdict.INCONCLUSIVE: Tone.OPEN,
-}
-
-
 @dataclass(frozen=True)
 class Cell:
-    """One field of a table."""
+    """A field of a table."""
 
     text: str
     tone: Tone = Tone.PLAIN
     mark: str = ""
-    """Stands right behind the text."""
+    """A sign directly after the text."""
 
 
 Row = list[Cell]
 
 
 def title(comparison: Comparison, contender: ContenderComparison) -> str:
-    """What is compared; across engines also that more than versions differ."""
+    """Return the title of a table: versions and metric; across engines also what else differs."""
     base, metric = contender.base, comparison.metric
     text = f"{contender.contender} against {base}: {metric.name} ({metric.unit})"
     if contender.contender.engine is base.engine:
@@ -62,49 +42,53 @@ def title(comparison: Comparison, contender: ContenderComparison) -> str:
 
 
 def legend(contender: ContenderComparison) -> str:
-    """What the columns of the table of verdicts say."""
+    """Return the explanation of the columns of the table of verdicts."""
     columns = [METRICS[name] for name in beside_verdict(contender.engines) if head_of(name)]
     return (
         f"Ratios are contender (new) over base. {_explained(columns, Better.LOWER, 'less is better')}"
         f"{_explained(columns, Better.HIGHER, 'more is better')}"
-        "+ more, - less, by the rules of a verdict; ? at a verdict: no cost explains it."
+        "+ more, - less, by the rules of a verdict; ? marks a verdict that no cost explains."
     )
 
 
-def _explained(columns: Sequence[Metric], better: Better, said: str) -> str:
-    """A sentence on the columns of one direction, and a space: costs first; empty where there is none."""
-    its = [metric for metric in columns if metric.better is better]
-    costs = ", ".join(metric.legend for metric in its if metric.role is Role.COST)
-    others = [metric.legend for metric in its if metric.role is not Role.COST]
+def _explained(columns: Sequence[Metric], better: Better, suffix: str) -> str:
+    """Return a sentence on the columns of one direction, costs first, and a space; empty without columns."""
+    metrics = [metric for metric in columns if metric.better is better]
+    costs = ", ".join(metric.legend for metric in metrics if metric.role is Role.COST)
+    others = [metric.legend for metric in metrics if metric.role is not Role.COST]
     parts = [f"Per query: {costs}", *others] if costs else others
-    return f"{'; '.join(parts)}: {said}. " if parts else ""
+    return f"{'; '.join(parts)}: {suffix}. " if parts else ""
 
 
 def costs_legend(contender: ContenderComparison) -> str:
-    """What the table of costs says, with the metrics that have no column in the first one."""
+    """Return the explanation of the table of costs, for metrics without a column in the first table."""
     metrics = [METRICS[name] for name in beside_verdict(contender.engines) if not head_of(name)]
     words = {Better.HIGHER: ", more is better", Better.LOWER: ", less is better", Better.NEITHER: ""}
     return " ".join(
         (
             "Second table: means of the paired rounds, geometric where there is a ratio; there is none when "
             "a value is zero.",
-            *(f"{each.label}: {each.legend}{words[each.better]}." for each in metrics if each.legend),
+            *(
+                f"{metric.label}: {metric.legend}{words[metric.better]}."
+                for metric in metrics
+                if metric.legend
+            ),
         )
     )
 
 
 def heads(contender: ContenderComparison, left_out: Collection[str] = ()) -> list[str]:
-    """Of the table of verdicts; `left_out` are metrics beside the judged one that have no room."""
-    beside = [head_of(each.metric) for each in _shown(contender.steps[0], left_out)]
+    """Return the heads of the table of verdicts; `left_out` are metrics without a column."""
+    beside = [head_of(ratio.metric) for ratio in _shown(contender.steps[0], left_out)]
     sees = ["sees"] if contender.has_visible else []
     nights = ["nights"] if contender.has_trends else []
     return ["step", "base", "new", "rel", "interval", *sees, *beside, *nights, "verdict"]
 
 
 def left_out(contender: ContenderComparison, width: int) -> tuple[str, ...]:
-    """The metrics whose columns have to go, so that the table of verdicts fits `width` columns."""
+    """Return the metrics to leave out so that the table of verdicts fits `width` columns."""
     widths = _widths(contender)
-    shown = [METRICS[each.metric] for each in _shown(contender.steps[0])]
+    shown = [METRICS[ratio.metric] for ratio in _shown(contender.steps[0])]
     giving_way = sorted((metric for metric in shown if metric.gives_way), key=lambda metric: metric.gives_way)
     candidates = [metric.name for metric in giving_way]
     needed = sum(widths.values()) + len(widths) - 1
@@ -116,7 +100,7 @@ def left_out(contender: ContenderComparison, width: int) -> tuple[str, ...]:
 
 
 def _widths(contender: ContenderComparison) -> dict[str, int]:
-    """Head -> characters of its column in the whole table of verdicts."""
+    """Return the width of each column of the whole table of verdicts, by its head."""
     widths = {}
     for head, *cells in zip(heads(contender), *rows(contender), strict=True):
         marks = head not in LEFT and any(cell.mark for cell in cells)
@@ -126,19 +110,19 @@ def _widths(contender: ContenderComparison) -> dict[str, int]:
 
 
 def head_of(metric: str) -> str:
-    """The head of a metric's column."""
+    """Return the head of a metric's column."""
     return METRICS[metric].column
 
 
 def rows(contender: ContenderComparison, left_out: Collection[str] = ()) -> Iterator[Row]:
-    """Of the table of verdicts: one for each step, and the means."""
+    """Iterate over the rows of the table of verdicts: one per step, then the means."""
     for step in contender.steps:
         yield step_row(contender, step, left_out)
     yield from mean_rows(contender, left_out)
 
 
 def step_row(contender: ContenderComparison, step: StepComparison, left_out: Collection[str] = ()) -> Row:
-    """One step in the table of verdicts."""
+    """Return the row of a step in the table of verdicts."""
     return [
         Cell(step.step),
         Cell(amount(step.judged.base)),
@@ -153,7 +137,7 @@ def step_row(contender: ContenderComparison, step: StepComparison, left_out: Col
 
 
 def mean_rows(contender: ContenderComparison, left_out: Collection[str] = ()) -> Iterator[Row]:
-    """The means at the end of the table of verdicts: of each group, and of all steps."""
+    """Iterate over the means at the end of the table of verdicts: of each group, then of all steps."""
     for mean in contender.group_means():
         yield _mean_row(contender, f"{mean.group} ({mean.steps})", mean.ratios, left_out)
     count, means = contender.geometric_means()
@@ -167,7 +151,7 @@ def _mean_row(
     left_out: Collection[str],
 ) -> Row:
     first, empty = contender.steps[0], Cell("")
-    beside = [Cell(two_decimals(means[each.metric])) for each in _shown(first, left_out)]
+    beside = [Cell(two_decimals(means[ratio.metric])) for ratio in _shown(first, left_out)]
     sees = [empty] if contender.has_visible else []
     nights = [empty] if contender.has_trends else []
     relative = Cell(two_decimals(means[first.judged.metric]))
@@ -175,31 +159,31 @@ def _mean_row(
 
 
 def costs_rows(step: StepComparison) -> Iterator[Row]:
-    """Of the table of costs: one for each metric beside the judged one that was recorded in the step."""
-    for each in step.beside:
-        if each.pairs:
+    """Iterate over the rows of the table of costs: one per recorded metric beside the judged one."""
+    for ratio in step.beside:
+        if ratio.pairs:
             yield [
                 Cell(step.step),
-                Cell(label_of(each.metric)),
-                Cell(METRICS[each.metric].unit),
-                Cell(amount(each.base)),
-                Cell(amount(each.contender)),
-                Cell(two_decimals(each.value)),
-                Cell(bounds(each.interval)),
-                Cell(each.change, _tone(each)),
+                Cell(label_of(ratio.metric)),
+                Cell(METRICS[ratio.metric].unit),
+                Cell(amount(ratio.base)),
+                Cell(amount(ratio.contender)),
+                Cell(two_decimals(ratio.value)),
+                Cell(bounds(ratio.interval)),
+                Cell(ratio.change, _tone(ratio)),
             ]
 
 
 def _shown(step: StepComparison, left_out: Collection[str] = ()) -> list[Ratio]:
-    """The metrics that have a column beside the judged one: the table has to fit a terminal."""
-    return [each for each in step.beside if head_of(each.metric) and each.metric not in left_out]
+    """Return the metrics with a column beside the judged one."""
+    return [ratio for ratio in step.beside if head_of(ratio.metric) and ratio.metric not in left_out]
 
 
 def _verdict(step: StepComparison) -> Cell:
     verdict = step.judgement.verdict
     if verdict is None:
         return Cell(str(step.judgement.gap), Tone.OPEN)
-    return Cell(verdict, _TONES[verdict], "?" if step.is_unexplained else "")
+    return Cell(verdict, TRAITS[verdict].tone, "?" if step.is_unexplained else "")
 
 
 def _marked(ratio: Ratio) -> Cell:
@@ -209,4 +193,4 @@ def _marked(ratio: Ratio) -> Cell:
 
 def _tone(ratio: Ratio) -> Tone:
     better = METRICS[ratio.metric].better
-    return Tone.PLAIN if better is Better.NEITHER else _TONES[verdict_of(ratio.change, better)]
+    return Tone.PLAIN if better is Better.NEITHER else TRAITS[verdict_of(ratio.change, better)].tone

@@ -1,8 +1,9 @@
-"""A comparison for a terminal, a pipe or a log."""
+"""A comparison as text for a terminal, a pipe or a log."""
 
 from collections.abc import Sequence
 
 from history.comparison.result import Comparison, ContenderComparison
+from history.comparison.verdict import Tone
 from history.rendering.notes import notes
 from history.rendering.plain_table import BOLD, PLAIN_WIDTH, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND
@@ -11,7 +12,6 @@ from history.rendering.table import (
     LEFT,
     Cell,
     Row,
-    Tone,
     costs_legend,
     costs_rows,
     head_of,
@@ -35,7 +35,7 @@ _STYLES = {
 
 
 def render_terminal(comparison: Comparison, screen: Screen, *, costs: bool = False) -> None:
-    """Print a table and its notes per contender; with `costs` a table of all costs of each step too."""
+    """Print a table with notes per contender; `costs` adds a table of all costs of each step."""
     for contender in comparison.contenders:
         screen.line(title(comparison, contender), BOLD)
         without = left_out(contender, screen.width)
@@ -43,20 +43,20 @@ def render_terminal(comparison: Comparison, screen: Screen, *, costs: bool = Fal
         screen.line()
         if costs:
             sections = [[_fields(row) for row in costs_rows(step)] for step in contender.steps]
-            screen.table(COSTS_HEADS, [each for each in sections if each], LEFT)
+            screen.table(COSTS_HEADS, [section for section in sections if section], LEFT)
             screen.line()
         legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
         legends += [costs_legend(contender)] if costs else []
         if without:
             names = ", ".join(map(head_of, without))
-            legends.append(f"No room here for {names}: see --costs, or a wider terminal.")
+            legends.append(f"Columns that do not fit: {names}; use --costs or a wider terminal.")
         for note in (*legends, *notes(comparison, contender)):
             screen.line(note)
         screen.line()
 
 
 def _verdicts(contender: ContenderComparison, without: Sequence[str], screen: Screen) -> None:
-    """Digits end at one place in each column, and a mark stands behind them."""
+    """Print the table of verdicts, with the digits of a column aligned and marks after them."""
     names = heads(contender, without)
     steps = [step_row(contender, step, without) for step in contender.steps]
     means = list(mean_rows(contender, without))

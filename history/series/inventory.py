@@ -1,22 +1,22 @@
-"""What a history holds: places, branches with their nights, and the sessions that failed."""
+"""The inventory of a history: branches with their nights, series, and sessions that did not finish."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from history.series.series import SeriesKey, at_place, described, find, key_of
+from history.series.series import SeriesKey, at_place, find_series, key_of, series_query
 from history.store.records import Environment, SessionStatus
 from history.store.schema import machines, nights, points, series, sessions
 from history.timestamps import from_text
 
 LAST_FAILURES = 10
-"""Sessions that did not finish, of which the inventory names the last ones."""
+"""The number of unfinished sessions that the inventory lists."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """The nights of one branch at one place."""
+    """A branch in one environment, with a summary of its nights."""
 
     place: Environment
     branch: str
@@ -24,15 +24,15 @@ class Branch:
     first: datetime
     last: datetime
     version: str
-    """Of the last night."""
+    """The version of the last night."""
 
     is_base: bool
     """Whether it was the base of that night."""
 
 
 @dataclass(frozen=True)
-class Unfinished:
-    """A session that ended otherwise than finished."""
+class UnfinishedSession:
+    """A session that failed or was interrupted."""
 
     uid: str
     started_at: datetime
@@ -43,7 +43,7 @@ class Unfinished:
 
 @dataclass(frozen=True)
 class InventoryFilter:
-    """What is to be shown; None leaves a choice open."""
+    """Limits on what is shown; None means any."""
 
     box: str | None = None
     suite: str | None = None
@@ -53,24 +53,24 @@ class InventoryFilter:
     configuration: str | None = None
 
 
-def branches_held(connection: Connection, wanted: InventoryFilter) -> tuple[Branch, ...]:
-    """Every branch at every place, in order; with a step or metric those that have such a series."""
+def list_branches(connection: Connection, wanted: InventoryFilter) -> tuple[Branch, ...]:
+    """Return the branches of all environments, in order; with a step or metric those with such a series."""
     first, last = func.min(nights.c.started_at), func.max(nights.c.started_at)
     keys = (nights.c.box, nights.c.suite, nights.c.configuration, nights.c.branch)
     query = select(*keys, func.count(), first, last).where(*_of_nights(wanted)).group_by(*keys)
-    found = []
-    kept = _with_series(connection, wanted)
+    branches = []
+    with_series = _with_series(connection, wanted)
     for *where, branch, count, began, ended in connection.execute(query.order_by(*keys)).all():
         place = Environment(*where)
-        if kept is None or (place, branch) in kept:
+        if with_series is None or (place, branch) in with_series:
             version, is_base = _latest(connection, place, branch)
             times = (from_text(began), from_text(ended))
-            found.append(Branch(place, branch, count, *times, version, bool(is_base)))
-    return tuple(found)
+            branches.append(Branch(place, branch, count, *times, version, bool(is_base)))
+    return tuple(branches)
 
 
-def unfinished(connection: Connection, wanted: InventoryFilter) -> tuple[Unfinished, ...]:
-    """The last sessions that failed or were interrupted, the latest first."""
+def list_unfinished(connection: Connection, wanted: InventoryFilter) -> tuple[UnfinishedSession, ...]:
+    """Return the last sessions that failed or were interrupted, latest first."""
     query = (
         select(
             *(sessions.c.uid, sessions.c.started_at, machines.c.hostname, sessions.c.suite),
@@ -85,22 +85,22 @@ def unfinished(connection: Connection, wanted: InventoryFilter) -> tuple[Unfinis
         if value is not None:
             query = query.where(column == value)
     return tuple(
-        Unfinished(row[0], from_text(row[1]), row[2], row[3], SessionStatus(row[4]))
+        UnfinishedSession(row[0], from_text(row[1]), row[2], row[3], SessionStatus(row[4]))
         for row in connection.execute(query)
     )
 
 
-def steps_held(connection: Connection, wanted: InventoryFilter) -> tuple[tuple[SeriesKey, int], ...]:
-    """The series that are as described, each with its number of points."""
-    its_points = select(func.count()).select_from(points).where(points.c.series_id == series.c.id)
-    query = described(**vars(wanted)).add_columns(its_points.scalar_subquery().label("points"))
-    return tuple((key_of(row), row.points) for row in connection.execute(query))
+def list_series(connection: Connection, wanted: InventoryFilter) -> tuple[tuple[SeriesKey, int], ...]:
+    """Return the matching series in suite order, each with its number of points."""
+    point_count = select(func.count()).select_from(points).where(points.c.series_id == series.c.id)
+    query = series_query(**vars(wanted)).add_columns(point_count.scalar_subquery().label("points"))
+    return tuple((key_of(row), row["points"]) for row in connection.execute(query).mappings())
 
 
 def _with_series(connection: Connection, wanted: InventoryFilter) -> set[tuple[Environment, str]] | None:
     if wanted.step is None and wanted.metric is None:
         return None
-    return {(key.place, key.branch) for key in find(connection, **vars(wanted))}
+    return {(key.place, key.branch) for key in find_series(connection, **vars(wanted))}
 
 
 def _of_nights(wanted: InventoryFilter) -> list[ColumnElement[bool]]:

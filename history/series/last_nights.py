@@ -1,4 +1,4 @@
-"""The last night of every branch on every box: whether it was built, and what failed."""
+"""The last night of every branch on every box: whether its version was built, and what failed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,23 +12,23 @@ from history.store.schema import gaps, nights, runs
 
 @dataclass(frozen=True)
 class LastNight:
-    """How a branch fared in its last night on a box."""
+    """The result of a branch's last night on a box."""
 
     box: str
     branch: str
     version: str
     is_built: bool
-    """False when it was not built, or its session never came to its first step."""
+    """False when the version was not built, or its session did not reach the first step."""
 
     not_measured: str
-    """Why nothing of it was measured; empty when it was built, or no reason is recorded."""
+    """The reason why nothing was measured; empty when it was built, or when no reason is recorded."""
 
     failures: Mapping[str, str]
-    """Step -> why it failed last, by name of the step."""
+    """The latest reason of failure by step, sorted by the step's name."""
 
 
 def last_nights(connection: Connection) -> tuple[LastNight, ...]:
-    """The last night of every branch on every box, by box and branch."""
+    """Return the last night of every branch on every box, in order of box and branch."""
     last = (
         select(nights.c.box, nights.c.branch, func.max(nights.c.started_at).label("started_at"))
         .group_by(nights.c.box, nights.c.branch)

@@ -1,4 +1,4 @@
-"""All series of a branch side by side, as change points are looked for in them."""
+"""The matrix of all series of a branch over its nights, in which change points are detected."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,17 +15,23 @@ from history.store.schema import points, series
 
 @dataclass(frozen=True)
 class SeriesMatrix:
-    """Several series of one branch over the same nights, in order."""
+    """Several series of one branch over the same nights, which are in order."""
 
     place: Environment
     branch: str
     base: str
     nights: tuple[Night, ...]
     series: tuple[tuple[int, str, str], ...]
-    """Id, step and metric of each row of `ratios`."""
+    """The id, step and metric of each row of `ratios`."""
 
     ratios: NDArray[np.float64]
-    """Value over base of the same night, of shape (series, nights); nan in a gap."""
+    """The value over the base's value of the same night, [series, nights]; nan in a gap."""
+
+    def log_ratios(self) -> NDArray[np.float64]:
+        """Return the natural logarithms of `ratios`, [series, nights]; nan where there is none."""
+        logs = np.full_like(self.ratios, np.nan)
+        np.log(self.ratios, out=logs, where=self.ratios > 0)
+        return logs
 
 
 def read_matrix(
@@ -36,41 +42,41 @@ def read_matrix(
     metrics: Sequence[str],
     last: int,
 ) -> SeriesMatrix:
-    """All series of a branch for some metrics, as ratios to the base, over the last so many nights."""
-    its_nights = nights_of(connection, place, branch, last=last)
-    column = {night.session_id: number for number, night in enumerate(its_nights)}
+    """Return the series of a branch for the given metrics, as ratios to the base, over the `last` nights."""
+    branch_nights = nights_of(connection, place, branch, last=last)
+    column = {night.session_id: number for number, night in enumerate(branch_nights)}
     wanted = select(series).where(
         at_place(series, place),
         series.c.branch.in_((branch, base)),
         series.c.metric.in_(metrics),
     )
-    known: dict[tuple[str, str, str], int] = {}
+    series_ids: dict[tuple[str, str, str], int] = {}
     for row in connection.execute(wanted.order_by(series.c.step_position, series.c.step)):
-        known[row.branch, row.step, row.metric] = row.id
-    mine = [(id_, step, metric) for (line, step, metric), id_ in known.items() if line == branch]
-    shape = (len(mine), len(its_nights))
+        series_ids[row.branch, row.step, row.metric] = row.id
+    rows = [(id_, step, metric) for (name, step, metric), id_ in series_ids.items() if name == branch]
+    shape = (len(rows), len(branch_nights))
     first = min(column, default=0)
     ratios = np.full(shape, np.nan)
-    for number, (id_, step, metric) in enumerate(mine):
-        other = known.get((base, step, metric))
-        if other is not None:
-            above = _row(connection, id_, first, column)
-            below = _row(connection, other, first, column)
-            below[~(below > 0)] = np.nan
-            ratios[number] = above / below
-    return SeriesMatrix(place, branch, base, its_nights, tuple(mine), ratios)
+    for number, (id_, step, metric) in enumerate(rows):
+        base_id = series_ids.get((base, step, metric))
+        if base_id is not None:
+            numerator = _row(connection, id_, first, column)
+            denominator = _row(connection, base_id, first, column)
+            denominator[~(denominator > 0)] = np.nan
+            ratios[number] = numerator / denominator
+    return SeriesMatrix(place, branch, base, branch_nights, tuple(rows), ratios)
 
 
 def _row(
     connection: Connection, series_id: int, first: int, column: Mapping[int, int]
 ) -> NDArray[np.float64]:
-    """The values of a series from session `first` on, at the columns of their sessions."""
+    """Return the values of a series, [nights], at the columns of their sessions, from session `first` on."""
     query = select(points.c.session_id, points.c.value).where(
         points.c.series_id == series_id, points.c.session_id >= first
     )
     row = np.full(len(column), np.nan)
     for session_id, value in plain_rows(connection, query):
-        place = column.get(session_id)
-        if place is not None:
-            row[place] = value
+        position = column.get(session_id)
+        if position is not None:
+            row[position] = value
     return row

@@ -1,4 +1,4 @@
-"""From the runs of a session that ended to one value for each series: a night."""
+"""Derivation of a night from the runs of a session that has ended: one value for each series."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,15 +24,15 @@ class SessionVersion:
     version: str
     branch: str
     build_key: str | None
-    """None when it has no run."""
+    """None when the version has no run."""
 
     is_base: bool
 
 
 def branch_line(version: Version) -> str:
-    """What a version's branch is called when nothing else in its session has that name.
+    """Return the default name of a version's branch.
 
-    A release belongs to a line: `postgres@17.11` to `postgres@17`, `mysql@8.0.45` to `mysql@8.0`.
+    A release belongs to a branch line: `postgres@17.11` to `postgres@17`, `mysql@8.0.45` to `mysql@8.0`.
     """
     if version.variant:
         return str(version)
@@ -44,17 +44,20 @@ def branch_line(version: Version) -> str:
 
 
 def branches(versions: Iterable[str], named: Mapping[str, str]) -> dict[str, str]:
-    """The branch of each version of a session; `named` are those that were chosen for it.
+    """Return the branch of each version of a session; `named` are those that the session specifies.
 
-    Of several versions of one line none can stand for it: each is a branch of its own.
+    When several versions belong to the same line, each is a branch of its own.
     """
-    lines = {each: named.get(each) or branch_line(parse_version(each)) for each in versions}
+    lines = {version: named.get(version) or branch_line(parse_version(version)) for version in versions}
     counted = list(lines.values())
-    return {each: line if counted.count(line) == 1 else each for each, line in lines.items()}
+    return {version: line if counted.count(line) == 1 else version for version, line in lines.items()}
 
 
 def configuration_name(session: Mapping[str, Any]) -> str:
-    """What a series' configuration is called: the choices of a session (a row) that move its results."""
+    """Return the name of a session's configuration, made of the options that affect its results.
+
+    `session` is a row of `sessions`.
+    """
     options = stored_options(session["options"])
     parts = [session["profile"], session["durability"]]
     if options.get("mode", "rounds") != "rounds":
@@ -66,15 +69,18 @@ def configuration_name(session: Mapping[str, Any]) -> str:
 
 
 def insert_night(
-    connection: Connection, session: Mapping[str, Any], options: Mapping[str, Any], its_runs: Sequence[Run]
+    connection: Connection,
+    session: Mapping[str, Any],
+    options: Mapping[str, Any],
+    session_runs: Sequence[Run],
 ) -> None:
-    """Write the night of a session that ended, with its points and gaps; it must not be there yet.
+    """Insert the night of a session that has ended, with its points and gaps; it must not exist yet.
 
-    `session` is the session's row, and `hostname` of its machine.
+    `session` is the row of `sessions`, with the `hostname` of its machine.
     """
     session_id = session["id"]
-    entries = _entries(its_runs, options)
-    keys = [each.build_key for each in entries if each.build_key is not None]
+    entries = _session_versions(session_runs, options)
+    keys = [entry.build_key for entry in entries if entry.build_key is not None]
     ids = {row.key: row.id for row in connection.execute(select(builds).where(builds.c.key.in_(keys)))}
     where = {
         "box": session["hostname"],
@@ -84,25 +90,25 @@ def insert_night(
     rows = [
         {
             "session_id": session_id,
-            "branch": each.branch,
-            "version": each.version,
-            "build_id": ids.get(each.build_key),
-            "is_base": int(each.is_base),
+            "branch": entry.branch,
+            "version": entry.version,
+            "build_id": ids.get(entry.build_key),
+            "is_base": int(entry.is_base),
             "started_at": session["started_at"],
             **where,
         }
-        for each in entries
+        for entry in entries
     ]
     if rows:
         connection.execute(insert(nights), rows)
-    values = _values(its_runs, entries)
+    values = _values(session_runs, entries)
     _insert_points(connection, session_id, where, values)
-    disturbed = {each.step: each.reason for each in dropped_of(connection, session_id)}
-    missing = _gaps(its_runs, entries, values, disturbed)
+    disturbed = {round_.step: round_.reason for round_ in dropped_of(connection, session_id)}
+    missing = _gaps(session_runs, entries, values, disturbed)
     missing |= {
-        (each.branch, ALL_STEPS): _why_no_run(each, session, options)
-        for each in entries
-        if each.build_key is None
+        (entry.branch, ALL_STEPS): _reason_without_run(entry, session, options)
+        for entry in entries
+        if entry.build_key is None
     }
     if missing:
         connection.execute(
@@ -115,17 +121,18 @@ def insert_night(
 
 
 Values = dict[tuple[str, int, str, str], float]
-"""Branch, position of the step, step and metric -> value."""
+"""The values by branch, position of the step, step and metric."""
 
 
-def _entries(its_runs: Sequence[Run], options: Mapping[str, Any]) -> list[SessionVersion]:
-    keys = {run.version: run.build_key for run in its_runs}
-    asked = options.get("versions", ())
-    # Sessions of the first Tidemarks do not say the order in which versions were asked for.
-    ordered = [*asked, *sorted(keys.keys() - set(asked), key=_age)]
+def _session_versions(session_runs: Sequence[Run], options: Mapping[str, Any]) -> list[SessionVersion]:
+    keys = {run.version: run.build_key for run in session_runs}
+    requested = options.get("versions", ())
+    # The first releases of Tidemark did not record the order in which versions were requested.
+    ordered = [*requested, *sorted(keys.keys() - set(requested), key=_age)]
     lines = branches(ordered, options.get("branches", {}))
     return [
-        SessionVersion(each, lines[each], keys.get(each), place == 0) for place, each in enumerate(ordered)
+        SessionVersion(version, lines[version], keys.get(version), position == 0)
+        for position, version in enumerate(ordered)
     ]
 
 
@@ -134,33 +141,40 @@ def _age(version: str) -> tuple[str, tuple[int, ...], str]:
     return parsed.engine, release_numbers(parsed.ref), version
 
 
-def _values(its_runs: Sequence[Run], entries: Sequence[SessionVersion]) -> Values:
+def _values(session_runs: Sequence[Run], entries: Sequence[SessionVersion]) -> Values:
     by_step: defaultdict[tuple[int, str], dict[tuple[str, int], Run]] = defaultdict(dict)
-    for run in its_runs:
+    for run in session_runs:
         if run.status is RunStatus.FINISHED:
             by_step[run.step_position, run.step][run.version, run.repetition] = run
-    found: Values = {}
+    values_by_key: Values = {}
     for (position, step), finished in by_step.items():
-        rounds = _whole_rounds(finished)
+        rounds = _complete_rounds(finished)
         for entry in entries:
-            together = [finished[entry.version, each] for each in rounds if (entry.version, each) in finished]
+            together = [
+                finished[entry.version, number] for number in rounds if (entry.version, number) in finished
+            ]
             for metric in followed_metrics():
                 values = [run.values[metric] for run in together if metric in run.values]
                 if values:
                     middle = geometric_mean(values)
-                    found[entry.branch, position, step, metric] = mean(values) if middle is None else middle
-    return found
+                    values_by_key[entry.branch, position, step, metric] = (
+                        mean(values) if middle is None else middle
+                    )
+    return values_by_key
 
 
-def _whole_rounds(finished: Mapping[tuple[str, int], Run]) -> list[int]:
-    """Rounds in which every version finished that finished the step at all: only these can be compared."""
+def _complete_rounds(finished: Mapping[tuple[str, int], Run]) -> list[int]:
+    """Return the rounds in which every version finished that finished the step at least once.
+
+    Only these rounds can be compared.
+    """
     versions = {version for version, _ in finished}
-    rounds = {each for _, each in finished}
-    return sorted(each for each in rounds if all((version, each) in finished for version in versions))
+    rounds = {number for _, number in finished}
+    return sorted(number for number in rounds if all((version, number) in finished for version in versions))
 
 
 def _insert_points(connection: Connection, session_id: int, where: Mapping[str, str], values: Values) -> None:
-    known = {
+    series_ids = {
         (row.branch, row.step, row.metric): row.id
         for row in connection.execute(
             select(series).where(*(series.c[name] == value for name, value in where.items()))
@@ -169,27 +183,30 @@ def _insert_points(connection: Connection, session_id: int, where: Mapping[str, 
     new = [
         {**where, "branch": branch, "step_position": position, "step": step, "metric": metric}
         for branch, position, step, metric in values
-        if (branch, step, metric) not in known
+        if (branch, step, metric) not in series_ids
     ]
     if new:
         inserted = insert(series).returning(series.c.branch, series.c.step, series.c.metric, series.c.id)
-        known |= {tuple(row[:3]): row[3] for row in connection.execute(inserted, new)}
+        series_ids |= {tuple(row[:3]): row[3] for row in connection.execute(inserted, new)}
     if values:
         connection.execute(
             insert(points),
             [
-                {"series_id": known[branch, step, metric], "session_id": session_id, "value": value}
+                {"series_id": series_ids[branch, step, metric], "session_id": session_id, "value": value}
                 for (branch, _, step, metric), value in values.items()
             ],
         )
 
 
 def _gaps(
-    its_runs: Sequence[Run], entries: Sequence[SessionVersion], values: Values, disturbed: Mapping[str, str]
+    session_runs: Sequence[Run],
+    entries: Sequence[SessionVersion],
+    values: Values,
+    disturbed: Mapping[str, str],
 ) -> dict[tuple[str, str], str]:
     have = {(branch, step) for branch, _, step, _ in values}
-    failures = {(run.version, run.step): run.failure for run in its_runs if run.failure}
-    steps = dict.fromkeys(run.step for run in its_runs)
+    failures = {(run.version, run.step): run.failure for run in session_runs if run.failure}
+    steps = dict.fromkeys(run.step for run in session_runs)
     return {
         (entry.branch, step): failures.get((entry.version, step))
         or (f"disturbed: {disturbed[step]}" if step in disturbed else "no round of all versions")
@@ -199,6 +216,6 @@ def _gaps(
     }
 
 
-def _why_no_run(entry: SessionVersion, session: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-    refused = options.get("not_built", {}).get(entry.version)
-    return f"not built: {refused}" if refused else f"session {session['status']} before its first run"
+def _reason_without_run(entry: SessionVersion, session: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    build_error = options.get("not_built", {}).get(entry.version)
+    return f"not built: {build_error}" if build_error else f"session {session['status']} before its first run"

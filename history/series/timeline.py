@@ -1,4 +1,4 @@
-"""One series night by night, with what else changed between the nights."""
+"""The timeline of a series: its nights, and what else changed between them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,32 +10,40 @@ from sqlalchemy import Connection, select
 
 from build.errors import TidemarkError
 from history.series.inventory import InventoryFilter
-from history.series.series import AT_ONCE, Point, SeriesKey, at_place, base_branch, find, read
+from history.series.series import (
+    IDS_PER_QUERY,
+    Point,
+    SeriesKey,
+    at_place,
+    base_branch,
+    find_series,
+    read_series,
+)
 from history.store.schema import nights, sessions
 
 SHOWN_SERIES = 20
-"""Of several that match as many are listed."""
+"""The matching series that an error message lists at most."""
 
 
 class SeriesError(TidemarkError):
-    """No series is as described, or several are."""
+    """No series matches, or several do."""
 
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """One night, and what is not as it was the night before."""
+    """A night of a series, and what differs from the night before."""
 
     point: Point
     base_version: str | None
-    """Which version of the base was measured; None without a base in this night."""
+    """The measured version of the base; None without a base in this night."""
 
     changes: tuple[str, ...]
-    """Of machine, suite and base."""
+    """The changes of machine, suite and base since the night before."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """A series over its nights."""
+    """A series with all its nights."""
 
     key: SeriesKey
     base: str | None
@@ -47,47 +55,47 @@ class Timeline:
 def read_timeline(
     connection: Connection, wanted: InventoryFilter, base: str | None = None, since: datetime | None = None
 ) -> Timeline:
-    """The series that is as described. Raises SeriesError when there is none, or more than one.
+    """Return the matching series. Raises SeriesError when no series matches, or several do.
 
-    Relative to `base`, else to the base of the latest night in which the branch itself was not the base.
+    Values are relative to `base`, else to the base of the latest night in which the branch was not the base.
     """
-    key = _the_one(connection, wanted, base)
+    key = _single_series(connection, wanted, base)
     against = base or _base_of(connection, key)
     if against == key.branch:
         against = None
-    points = read(connection, key, against, since)
+    points = read_series(connection, key, against, since)
     return Timeline(key, against, _entries(connection, points, against))
 
 
-def _the_one(connection: Connection, wanted: InventoryFilter, base: str | None) -> SeriesKey:
-    found = find(connection, **vars(wanted))
-    if not found:
-        raise SeriesError("no series is like that", hint="./tidemark history show lists what there is")
-    bases = {place: base or base_branch(connection, place) for place in {key.place for key in found}}
-    # Whoever does not name a branch hardly means the base, whose own ratio says nothing.
-    others = [key for key in found if key.branch != bases[key.place]]
-    if len(found) == 1 or (wanted.branch is None and len(others) == 1):
-        return found[0] if len(found) == 1 else others[0]
-    lines = [f"\n    {_options(key)}" for key in found[:SHOWN_SERIES]]
-    more = f"\n    and {len(found) - SHOWN_SERIES} more" if len(found) > SHOWN_SERIES else ""
+def _single_series(connection: Connection, wanted: InventoryFilter, base: str | None) -> SeriesKey:
+    matching = find_series(connection, **vars(wanted))
+    if not matching:
+        raise SeriesError("no series matches", hint="./tidemark history show lists all series")
+    bases = {place: base or base_branch(connection, place) for place in {key.place for key in matching}}
+    # Without a branch the base is not meant, because its ratio to itself is 1.
+    others = [key for key in matching if key.branch != bases[key.place]]
+    if len(matching) == 1 or (wanted.branch is None and len(others) == 1):
+        return matching[0] if len(matching) == 1 else others[0]
+    lines = [f"\n    {_options(key)}" for key in matching[:SHOWN_SERIES]]
+    more = f"\n    and {len(matching) - SHOWN_SERIES} more" if len(matching) > SHOWN_SERIES else ""
     raise SeriesError(
-        f"{len(found)} series are like that:{''.join(lines)}{more}",
-        hint="choose one by adding these options",
+        f"{len(matching)} series match:{''.join(lines)}{more}",
+        hint="select one of them by adding its options",
     )
 
 
 def _base_of(connection: Connection, key: SeriesKey) -> str | None:
-    mine, its_base = nights.alias("mine"), nights.alias("base")
+    night, base_night = nights.alias("night"), nights.alias("base")
     query = (
-        select(its_base.c.branch)
-        .join_from(mine, its_base, its_base.c.session_id == mine.c.session_id)
+        select(base_night.c.branch)
+        .join_from(night, base_night, base_night.c.session_id == night.c.session_id)
         .where(
-            at_place(mine, key.place),
-            mine.c.branch == key.branch,
-            mine.c.is_base == 0,
-            its_base.c.is_base == 1,
+            at_place(night, key.place),
+            night.c.branch == key.branch,
+            night.c.is_base == 0,
+            base_night.c.is_base == 1,
         )
-        .order_by(mine.c.started_at.desc(), mine.c.session_id.desc())
+        .order_by(night.c.started_at.desc(), night.c.session_id.desc())
         .limit(1)
     )
     return connection.execute(query).scalar()
@@ -120,18 +128,18 @@ def _entries(connection: Connection, points: Sequence[Point], base: str | None) 
 
 
 def _states(connection: Connection, ids: Sequence[int], base: str | None) -> dict[int, tuple[Any, ...]]:
-    """Machine, suite's digest and the base's version of each session."""
-    found: dict[int, tuple[Any, ...]] = {}
-    for start in range(0, len(ids), AT_ONCE):
-        some = ids[start : start + AT_ONCE]
+    """Return the machine id, the suite's digest and the base's version of each session."""
+    states: dict[int, tuple[Any, ...]] = {}
+    for start in range(0, len(ids), IDS_PER_QUERY):
+        chunk = ids[start : start + IDS_PER_QUERY]
         query = select(nights.c.session_id, nights.c.version).where(
-            nights.c.session_id.in_(some), nights.c.branch == (base or "")
+            nights.c.session_id.in_(chunk), nights.c.branch == (base or "")
         )
         versions = {row[0]: row[1] for row in connection.execute(query)}
         rows = connection.execute(
             select(sessions.c.id, sessions.c.machine_id, sessions.c.suite_digest).where(
-                sessions.c.id.in_(some)
+                sessions.c.id.in_(chunk)
             )
         )
-        found |= {row[0]: (row[1], row[2], versions.get(row[0])) for row in rows}
-    return found
+        states |= {row[0]: (row[1], row[2], versions.get(row[0])) for row in rows}
+    return states

@@ -1,23 +1,23 @@
-"""Distributions that verdicts need: normal, Student's t, F. As exact as scipy's, and nothing to import.
+"""The distributions that verdicts need, normal, Student's t and F, as accurate as scipy's, without imports.
 
 scipy.special and numpy take longer to import than everything else that `compare` does
-(docs/decisions/0021-compare-in-a-blink.md); tests compare each function here with scipy.
+(docs/decisions/0021-compare-in-a-blink.md). Tests compare each function with scipy.
 """
 
 import math
 from functools import lru_cache
 
 TINY = 1e-300
-"""Stands for a zero in a continued fraction."""
+"""Replaces a zero in a continued fraction."""
 
 
 def normal_below(x: float) -> float:
-    """The probability of a standard normal value below x."""
+    """Return the probability of a standard normal value below x."""
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
 def normal_quantile(probability: float) -> float:
-    """The x with normal_below(x) = probability. Raises ValueError unless it lies between 0 and 1.
+    """Return the x with normal_below(x) = probability. Raises ValueError unless it lies between 0 and 1.
 
     Newton's method on the logarithm of the smaller tail, from Abramowitz & Stegun 26.2.23.
     """
@@ -38,14 +38,14 @@ def normal_quantile(probability: float) -> float:
 
 
 def student_tail(t: float, df: float) -> float:
-    """The probability of Student's t with `df` > 0 degrees of freedom being above t, for t from 0."""
+    """Return the probability of Student's t with `df` > 0 degrees of freedom being above t, for t from 0."""
     square = t * t
     return _beta_ratio(df / 2, 0.5, df / (df + square), square / (df + square)) / 2
 
 
 @lru_cache(maxsize=4096)  # steps of one session share most of their degrees of freedom
 def student_quantile(df: float, probability: float) -> float:
-    """The t below which Student's t with `df` degrees of freedom lies with this probability.
+    """Return the t below which Student's t with `df` degrees of freedom lies with this probability.
 
     Halley's method on the smaller tail, begun from Hill's algorithm 396 (Communications of the ACM 13,
     1970). Exact to 1e-11 from 1 degree of freedom up. Raises ValueError for fewer than 1, and for a
@@ -53,7 +53,7 @@ def student_quantile(df: float, probability: float) -> float:
     """
     _require_probability(probability)
     if not 1 <= df < math.inf:
-        raise ValueError(f"degrees of freedom are 1 or more, unlike {df}")
+        raise ValueError(f"degrees of freedom must be 1 or more, not {df}")
     tail = min(probability, 1 - probability)
     if tail == 0.5:
         return 0.0
@@ -63,7 +63,7 @@ def student_quantile(df: float, probability: float) -> float:
         density = scale * math.exp(-(df + 1) / 2 * math.log1p(t * t / df))
         miss = (student_tail(t, df) - tail) / density
         bend = 1 + miss * (df + 1) * t / (df + t * t) / 2
-        # Far from the solution the bend may say nothing: then as far as doubling and halving go.
+        # Far from the solution the second-order term is unreliable; a step at most halves or doubles t.
         change = miss / bend if bend > 0.1 else miss
         change = max(-t / 2, min(change, t))
         t += change
@@ -73,14 +73,14 @@ def student_quantile(df: float, probability: float) -> float:
 
 
 def f_above(numerator_df: float, denominator_df: float, x: float) -> float:
-    """The probability of Fisher's F being above x > 0."""
+    """Return the probability of Fisher's F being above x > 0."""
     whole = denominator_df + numerator_df * x
     below, above = denominator_df / whole, numerator_df * x / whole
     return _beta_ratio(denominator_df / 2, numerator_df / 2, below, above)
 
 
 def _near_student(df: float, both_tails: float) -> float:
-    """The t that is exceeded on both sides with this probability, to a few digits (Hill 1970)."""
+    """Return the t that is exceeded on both sides with this probability, to a few digits (Hill 1970)."""
     if df < 1.5:
         return 1 / math.tan(both_tails * math.pi / 2)
     a = 1 / (df - 0.5)
@@ -103,7 +103,7 @@ def _near_student(df: float, both_tails: float) -> float:
 
 
 def _beta_ratio(a: float, b: float, x: float, rest: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), with rest = 1 - x given to all its digits."""
+    """Return the regularised incomplete beta function I_x(a, b), given rest = 1 - x at full precision."""
     if x <= 0:
         return 0.0
     if rest <= 0:
@@ -111,7 +111,7 @@ def _beta_ratio(a: float, b: float, x: float, rest: float) -> float:
     if x > (a + 1) / (a + b + 2):
         return 1 - _beta_ratio(b, a, rest, x)
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    # A logarithm near 1 keeps its digits only through the distance from it.
+    # Near 1 the logarithm keeps its precision only when computed from the distance to 1.
     powers = a * (math.log(x) if x < 0.5 else math.log1p(-rest)) + b * (
         math.log(rest) if rest < 0.5 else math.log1p(-x)
     )
@@ -119,7 +119,7 @@ def _beta_ratio(a: float, b: float, x: float, rest: float) -> float:
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function (NIST DLMF 8.17.22), by Lentz' method."""
+    """Return the continued fraction of the incomplete beta function (NIST DLMF 8.17.22), by Lentz' method."""
     c, d = 1.0, 1 - (a + b) * x / (a + 1)
     d = 1 / (d if abs(d) > TINY else TINY)
     value = d
@@ -140,4 +140,4 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 
 def _require_probability(probability: float) -> None:
     if not 0 < probability < 1:
-        raise ValueError(f"a probability lies between 0 and 1, unlike {probability}")
+        raise ValueError(f"a probability must lie between 0 and 1, not {probability}")

@@ -1,8 +1,8 @@
-"""Critical values for looking at growing data again and again.
+"""Critical values of group sequential tests, which look at accumulating data repeatedly.
 
-Under no difference the standardised mean of the first n rounds, Z_n, is a random walk over its own length:
-sqrt(n) Z_n gains an independent standard normal with every round. Boundaries c_n are wanted that it crosses
-at any of the looks with a given probability only.
+Let Z_n be the standardised mean of the first n rounds. When there is no difference, sqrt(n) Z_n is a random
+walk, which gains an independent standard normal with every round. The boundaries c_n are such that |Z_n|
+crosses one of them at any look with no more than a given probability.
 """
 
 import math
@@ -13,13 +13,13 @@ from itertools import pairwise
 from history.stats.distributions import normal_below, normal_quantile
 
 NODES_TO_GAIN = 1.2
-"""Of the numerical integration, to one standard deviation of one round's gain: errors below 1e-7."""
+"""Nodes of the numerical integration per standard deviation of one round's gain; errors are below 1e-7."""
 
 LEAST_NODES = 16
-"""The first density is one piece, however narrow."""
+"""The nodes of the numerical integration at least, however narrow the range."""
 
 NOTHING = 8.5
-"""Standard deviations beyond which a normal density adds nothing to a sum."""
+"""The standard deviations beyond which a normal density is negligible."""
 
 USUAL_LOOKS = tuple(range(3, 21))
 USUAL_SHAPE = 0.2
@@ -42,26 +42,27 @@ USUAL_CONSTANTS = (
     3.3582580477,
     3.3756605797,
 )
-"""C of the boundary that nearly every session has, with the error shared by 1, 2, 3... steps: a test computes
-them anew. They are here because a comparison should not spend a tenth of its time on finding them again."""
+"""The constant C of the boundary that nearly all sessions use, with the error shared by 1, 2, 3... steps.
+
+They are stored to save a tenth of the time of a comparison; a test recomputes them."""
 
 Rule = tuple[list[float], list[float]]
-"""Points and weights of a numerical integration."""
+"""The points and the weights of a numerical integration."""
 
 
 @lru_cache(maxsize=64)
 def power_boundary(error: float, looks: tuple[int, ...], shape: float) -> tuple[float, ...]:
-    """The two-sided critical value of |Z_n| at each look n of `looks`, a rising sequence of sample sizes.
+    """Return the two-sided critical value of |Z_n| at each look n; `looks` are rising sample sizes.
 
-    The power family c_n = C (n / last look)^(shape - 1/2) of Wang & Tsiatis (Biometrics 43, 1987): shape 0 is
-    the boundary of O'Brien & Fleming (1979), 1/2 that of Pocock (1977). C is such that |Z_n| >= c_n happens
-    at any look with probability `error` (0 to 1, both excluded) when there is no difference.
-    Raises ValueError when the error or the looks are none.
+    It is the power family c_n = C (n / last look)^(shape - 1/2) of Wang & Tsiatis (Biometrics 43, 1987):
+    shape 0 is the boundary of O'Brien & Fleming (1979), 1/2 that of Pocock (1977). C is such that, when there
+    is no difference, |Z_n| >= c_n at any look with probability `error` (0 to 1, both excluded).
+    Raises ValueError for an error out of range, and for looks that are empty or do not rise from 1 or more.
     """
     if not 0 < error < 1:
-        raise ValueError(f"an error lies between 0 and 1, unlike {error}")
+        raise ValueError(f"an error must lie between 0 and 1, not {error}")
     if not looks or looks[0] < 1 or any(later <= look for look, later in pairwise(looks)):
-        raise ValueError(f"looks are rising numbers above zero, unlike {looks}")
+        raise ValueError(f"looks must be rising numbers above zero, not {looks}")
     weights = [(look / looks[-1]) ** (shape - 0.5) for look in looks]
     steps = USUAL_ERROR / error
     usual = (looks, shape) == (USUAL_LOOKS, USUAL_SHAPE) and math.isclose(steps, round(steps))
@@ -73,24 +74,24 @@ def power_boundary(error: float, looks: tuple[int, ...], shape: float) -> tuple[
 
 
 def searched_constant(error: float, looks: tuple[int, ...], weights: Sequence[float]) -> float:
-    """The C with which boundaries of these weights are crossed with probability `error`."""
+    """Return the C with which boundaries of these weights are crossed with probability `error`."""
 
     def excess(constant: float) -> float:
         return math.log(crossing_probability([constant * weight for weight in weights], looks) / error)
 
-    # One look alone is the least that C can be; Bonferroni's inequality over all looks the most.
+    # A single look gives the lower bound of C, Bonferroni's inequality over all looks the upper bound.
     low = -normal_quantile(error / 2) / max(weights)
     high = -normal_quantile(error / 2 / len(looks)) / min(weights)
     return low if len(looks) == 1 else _root(excess, low, high)
 
 
 def crossing_probability(boundary: Sequence[float], looks: Sequence[int]) -> float:
-    """How probably |Z_n| >= boundary at any of the looks, when there is no difference.
+    """Return the probability of |Z_n| >= boundary at any of the looks when there is no difference.
 
     Armitage, McPherson & Rowe (JRSS A 132, 1969): the density of sqrt(n) Z_n among the paths that have not
-    crossed yet is carried from look to look by numerical integration (Jennison & Turnbull, Group Sequential
-    Methods, 2000, chapter 19), here by Gauss and Legendre's rule: between two boundaries the density is
-    smooth, so that a few dozen points are exact. It is even: one half is enough.
+    crossed yet is propagated from look to look by numerical integration (Jennison & Turnbull, Group
+    Sequential Methods, 2000, chapter 19). The Gauss-Legendre rule needs only a few dozen points, because the
+    density is smooth between two boundaries. The density is even, so that one half of it suffices.
     """
     first = looks[0] ** 0.5
     edge = boundary[0] * first
@@ -104,36 +105,36 @@ def crossing_probability(boundary: Sequence[float], looks: Sequence[int]) -> flo
         gain = (look - before) ** 0.5
         edge = critical * look**0.5
         crossed += 2 * math.fsum(
-            each * (normal_below((point - edge) / gain) + normal_below((-point - edge) / gain))
-            for point, each in zip(points, mass, strict=True)
+            density * (normal_below((point - edge) / gain) + normal_below((-point - edge) / gain))
+            for point, density in zip(points, mass, strict=True)
         )
         following, weights = _scaled(edge)
         mass = [
-            weight * _carried(point, points, mass, gain)
+            weight * _propagated(point, points, mass, gain)
             for point, weight in zip(following, weights, strict=True)
         ]
         points = following
     return crossed
 
 
-def _carried(to: float, points: Sequence[float], mass: Sequence[float], gain: float) -> float:
-    """The density at `to` after a gain, of an even density with this mass at each point from 0 up."""
+def _propagated(to: float, points: Sequence[float], mass: Sequence[float], gain: float) -> float:
+    """Return the density at `to` after a gain, from an even density with this mass at points from 0 up."""
     exp, reach, total = math.exp, NOTHING * gain, 0.0
     half = -0.5 / gain**2
-    for point, each in zip(points, mass, strict=True):
+    for point, density in zip(points, mass, strict=True):
         apart = to - point
         if -reach < apart < reach:
-            total += each * exp(half * apart * apart)
+            total += density * exp(half * apart * apart)
             beyond = to + point
             if beyond < reach:
-                total += each * exp(half * beyond * beyond)
+                total += density * exp(half * beyond * beyond)
     return total / gain / math.sqrt(2 * math.pi)
 
 
 def _root(falling: Callable[[float], float], low: float, high: float) -> float:
-    """Where a falling function is zero, between `low` and `high`: the secant method, kept between them.
+    """Return the zero of a falling function between `low` and `high`, by the bracketed secant method.
 
-    In squares, over which the logarithm of a tail is nearly straight, so that a few values are enough.
+    The secants are taken over squares, because the logarithm of a tail is nearly linear in them.
     """
     before, x = high**2, ((low + 2 * high) / 3) ** 2
     old, value = falling(math.sqrt(before)), falling(math.sqrt(x))
@@ -147,16 +148,16 @@ def _root(falling: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _scaled(edge: float) -> Rule:
-    """A rule for the integral from 0 to `edge`."""
+    """Return the Gauss-Legendre rule for the integral from 0 to `edge`."""
     points, weights = _legendre(max(LEAST_NODES, math.ceil(8 + NODES_TO_GAIN * edge)))
-    return [edge * (1 + each) / 2 for each in points], [edge * each / 2 for each in weights]
+    return [edge * (1 + node) / 2 for node in points], [edge * weight / 2 for weight in weights]
 
 
 @lru_cache(maxsize=256)
 def _legendre(count: int) -> Rule:
-    """Gauss and Legendre's rule from -1 to 1: the zeros of a Legendre polynomial, by Newton's method.
+    """Return the Gauss-Legendre rule from -1 to 1: zeros of a Legendre polynomial, by Newton's method.
 
-    Begun from Abramowitz & Stegun 22.16.6; the weights are those of 25.4.29.
+    The initial values are Abramowitz & Stegun 22.16.6, the weights 25.4.29.
     """
     points, weights = [], []
     for index in range(count):

@@ -1,7 +1,7 @@
-"""How much one round's log ratio scatters: what the other steps and a calibration say about a step.
+"""The noise of a step, how much the log ratio of a round scatters, estimated with other steps' help.
 
-Three rounds say next to nothing about their own scatter. Ten steps of one session on one machine say a good
-deal about each other's, and an earlier calibration says which of them are noisier than others.
+Three rounds hardly determine their own scatter. The ten steps of a session on one machine say much about each
+other's, and an earlier calibration says which steps are noisier than others.
 """
 
 import math
@@ -13,57 +13,65 @@ from itertools import pairwise
 from history.stats.estimators import mean, median, variance
 
 STALL_DEVIATIONS = 5.0
-"""A round that lies this many standard deviations from the median of its step has stalled."""
+"""The standard deviations from the median of its step beyond which a round counts as stalled."""
 
 STALL_SHARE = 0.25
-"""Of a step's rounds may be set aside as stalled, and one in any case: more of them are how the step is."""
+"""The share of a step's rounds that may be left out as stalled, one round in any case. More than that is
+normal behaviour of the step."""
 
 LEAST_KEPT = 3
-"""Rounds that are never set aside: what is left has to be enough for a verdict."""
+"""The rounds of a step that remain at least: a verdict needs them."""
 
 UNCHECKED_INFLATION = 2.0
-"""By how much a calibration alone, without other steps to show how noisy today is, is multiplied."""
+"""The factor on the deviation of a calibration when no other step shows how noisy the session is."""
 
 UNCHECKED_DF = 4.0
-"""Degrees of freedom that such a calibration is given at most."""
+"""The degrees of freedom of such a calibration at most."""
 
 MOST_PRIOR_DF = 60.0
-"""Degrees of freedom that a prior is given at most, however alike the steps look."""
+"""The degrees of freedom of a prior at most, however similar the steps are."""
 
 MOST_CORRELATION = 0.8
-"""Of neighbouring rounds: an estimate from few rounds can be anything."""
+"""The correlation of neighbouring rounds at most, because few rounds can give any estimate."""
+
+CORRELATION_CORRECTION = 1.3
+"""The factor on the estimated correlation of neighbouring rounds, which few rounds understate.
+
+Chosen by simulation (docs/verdicts.md): false regressions in AR(1) noise of 0.3 fall from 1.25 to 0.9 % of
+suites, and without correlation steps need 0.5 % more rounds."""
 
 MAD_FACTORS = (math.inf, math.inf, 1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107)
-"""By the number of values (Croux & Rousseeuw, COMPSTAT 1992): above these n / (n - 0.8)."""
+"""The small-sample factors by number of values (Croux & Rousseeuw, COMPSTAT 1992); beyond, n / (n - 0.8)."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The scatter of one round of a step, and how surely it is known.
+    """The scatter of one round of a step, and the precision of that estimate.
 
-    Raises ValueError unless deviation and degrees of freedom are finite and above zero.
+    Raises ValueError unless deviation and degrees of freedom are finite and above zero, and the correlation
+    is at least 0 and below 1.
     """
 
     sd: float
-    """Standard deviation of the log ratio of one round of A/A, as a natural logarithm: 0.02 is about 2 %."""
+    """The standard deviation of the natural log ratio of one A/A round: 0.02 is about 2 %."""
 
     df: float
-    """Degrees of freedom: as if `sd` were the sample deviation of `df` + 1 normal rounds."""
+    """The degrees of freedom, as if `sd` were the sample deviation of `df` + 1 normal rounds."""
 
     correlation: float = 0.0
-    """Of a round with the next one, from 0 to below 1."""
+    """The correlation of a round with the next one, from 0 to below 1."""
 
     def __post_init__(self) -> None:
         if not (0 < self.sd < math.inf and 0 < self.df < math.inf and 0 <= self.correlation < 1):
-            raise ValueError(f"there is no such noise: {self}")
+            raise ValueError(f"sd and df must be finite and above 0, correlation 0 to below 1: {self}")
 
     def inflation(self, rounds: int) -> float:
-        """By how much the variance of the mean of `rounds` rounds exceeds what their sample variance says.
+        """Return the factor by which the variance of the mean of `rounds` rounds exceeds s^2 / rounds.
 
-        For correlations that fall off as correlation^distance (an AR(1) process) the mean of n rounds has
-        the variance V sigma^2 / n with V = 1 + 2 sum (1 - k/n) correlation^k over k = 1 to n - 1, and the
-        expected sample variance is sigma^2 (1 - (V - 1) / (n - 1)) (Bayley & Hammersley, Supplement to JRSS
-        8, 1946).
+        When correlations fall off as correlation^distance (an AR(1) process), the mean of n rounds has the
+        variance V sigma^2 / n with V = 1 + 2 sum (1 - k/n) correlation^k over k = 1 to n - 1, and the
+        expected sample variance s^2 is sigma^2 (1 - (V - 1) / (n - 1)) (Bayley & Hammersley, Supplement to
+        JRSS 8, 1946).
         """
         if rounds < 2 or self.correlation <= 0:
             return 1.0
@@ -73,33 +81,34 @@ class Noise:
 
 
 def robust_deviation(values: Sequence[float]) -> float:
-    """Median absolute deviation from the median, scaled to estimate a normal standard deviation.
+    """Return the median absolute deviation, scaled to estimate a normal standard deviation.
 
-    1.4826 times a factor for small samples (Croux & Rousseeuw 1992). 0 of fewer than two values.
+    The scale is 1.4826 times a small-sample factor (Croux & Rousseeuw 1992). Returns 0 for fewer than two
+    values.
     """
     if len(values) < 2:
         return 0.0
     middle = median(values)
     n = len(values)
     factor = MAD_FACTORS[n] if n < len(MAD_FACTORS) else n / (n - 0.8)
-    return 1.4826 * factor * median(abs(each - middle) for each in values)
+    return 1.4826 * factor * median(abs(value - middle) for value in values)
 
 
 def without_stalls(logs: Sequence[float], deviation: float) -> list[float]:
-    """The rounds that did not stall, in their order; `deviation` is what is known of their scatter.
+    """Return the rounds that did not stall, in order; `deviation` is the prior estimate of their scatter.
 
-    A round is set aside when it lies more than STALL_DEVIATIONS from the step's median, in units of
-    `deviation` or of the step's own robust deviation, whichever is larger. When this would hit more than
-    STALL_SHARE of the rounds (and more than one), none is set aside: what happens that often is no stall.
-    At least LEAST_KEPT rounds stay: of three that disagree nobody can say which one is the odd one.
-    A rule of rejection by median and MAD (Hampel, Technometrics 27, 1985); STALL_DEVIATIONS is so large that
-    of normal rounds practically none is hit, and the t interval of the rest needs no correction.
+    A round is left out when it lies more than STALL_DEVIATIONS from the step's median, in units of
+    `deviation` or of the step's own robust deviation, whichever is larger. If this applies to more than
+    STALL_SHARE of the rounds (and to more than one), none is left out: what is that frequent is not a stall.
+    At least LEAST_KEPT rounds remain: among three that disagree the outlier cannot be identified.
+    Outliers are rejected by median and MAD (Hampel, Technometrics 27, 1985). STALL_DEVIATIONS is so large
+    that practically no normal round is rejected, and the t interval of the rest needs no correction.
     """
     if max(logs) - min(logs) <= STALL_DEVIATIONS * deviation:
-        return list(logs)  # the median is among them: none can be further from it
+        return list(logs)  # the median lies within their range: none is further from it
     middle = median(logs)
     cut = STALL_DEVIATIONS * max(deviation, robust_deviation(logs))
-    kept = [each for each in logs if abs(each - middle) <= cut]
+    kept = [log for log in logs if abs(log - middle) <= cut]
     allowed = min(max(1, int(len(logs) * STALL_SHARE)), len(logs) - LEAST_KEPT)
     return kept if len(logs) - len(kept) <= allowed else list(logs)
 
@@ -107,47 +116,49 @@ def without_stalls(logs: Sequence[float], deviation: float) -> list[float]:
 def pooled_noise(
     rounds: Sequence[Sequence[float]], calibrated: Sequence[Noise | None] | None = None
 ) -> tuple[Noise | None, ...]:
-    """What is known of each step's noise from elsewhere: from the *other* steps, and from a calibration.
+    """Return the prior of each step's noise, estimated from the *other* steps and from a calibration.
 
-    `rounds[j]` are the log ratios of step j so far, of any number; `calibrated[j]` is the noise of step j in
-    a calibration, if there is one. The deviation for step j uses none of its own rounds, so that it is
-    independent of the step's sample variance and can be pooled with it by adding degrees of freedom. The
-    correlation of neighbouring rounds is one for all steps; `rounds` are in the order in which they were run.
+    `rounds[j]` are any number of log ratios of step j, in the order in which they were run; `calibrated[j]`
+    is the noise of step j in a calibration, if there is one. The deviation for step j uses none of its own
+    rounds, so that it is independent of the step's sample variance and can be pooled with it by adding
+    degrees of freedom. All steps share one correlation of neighbouring rounds.
 
     Empirical Bayes (Smyth, Stat. Appl. Genet. Mol. Biol. 3(1), 2004, section 6.2): the variances of the steps
-    are taken to scatter around s0^2 as s0^2 d0 / chi^2(d0); d0 and s0^2 match mean and variance of the other
-    steps' log s^2. Other than in Smyth, whose thousands of genes leave no doubt about s0^2, the uncertainty
-    of the mean log variance and of the calibration is added to the scatter before it is turned into degrees
-    of freedom.
+    are assumed to scatter around s0^2 as s0^2 d0 / chi^2(d0); d0 and s0^2 match the mean and the variance of
+    the other steps' log s^2. Smyth's thousands of genes determine s0^2 exactly; a few steps do not, so that
+    the uncertainty of the mean log variance and of the calibration is added to the scatter before it is
+    converted to degrees of freedom.
 
-    With a calibration the steps' deviations are first divided by their calibrated ones: it says by how much
-    the steps differ, the session how noisy today is. A night twice as noisy as the calibration therefore
-    doubles every prior. Steps without a calibration are pooled with all others as they are. When no other
-    step has two rounds, a calibration is all there is; it is then widened by UNCHECKED_INFLATION and given
-    UNCHECKED_DF degrees of freedom.
-    None when nothing at all is known, or when all others are constant.
+    With a calibration the steps' deviations are first divided by their calibrated ones: the calibration says
+    how much the steps differ, the session how noisy the machine is now. A night twice as noisy as the
+    calibration therefore doubles every prior. Steps without a calibration are pooled with all others as they
+    are. When no other step has two rounds, only the calibration is left; its deviation is then multiplied by
+    UNCHECKED_INFLATION, and its degrees of freedom are at most UNCHECKED_DF.
+    A prior is None without other rounds and calibration, or when all other steps are constant.
+    Raises ValueError when `rounds` and `calibrated` differ in length.
     """
-    known = calibrated if calibrated is not None else [None] * len(rounds)
-    if len(known) != len(rounds):
-        raise ValueError(f"{len(rounds)} steps, but {len(known)} of a calibration")
+    by_step = calibrated if calibrated is not None else [None] * len(rounds)
+    if len(by_step) != len(rounds):
+        raise ValueError(f"{len(rounds)} steps have rounds, but {len(by_step)} have a calibration")
     raw = _cleaned(rounds, [1.0] * len(rounds))
-    relative = _cleaned(rounds, [noise.sd if noise else None for noise in known])
+    relative = _cleaned(rounds, [noise.sd if noise else None for noise in by_step])
     correlation = pooled_correlation(raw)
     as_is, as_calibrated = _Pool(raw), _Pool(relative)
     return tuple(
         _prior((as_calibrated if noise else as_is).without(step), noise, correlation)
-        for step, noise in enumerate(known)
+        for step, noise in enumerate(by_step)
     )
 
 
 def pooled_correlation(rounds: Sequence[Sequence[float]]) -> float:
-    """The correlation of neighbouring rounds within a step, one for all steps; 0 to MOST_CORRELATION.
+    """Return the correlation of neighbouring rounds within a step, one for all steps; 0 to MOST_CORRELATION.
 
     With e the deviations from a step's mean, the sum of e_i e_(i+1) over the sample variance is on average
     -(n - 1) / n for n independent rounds (the bias of Marriott & Pope, Biometrika 41, 1954) and grows with
     the correlation r by about (n - 1) gain(n) r, with gain(n) from the expectations of both sums to first
-    order in r. Summed over the steps, so that each counts by what it can tell, and solved for r. It stays on
-    the low side with few rounds: of 0.3 it finds 0.16 from 3 rounds a step and 0.26 from 12.
+    order in r. Summed over the steps, so that each counts by what it can tell, and solved for r. From few
+    rounds that is too small (of 0.3 it is 0.16 from 3 rounds a step and 0.26 from 12), so it is multiplied by
+    CORRELATION_CORRECTION.
     """
     excess = weight = 0.0
     for logs in rounds:
@@ -159,13 +170,15 @@ def pooled_correlation(rounds: Sequence[Sequence[float]]) -> float:
         products = math.fsum((one - middle) * (following - middle) for one, following in pairwise(logs))
         excess += products / spread + (n - 1) / n
         weight += (n - 1) * (1 - (4 * n - 6) / (n * (n - 1)) + 2 * (n - 2) / n**2)
-    return min(max(excess / weight, 0.0), MOST_CORRELATION) if weight else 0.0
+    if not weight:
+        return 0.0
+    return min(max(CORRELATION_CORRECTION * excess / weight, 0.0), MOST_CORRELATION)
 
 
 def _cleaned(rounds: Sequence[Sequence[float]], units: Sequence[float | None]) -> list[list[float]]:
-    """Rounds without stalls, in units of each step's deviation; none where there is no unit."""
+    """Return the rounds without stalls, in units of each step's deviation; none where there is no unit."""
     scaled = [
-        [each / unit for each in logs] if unit and len(logs) > 1 else []
+        [log / unit for log in logs] if unit and len(logs) > 1 else []
         for logs, unit in zip(rounds, units, strict=True)
     ]
     deviations = [robust_deviation(logs) for logs in scaled if logs]
@@ -175,18 +188,18 @@ def _cleaned(rounds: Sequence[Sequence[float]], units: Sequence[float | None]) -
 
 @dataclass(frozen=True)
 class _Others:
-    """What the variances of all steps but one say."""
+    """The log variance of a further step, as estimated from all steps but one."""
 
     location: float
-    """Mean of log sigma^2."""
+    """The mean of log sigma^2."""
     uncertainty: float
     """The variance of a further step's log sigma^2 around it."""
 
 
 class _Pool:
-    """The sample variances of the steps, of which each step asks what all others say.
+    """The sample variances of all steps, from which the estimate without any one step is computed.
 
-    What a variance contributes is computed once, not once for every step that asks.
+    The terms of each variance are computed once, not once for every step that is left out.
     """
 
     def __init__(self, cleaned: Sequence[Sequence[float]]) -> None:
@@ -199,11 +212,11 @@ class _Pool:
         self._samplings = list(map(trigamma, self._halves))
 
     def without(self, step: int) -> _Others | None:
-        """What the others say; None when there are none, and when most of them are constant.
+        """Return the estimate from all other steps; None without any, or when most of them are constant.
 
         With d degrees of freedom log s^2 has mean log sigma^2 + digamma(d/2) - log(d/2) and variance
-        trigamma(d/2) (Smyth 2004); what the logarithms scatter beyond that is the scatter of sigma^2 itself.
-        The uncertainty is that scatter, trigamma(d0/2), and the error of the mean.
+        trigamma(d/2) (Smyth 2004); any scatter of the logarithms beyond that is the scatter of sigma^2
+        itself. The uncertainty is that scatter, trigamma(d0/2), plus the error of the mean.
         """
         place = self._places.get(step)
         in_order = self._in_order.copy()
@@ -211,14 +224,14 @@ class _Pool:
             in_order.remove(self._values[place])
         if not in_order or (middle := median(in_order)) <= 0:
             return None
-        floor = 1e-5 * middle  # as limma does: a constant step has no logarithm
+        floor = 1e-5 * middle  # as in limma, because a variance of zero has no logarithm
         logs = _without(self._logs if in_order[0] >= floor else self._unbiased(floor), place)
         location, sampling = mean(logs), mean(_without(self._samplings, place))
         scatter = max(0.0, variance(logs) - sampling) if len(logs) > 1 else 0.0
         return _Others(location, scatter + (scatter + sampling) / len(logs))
 
     def _unbiased(self, floor: float) -> list[float]:
-        """Of each variance, or the floor, an estimate of log sigma^2."""
+        """Return an unbiased estimate of log sigma^2 from each variance, which is raised to `floor`."""
         both = zip((max(value, floor) for value in self._values), self._halves, strict=True)
         return [
             math.log(value) - digamma(half) + math.log(half) if value > 0 else -math.inf
@@ -238,7 +251,7 @@ def _prior(others: _Others | None, calibrated: Noise | None, correlation: float)
         alone = min(calibrated.df, UNCHECKED_DF)
         return Noise(unit * UNCHECKED_INFLATION, alone, max(calibrated.correlation, correlation))
     uncertainty = others.uncertainty + (trigamma(calibrated.df / 2) if calibrated else 0.0)
-    # Where there is hardly a doubt, its inverse would be searched for in vain.
+    # Newton's method would not converge for an uncertainty close to zero.
     certain = uncertainty <= trigamma(MOST_PRIOR_DF / 2)
     df = MOST_PRIOR_DF if certain else min(2 * inverse_trigamma(uncertainty), MOST_PRIOR_DF)
     sd = unit * math.exp((others.location + digamma(df / 2) - math.log(df / 2)) / 2)
@@ -247,7 +260,7 @@ def _prior(others: _Others | None, calibrated: Noise | None, correlation: float)
 
 @lru_cache(maxsize=1024)  # steps of one session have few numbers of rounds
 def digamma(x: float) -> float:
-    """The derivative of the logarithm of the gamma function, x > 0 (Abramowitz & Stegun 6.3.5 and 6.3.18)."""
+    """Return the derivative of the log gamma function for x > 0 (Abramowitz & Stegun 6.3.5 and 6.3.18)."""
     shift = 0.0
     while x < 10:
         shift -= 1 / x
@@ -258,7 +271,7 @@ def digamma(x: float) -> float:
 
 @lru_cache(maxsize=1024)
 def trigamma(x: float) -> float:
-    """The derivative of digamma, x > 0 (Abramowitz & Stegun 6.4.6 and 6.4.12); 0 at infinity."""
+    """Return the derivative of digamma for x > 0 (Abramowitz & Stegun 6.4.6 and 6.4.12); 0 at infinity."""
     if math.isinf(x):
         return 0.0
     shift = 0.0
@@ -270,7 +283,7 @@ def trigamma(x: float) -> float:
 
 
 def inverse_trigamma(value: float) -> float:
-    """The x with trigamma(x) = value; infinity at 0 and below.
+    """Return the x with trigamma(x) = value; infinity at 0 and below.
 
     Newton's method on 1 / trigamma, which is convex and nearly linear (Smyth 2004, appendix).
     """
@@ -289,7 +302,7 @@ def inverse_trigamma(value: float) -> float:
 
 
 def _tetragamma(x: float) -> float:
-    """The derivative of trigamma, x > 0 (Abramowitz & Stegun 6.4.6 and 6.4.13)."""
+    """Return the derivative of trigamma for x > 0 (Abramowitz & Stegun 6.4.6 and 6.4.13)."""
     shift = 0.0
     while x < 10:
         shift -= 2 / x**3

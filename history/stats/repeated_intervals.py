@@ -1,8 +1,8 @@
-"""A verdict after every round: intervals that hold at all looks together.
+"""Repeated confidence intervals: a verdict after every round, with intervals that hold at all looks together.
 
-A step gets rounds until its interval decides, so the interval is looked at again and again, and would sooner
-or later miss the truth by chance. The critical values are therefore such that the intervals of all looks up
-to the cap, and of all steps of the suite, hold together with the confidence asked for.
+A step is measured until its interval decides, so that the interval is looked at repeatedly; an ordinary one
+would sooner or later miss the true ratio by chance. The critical values are therefore such that the intervals
+of all looks up to the cap, and of all steps of the suite, hold together with the requested confidence.
 """
 
 import math
@@ -17,68 +17,66 @@ from history.stats.noise_model import Noise, pooled_noise, without_stalls
 __all__ = ["Design", "Noise", "pooled_noise", "sequential_interval", "smallest_visible"]
 
 MOST_ROUNDS = 20
-"""The default cap: what is undecided after these stays inconclusive."""
+"""The default cap: a step that is undecided after so many rounds stays inconclusive."""
 
 FAMILY_CONFIDENCE = 0.98
-"""The default: 1 % for a false regression in a suite, and 1 % for a false improvement."""
+"""The default confidence: 1 % for a false regression in a suite, and 1 % for a false improvement."""
 
 SHAPE = 0.2
-"""Of the boundary in Wang & Tsiatis' power family: docs/decisions/0014-sequential-verdicts.md says why."""
+"""The shape of the boundary in Wang & Tsiatis' family; see docs/decisions/0014-sequential-verdicts.md."""
 
 DISAGREEMENT = 0.01
-"""A prior is dropped when it would make the step's own larger variance this improbable."""
+"""A prior is not used when the step's own larger variance would be less probable than this under it."""
 
 VISIBLE_PROBABILITY = 0.8
-"""With which a change that is called visible is flagged."""
+"""The probability with which a change that is called visible is flagged."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """How often is looked, and what may go wrong in all looks together.
+    """The looks of a sequential test, and the error of all of them together.
 
-    Raises ValueError when there can be no such design.
+    Raises ValueError for a confidence outside 0 to 1, no steps, or looks that do not fit.
     """
 
     steps: int = 10
-    """Steps that are judged together: the family that shares the error."""
+    """The number of steps that are judged together, the family that shares the error."""
 
     least: int = MINIMUM_REPETITIONS
-    """Rounds before the first look."""
+    """The rounds of the first look."""
 
     cap: int = MOST_ROUNDS
-    """Rounds of the last look; there is one after each round from `least` on."""
+    """The rounds of the last look; there is a look after each round from `least` on."""
 
     confidence: float = FAMILY_CONFIDENCE
-    """That all intervals of the family hold at all looks; between 0 and 1."""
+    """The probability that all intervals of the family hold at all looks; between 0 and 1."""
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
-            raise ValueError(f"a confidence lies between 0 and 1, unlike {self.confidence}")
+            raise ValueError(f"a confidence must lie between 0 and 1, not {self.confidence}")
         if not (self.steps >= 1 and MINIMUM_REPETITIONS <= self.least <= self.cap):
-            raise ValueError(
-                f"a design needs a step and {MINIMUM_REPETITIONS} <= least <= cap, unlike {self}"
-            )
+            raise ValueError(f"a design needs a step and {MINIMUM_REPETITIONS} <= least <= cap: {self}")
 
     @property
     def step_error(self) -> float:
-        """The error of one step in all its looks: Bonferroni's share, which needs no independent steps."""
+        """The error of one step over all looks: Bonferroni's share, which holds for dependent steps too."""
         return (1 - self.confidence) / self.steps
 
     def critical(self, rounds: int) -> float:
-        """The two-sided standard normal critical value of the look after `rounds` rounds.
+        """Return the two-sided standard normal critical value of the look after `rounds` rounds.
 
         Raises ValueError when there is no such look.
         """
         if not self.least <= rounds <= self.cap:
-            raise ValueError(f"looks are at {self.least} to {self.cap} rounds, not at {rounds}")
+            raise ValueError(f"there are looks at {self.least} to {self.cap} rounds, not at {rounds}")
         looks = tuple(range(self.least, self.cap + 1))
         return power_boundary(self.step_error, looks, SHAPE)[rounds - self.least]
 
     def margin(self, rounds: int, df: float) -> float:
-        """The critical value in standard errors when the standard deviation has `df` degrees of freedom.
+        """Return the critical value in standard errors, when the deviation has `df` degrees of freedom.
 
-        Student's t at the nominal level of the normal boundary: the significance-level approach (Jennison &
-        Turnbull, Group Sequential Methods, 2000, section 4.4; Pocock 1977). Raises as `critical` does.
+        It is Student's t at the nominal level of the normal boundary, the significance-level approach
+        (Jennison & Turnbull, Group Sequential Methods, 2000, section 4.4; Pocock 1977). Raises as `critical`.
         """
         critical = self.critical(rounds)
         if math.isinf(df):
@@ -87,18 +85,17 @@ class Design:
 
 
 def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | None) -> Interval | None:
-    """The interval of contender/base after the rounds so far; holds at every look of the design together.
+    """Return the interval of contender/base after the rounds so far, which holds at all looks together.
 
-    `logs` are the rounds' ln(contender / base) in any order, `prior` what pooled_noise says of the step. A
-    repeated confidence interval (Jennison & Turnbull, JRSS B 51, 1989): exp(m ± margin * s / sqrt(n)), with m
-    the mean of the n rounds that did not stall, and s^2 = (d0 s0^2 + d s_own^2) / (d0 + d) the moderated
-    variance (Smyth 2004) with d0 + d degrees of freedom, d = n - 1. Without a prior, and where the rounds
-    scatter so much more than the prior that it cannot be theirs, it is the plain t interval with d degrees.
+    `logs` are the rounds' ln(contender / base) in any order, `prior` is the step's prior by pooled_noise. The
+    repeated confidence interval (Jennison & Turnbull, JRSS B 51, 1989) is exp(m ± margin * s / sqrt(n)),
+    where m is the mean of the n rounds that did not stall, and s^2 = (d0 s0^2 + d s_own^2) / (d0 + d) the
+    moderated variance (Smyth 2004) with d0 + d degrees of freedom, d = n - 1. Without a prior, or when the
+    rounds scatter too much for the prior to apply, it is the plain t interval with d degrees of freedom.
     The variance is inflated where neighbouring rounds of the session correlate (Noise.inflation).
 
-    `n` of the interval counts the rounds it rests on: those set aside as stalled are missing. Without a prior
-    none is set aside. None before the design's first look. Raises ValueError beyond its cap, where the
-    intervals would hold no more.
+    The interval's `n` does not count rounds that are left out as stalled; without a prior none is left out.
+    Returns None before the first look. Raises ValueError beyond the cap, where the confidence does not hold.
     """
     if len(logs) < design.least:
         return None
@@ -111,11 +108,11 @@ def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | No
 
 
 def smallest_visible(design: Design, noise: Noise, rounds: int, threshold: float) -> float:
-    """The smallest slow-down, as a fraction, that `rounds` rounds flag with VISIBLE_PROBABILITY.
+    """Return the smallest slow-down, as a fraction, that `rounds` rounds flag with VISIBLE_PROBABILITY.
 
-    Flagged means: at the look after `rounds` rounds the whole interval is below 1 and the estimate beyond the
-    `threshold` (a fraction), for a step whose rounds scatter by `noise`. Earlier looks add little to the
-    probability and are left out. Raises ValueError when the design has no such look.
+    A step is flagged when, at the look after `rounds` rounds, its whole interval is below 1 and the estimate
+    is beyond the `threshold` (a fraction); its rounds scatter by `noise`. Earlier looks add little to the
+    probability and are ignored. Raises ValueError when the design has no such look.
     """
     error = noise.sd * math.sqrt(noise.inflation(rounds) / rounds)
     needed = max(design.margin(rounds, noise.df + rounds - 1) * error, -math.log1p(-threshold))
@@ -123,12 +120,15 @@ def smallest_visible(design: Design, noise: Noise, rounds: int, threshold: float
 
 
 def _exp(x: float) -> float:
-    """exp of what a float can hold: three rounds and a stall leave an interval of e^±1000."""
+    """Return exp(x) without overflow: three rounds and a stall can give an interval of e^±1000."""
     return math.exp(max(-700.0, min(x, 700.0)))
 
 
 def moderated(own: float, df: float, prior: Noise | None) -> tuple[float, float]:
-    """Variance and degrees of freedom from a step's own and its prior."""
+    """Return the moderated variance of a step and its degrees of freedom.
+
+    `own` is the step's own variance with `df` degrees of freedom.
+    """
     if prior is None:
         return own, df
     expected = prior.sd**2

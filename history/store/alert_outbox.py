@@ -1,4 +1,4 @@
-"""The outbox of alerts: for every alert the desired state of its issue, and what the tracker was sent.
+"""The outbox of alerts: for every alert the desired state of its issue, and what was sent to the tracker.
 
 Delivery compares the two, so that nothing is lost while the tracker is down, and nothing is sent twice.
 """
@@ -18,21 +18,21 @@ from history.timestamps import from_text, to_text
 
 
 class AlertKind(StrEnum):
-    """What an alert is about."""
+    """The subject of an alert."""
 
     CHANGE = "change"
     BUILD = "build"
     """A version that could not be built."""
 
     CRASH = "crash"
-    """A server that died, a step that failed again and again, or a box whose nights do not end."""
+    """A server that crashed, a step that failed repeatedly, or a box whose nights do not end."""
 
     SUMMARY = "summary"
-    """Several, when a night has more than people want issues of."""
+    """Several alerts in one issue, when a night has too many for an issue each."""
 
 
 class IssueState(StrEnum):
-    """Of an issue."""
+    """The state of an issue."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -56,7 +56,7 @@ class DesiredIssue:
 
     @property
     def digest(self) -> str:
-        """SHA-256, in hex, of everything that the tracker should have."""
+        """The hex SHA-256 of everything that the tracker should have."""
         parts = (self.title, self.body, self.state, self.closing)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -67,30 +67,30 @@ class Alert:
 
     id: int
     nonce: str
-    """Random part of the marker in its issue: nobody else can write an issue that is taken for it."""
+    """The random part of the marker in its issue, which prevents others from forging the issue."""
 
     desired: DesiredIssue
     summary: str | None
     """The fingerprint of the summary issue that lists it, when it has no issue of its own."""
 
     muted: str | None
-    """Why nothing more is sent: what a person decided. None while it is not muted."""
+    """The reason why a person muted it, so that nothing more is sent; None while it is not muted."""
 
     issue: int | None
     """The number of its issue; None before there is one."""
 
     issue_state: IssueState | None
-    """The state that was sent last."""
+    """The issue's state that was sent last; None before there is an issue."""
 
     sent_digest: str | None
-    """The digest of the desired issue that was sent last."""
+    """The digest of the desired issue that was sent last; None before there is an issue."""
 
     attempts: int
-    """Failed attempts since the last successful one."""
+    """The number of failed attempts since the last successful one."""
 
     last_error: str | None
     not_before: datetime | None
-    """When the tracker wants to be asked again, as it said."""
+    """The earliest time of the next attempt, as requested by the tracker."""
 
     created_at: datetime
 
@@ -99,12 +99,12 @@ class Alert:
         """Whether the tracker does not have the desired state."""
         if self.muted or self.summary or self.sent_digest == self.desired.digest:
             return False
-        # What ended before an issue was opened needs none.
+        # An alert that ended before it had an issue needs none.
         return self.issue is not None or self.desired.state is IssueState.OPEN
 
 
 def set_desired(connection: Connection, issues: Iterable[DesiredIssue], when: datetime) -> None:
-    """Set the desired state of alerts, new ones and known ones. A muted alert stays muted."""
+    """Insert or update the desired state of alerts. A muted alert stays muted."""
     for issue in issues:
         row = {
             "kind": issue.kind,
@@ -114,8 +114,8 @@ def set_desired(connection: Connection, issues: Iterable[DesiredIssue], when: da
             "closing": issue.closing,
             "updated_at": to_text(when),
         }
-        known = update(alerts).where(alerts.c.fingerprint == issue.fingerprint).values(row)
-        if connection.execute(known).rowcount == 0:
+        existing = update(alerts).where(alerts.c.fingerprint == issue.fingerprint).values(row)
+        if connection.execute(existing).rowcount == 0:
             new = row | {
                 "fingerprint": issue.fingerprint,
                 "nonce": secrets.token_hex(8),
@@ -126,18 +126,18 @@ def set_desired(connection: Connection, issues: Iterable[DesiredIssue], when: da
 
 
 def load(connection: Connection) -> tuple[Alert, ...]:
-    """All alerts, the oldest first."""
+    """Return all alerts, oldest first."""
     rows = connection.execute(select(alerts).order_by(alerts.c.id)).mappings()
     return tuple(map(_alert, rows))
 
 
 def desired_states(connection: Connection) -> dict[str, IssueState]:
-    """The desired state of every alert, by fingerprint."""
+    """Return the desired state of every alert, by fingerprint."""
     return {alert.desired.fingerprint: alert.desired.state for alert in load(connection)}
 
 
 def mark_sent(connection: Connection, alert: Alert, issue: int) -> None:
-    """Keep that the tracker has the desired state of an alert, as this issue."""
+    """Record that the tracker has the desired state of an alert, in the issue of this number."""
     _change(
         connection,
         alert.id,
@@ -151,7 +151,7 @@ def mark_sent(connection: Connection, alert: Alert, issue: int) -> None:
 
 
 def mark_failed(connection: Connection, alert: Alert, error: str, not_before: datetime | None) -> None:
-    """Keep that an attempt failed; the alert stays due, from `not_before` on when there is one."""
+    """Record a failed attempt; the alert stays due, but not before `not_before` if that is given."""
     _change(
         connection,
         alert.id,
@@ -162,12 +162,12 @@ def mark_failed(connection: Connection, alert: Alert, error: str, not_before: da
 
 
 def mute(connection: Connection, alert: Alert, reason: str) -> None:
-    """Send nothing more of an alert, ever."""
+    """Mute an alert for good: nothing more of it is sent."""
     _change(connection, alert.id, silenced=reason)
 
 
 def move_to_summary(connection: Connection, alert: Alert, summary: str) -> None:
-    """Let an alert have no issue of its own: the summary with this fingerprint lists it."""
+    """Move an alert, which then has no issue of its own, to the summary with this fingerprint."""
     _change(connection, alert.id, within=summary)
 
 

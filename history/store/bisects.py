@@ -1,6 +1,6 @@
-"""Bisects as the history keeps them: a question, the points between good and bad, and a log of events.
+"""Bisects in the history: a question, the commits between good and bad, and a log of events.
 
-What is in question, span and details is the business of who searches (runners.bisect); here they are JSON.
+Question, span and details are defined by runners.bisect; here they are opaque JSON.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,32 +20,32 @@ from history.timestamps import from_text, to_text
 
 
 class EventKind(StrEnum):
-    """What happened."""
+    """The kind of an event in the log of a bisect."""
 
     SESSION = "session"
-    """A session began; its finished rounds are observations."""
+    """A session began, whose finished rounds are observations."""
 
     BUILT = "built"
-    """Positions are in the build cache."""
+    """Positions were compiled and are in the build cache."""
 
     EXCLUDED = "excluded"
     """A position does not compile or start."""
 
     VERDICT = "verdict"
     PROFILED = "profiled"
-    """A session with CPU profiles of the culprit and of what comes before it began."""
+    """A session began that records CPU profiles of the culprit and of its predecessor."""
 
 
 @dataclass(frozen=True)
 class BisectEvent:
-    """One line of a bisect's log."""
+    """One entry of a bisect's log."""
 
     number: int
-    """From 1."""
+    """The position in the log, from 1."""
 
     kind: EventKind
     session: str | None
-    """The uid of the session that it belongs to."""
+    """The uid of the session that it belongs to, if any."""
 
     detail: Mapping[str, Any]
     happened_at: datetime
@@ -53,7 +53,7 @@ class BisectEvent:
 
 @dataclass(frozen=True)
 class Bisect:
-    """A bisect with its log as it is now."""
+    """A bisect with its log so far."""
 
     id: int
     uid: str
@@ -61,21 +61,23 @@ class Bisect:
     question: Mapping[str, Any]
     span: Mapping[str, Any]
     change: str | None
-    """The fingerprint of the change that it looks for."""
+    """The fingerprint of the change that it looks for; None when it was started without one."""
 
     began_at: datetime
     events: tuple[BisectEvent, ...]
 
     @property
     def verdict(self) -> Mapping[str, Any] | None:
-        """The detail of its last verdict; None while there is none."""
-        found = [each.detail for each in self.events if each.kind is EventKind.VERDICT]
-        return found[-1] if found else None
+        """The detail of the last verdict; None while there is none."""
+        verdicts = [event.detail for event in self.events if event.kind is EventKind.VERDICT]
+        return verdicts[-1] if verdicts else None
 
     @property
     def sessions(self) -> tuple[str, ...]:
-        """The uids of the sessions that hold its observations, in order."""
-        return tuple(each.session for each in self.events if each.kind is EventKind.SESSION and each.session)
+        """The uids of the sessions with its observations, in order."""
+        return tuple(
+            event.session for event in self.events if event.kind is EventKind.SESSION and event.session
+        )
 
 
 def begin(
@@ -87,7 +89,7 @@ def begin(
     change: str | None,
     when: datetime,
 ) -> Bisect:
-    """Write a new bisect, without events."""
+    """Insert a bisect without events, and return it."""
     row = {
         "uid": uid,
         "machine_id": intern(connection, machines, "fingerprint", machine_row(machine)),
@@ -108,7 +110,7 @@ def append(
     when: datetime,
     session: str | None = None,
 ) -> None:
-    """Add an event to the end of the log."""
+    """Append an event to the log."""
     last = select(func.max(bisect_events.c.number)).where(bisect_events.c.bisect_id == bisect.id)
     row = {
         "bisect_id": bisect.id,
@@ -122,7 +124,7 @@ def append(
 
 
 def load(connection: Connection, uid: str) -> Bisect:
-    """One bisect. Raises HistoryError when there is none of this uid."""
+    """Return the bisect with this uid. Raises HistoryError when there is none."""
     row = connection.execute(select(bisects).where(bisects.c.uid == uid)).mappings().first()
     if row is None:
         raise HistoryError(f"there is no bisect {uid}", hint="./tidemark bisect status lists them")
@@ -130,18 +132,18 @@ def load(connection: Connection, uid: str) -> Bisect:
 
 
 def load_all(connection: Connection) -> Iterator[Bisect]:
-    """All bisects, the latest first."""
+    """Iterate over all bisects, latest first."""
     query = select(bisects).order_by(bisects.c.began_at.desc(), bisects.c.id.desc())
     for row in connection.execute(query).mappings().all():
         yield _bisect(connection, row)
 
 
 def of_change(connection: Connection, fingerprint: str) -> Sequence[Bisect]:
-    """The bisects that look for a change and have a verdict, the latest first."""
+    """Return the bisects that looked for a change and have a verdict, latest first."""
     query = select(bisects).where(bisects.c.change_fingerprint == fingerprint)
     rows = connection.execute(query.order_by(bisects.c.began_at.desc(), bisects.c.id.desc())).mappings()
-    found = [_bisect(connection, row) for row in rows.all()]
-    return [each for each in found if each.verdict is not None]
+    candidates = [_bisect(connection, row) for row in rows.all()]
+    return [bisect for bisect in candidates if bisect.verdict is not None]
 
 
 def _bisect(connection: Connection, row: RowMapping) -> Bisect:

@@ -1,4 +1,4 @@
-"""Connections to the history: how they are made, how transactions begin, what their errors mean."""
+"""Connections to the history's database: engines, transactions, locks, and explanations of errors."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -10,22 +10,23 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
-from history.errors import DamagedTextError, HistoryError, RecordError, refusal
+from build.addresses import without_secrets
+from history.errors import DamagedTextError, HistoryError, RecordError, database_error
 
 BUSY_TIMEOUT_MS = 30_000
-"""How long a transaction waits for another one's lock. A record takes milliseconds; a migration seconds."""
+"""How long a transaction waits for a lock. Recording a run takes milliseconds, a migration seconds."""
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 
 _WRITING, _DELIVERING = 0x7469_6465, 0x7469_6466
-"""Keys of Postgres' advisory locks: any constants."""
+"""Keys of Postgres' advisory locks, arbitrary constants."""
 
 _KEEPALIVE = {"tcp_keepalives_idle": 60, "tcp_keepalives_interval": 10, "tcp_keepalives_count": 6}
-"""A server frees what a box held that lost its network: after two minutes, not after Linux' two hours."""
+"""With these a server releases the locks of a disconnected box after two minutes, not after two hours."""
 
 
 class Database:
-    """One SQLite file or Postgres database. Every access is a transaction."""
+    """A SQLite file or a Postgres database. Every access is a transaction."""
 
     def __init__(self, engine: Engine, where: str) -> None:
         self._reader = engine
@@ -39,25 +40,26 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that only reads and blocks no writer."""
+        """Begin a transaction that only reads, and does not block writers."""
         with explained(self.where), self._reader.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that is durable once the context ends, and leaves nothing when it raises.
+        """Begin a transaction that is durable when the context ends, and rolled back when it raises.
 
-        One at a time, in either store: it may decide by what it read. Raises HistoryError when another one
-        does not end in BUSY_TIMEOUT_MS.
+        Writers are serialised in both databases, so that a writer may act on what it has read. Raises
+        HistoryError when another writer does not end within BUSY_TIMEOUT_MS.
         """
         with explained(self.where), self._writer.begin() as connection:
             yield connection
 
     @contextmanager
     def delivery_lock(self) -> Iterator[None]:
-        """A lock across hosts for delivering issues: one process at a time of all that share the history.
+        """Hold the cross-host lock for issue delivery; other processes wait for it.
 
-        Others wait. Processes that share a SQLite file are on one host, where build/lock.py locks files.
+        It does nothing for SQLite: processes that share a SQLite file are on one host, where build/lock.py
+        locks files.
         """
         if self.dialect != "postgresql":
             yield
@@ -69,7 +71,7 @@ class Database:
             try:
                 yield
             finally:
-                connection.invalidate()  # the lock ends with the connection, even with one that is broken
+                connection.invalidate()  # closing the connection releases the lock, even if it is broken
 
     def close(self) -> None:
         """Close every connection."""
@@ -77,27 +79,27 @@ class Database:
 
 
 def plain_rows(connection: Connection, query: Select[Any]) -> Sequence[Any]:
-    """The rows as the driver's own tuples, for thousands of them: SQLAlchemy's rows take as long again.
+    """Return the rows of a query as the driver's tuples, which takes half the time of SQLAlchemy's rows.
 
-    Nothing is converted, which no column of the history needs.
+    Values are not converted; no column of the history needs it.
     """
     result = connection.execute(query)
     try:
-        found: Sequence[Any] = result.cursor.fetchall()
+        rows: Sequence[Any] = result.cursor.fetchall()
     except sqlite3.Error as error:  # a text that is not UTF-8, which SQLAlchemy does not see here
         raise DamagedTextError(str(error)[:200]) from error
     result.close()
-    return found
+    return rows
 
 
 def connect(target: Path | str) -> Database:
-    """The database at a path (SQLite) or an SQLAlchemy URL. Makes the path's folder, writes nothing else."""
+    """Return the database at a path (SQLite) or an SQLAlchemy URL; create nothing but the path's folder."""
     url = _url(target)
     if url.get_backend_name() != "sqlite":
-        engine = create_engine(url)
+        engine = _engine(url)
         event.listen(engine, "connect", _configure_postgres)
         _write_in_turn(engine)
-        return Database(engine, url.render_as_string(hide_password=True))
+        return Database(engine, without_secrets(url.render_as_string()))
     if url.database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url)
@@ -107,7 +109,7 @@ def connect(target: Path | str) -> Database:
 
 
 def connect_readonly(path: Path) -> Database:
-    """A SQLite file opened read-only: not even its header or write-ahead log is touched.
+    """Open a SQLite file read-only: not even its header or its write-ahead log is written.
 
     Raises HistoryError when the file is not SQLite.
     """
@@ -126,7 +128,7 @@ def connect_readonly(path: Path) -> Database:
 
 
 def sqlite_file(target: Path | str) -> Path | None:
-    """The file behind a target when it exists and holds something."""
+    """Return the SQLite file of a target if it exists and is not empty, else None."""
     url = _url(target)
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
         return None
@@ -136,17 +138,17 @@ def sqlite_file(target: Path | str) -> Path | None:
 
 @contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Turn what the driver raises into a HistoryError that says what to do."""
+    """Turn errors of the driver into a HistoryError with a hint."""
     try:
         yield
     except IntegrityError as error:
         raise RecordError(
-            f"the history refuses the record: {error.orig}",
+            f"the record violates a constraint of the history: {error.orig}",
             where=where,
-            hint="it is there already, or names something that is not; nothing of it was written",
+            hint="it exists already, or refers to a row that does not; nothing of it was written",
         ) from error
     except DBAPIError as error:
-        raise refusal(str(error.orig), where) from error
+        raise database_error(str(error.orig), where) from error
 
 
 def _url(target: Path | str) -> URL:
@@ -154,33 +156,48 @@ def _url(target: Path | str) -> URL:
         return URL.create("sqlite", database=str(target))
     try:
         url = make_url(target)
-    except ArgumentError as error:
-        raise HistoryError(f"'{target}' is not a database URL", hint=str(error)) from error
+    except (ArgumentError, ValueError) as error:
+        # Their words are not repeated: they may quote a password that they take for a port.
+        raise HistoryError(
+            f"'{target}' is not a database URL",
+            hint="write postgresql+psycopg://user@host/name; a / in a password is %2F",
+        ) from error
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise HistoryError(
-            f"a history cannot lie in {url.get_backend_name()}",
+            f"a history cannot be stored in {url.get_backend_name()}",
             hint="give the path of a SQLite file, or a URL such as postgresql+psycopg://host/name",
         )
     return url
 
 
+def _engine(url: URL) -> Engine:
+    try:
+        return create_engine(url)
+    except (ArgumentError, ImportError) as error:
+        raise HistoryError(
+            f"there is no driver for {url.drivername}",
+            where=without_secrets(url.render_as_string()),
+            hint="write postgresql+psycopg://host/name",
+        ) from error
+
+
 def _configure_sqlite(connection: Any, _record: object) -> None:
     # synchronous=FULL: in WAL mode NORMAL may lose the last commits on power loss (sqlite.org/pragma.html).
-    waits = f"busy_timeout = {BUSY_TIMEOUT_MS}"
-    for pragma in (waits, "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+    busy_timeout = f"busy_timeout = {BUSY_TIMEOUT_MS}"
+    for pragma in (busy_timeout, "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_explicitly(engine: Engine) -> None:
-    """Let SQLAlchemy, not the sqlite3 module, begin transactions: DDL then belongs to them too.
+    """Let SQLAlchemy, not the sqlite3 module, begin transactions, so that they include DDL.
 
-    sqlite3 by default begins late and not before DDL, so that a failed migration would keep half its
-    tables. A writer takes the write lock at BEGIN, because a reader that upgrades later can be refused at
+    By default sqlite3 begins a transaction late, and not before DDL: a failed migration would keep half its
+    tables. A writer takes the write lock at BEGIN, because the upgrade of a read transaction can fail at
     once, without waiting (sqlite.org/rescode.html#busy_snapshot).
     """
 
     @event.listens_for(engine, "connect")
-    def take_control(connection: Any, _record: object) -> None:
+    def disable_implicit_begin(connection: Any, _record: object) -> None:
         connection.isolation_level = None
 
     @event.listens_for(engine, "begin")
@@ -197,10 +214,10 @@ def _configure_postgres(connection: Any, _record: object) -> None:
 
 
 def _write_in_turn(engine: Engine) -> None:
-    """Let a writer wait for the one before it, as SQLite's do.
+    """Serialise writers, as SQLite does.
 
-    Without it two could end the same session, or find the same change, each not seeing the other's: the
-    server goes on with the last words of a client that was killed, while the next one begins.
+    Otherwise two writers that do not see each other's rows could end the same session, or insert the same
+    change twice: the server completes the last statement of a killed client while the next client begins.
     """
 
     @event.listens_for(engine, "begin")

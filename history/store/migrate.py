@@ -1,4 +1,4 @@
-"""Bringing a database to the newest schema: the files in migrations/, each applied whole or not at all."""
+"""Migration of a database to the newest schema: each file of migrations/ is applied in one transaction."""
 
 import re
 import sqlite3
@@ -21,7 +21,7 @@ PLACEHOLDERS = {
         "real": "REAL",
         "bytes": "BLOB",
         "strict": "STRICT",
-        # A table that is its own primary key index, half as large where rows are small.
+        # A table stored as its primary key index takes half the space when rows are small.
         "clustered": "STRICT, WITHOUT ROWID",
     },
     "postgresql": {
@@ -33,7 +33,7 @@ PLACEHOLDERS = {
         "clustered": "",
     },
 }
-"""What the migrations' `$names` stand for in each dialect."""
+"""What the `$names` in migrations stand for in each dialect."""
 
 _FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 
@@ -48,22 +48,22 @@ class Migration:
 
 
 def load(dialect: str, folder: Path = MIGRATIONS) -> tuple[Migration, ...]:
-    """The migrations of a folder in order. Raises ValueError when the files are not numbered 1, 2, 3..."""
-    found = []
+    """Return the migrations of a folder in order. Raises ValueError unless they are numbered 1, 2, 3..."""
+    migrations = []
     for number, path in enumerate(sorted(folder.glob("*.sql")), start=1):
         match = _FILE_NAME.fullmatch(path.name)
         if match is None or int(match[1]) != number:
-            raise ValueError(f"{path.name} should be migration {number:04}")
+            raise ValueError(f"{path.name} must be named {number:04}_name.sql")
         script = Template(path.read_text(encoding="utf-8")).substitute(PLACEHOLDERS[dialect])
-        found.append(Migration(number, match[2], split_statements(script)))
-    return tuple(found)
+        migrations.append(Migration(number, match[2], split_statements(script)))
+    return tuple(migrations)
 
 
 def split_statements(script: str) -> tuple[str, ...]:
-    """The statements of a script in which each ends at the end of a line.
+    """Return the statements of a script; each must end at the end of a line.
 
-    SQLite's own tokenizer says where a statement is complete, so that a `;` in a string or a comment ends
-    none.
+    SQLite's tokenizer finds where a statement is complete, so that a `;` in a string or comment does not end
+    it. Raises ValueError when the last statement is not terminated.
     """
     statements, pending = [], ""
     for line in script.splitlines(keepends=True):
@@ -72,22 +72,22 @@ def split_statements(script: str) -> tuple[str, ...]:
             statements.append(pending.strip())
             pending = ""
     if re.sub(r"--[^\n]*", "", pending).strip():
-        raise ValueError(f"a statement is not ended: {pending.strip()[:80]}")
+        raise ValueError(f"a statement is not terminated by ';': {pending.strip()[:80]}")
     return tuple(statements)
 
 
-def schema_number(database: Database, known: int) -> int:
-    """The last migration that was applied; 0 for an empty database.
+def schema_number(database: Database, supported: int) -> int:
+    """Return the number of the last migration that was applied; 0 for an empty database.
 
-    Raises HistoryError, having changed nothing, for a database of something else and for one with a higher
-    number than `known`.
+    Changes nothing. Raises HistoryError for the database of another program, and for a number above
+    `supported`.
     """
     number = _readable_number(database)
     if number is None:
         number = _inspected_number(database)
-    if number > known:
+    if number > supported:
         raise HistoryError(
-            f"the history was written by a newer Tidemark (schema {number}, this one knows {known})",
+            f"the history was written by a newer Tidemark: schema {number}, supported up to {supported}",
             where=database.where,
             hint="update this checkout, or name another history",
         )
@@ -95,7 +95,7 @@ def schema_number(database: Database, known: int) -> int:
 
 
 def _readable_number(database: Database) -> int | None:
-    """The last migration of a database that says so at once; None of one that has to be looked into."""
+    """Return the number by the table of migrations alone; None when the database has to be inspected."""
     try:
         with database.reading() as connection:
             return stated_schema(connection)
@@ -107,15 +107,29 @@ def _inspected_number(database: Database) -> int:
     with database.reading() as connection:
         if not _is_ours(connection):
             raise HistoryError(
-                "the database holds tables that are not Tidemark's",
+                "the database contains tables that are not Tidemark's",
                 where=database.where,
                 hint="name another history, or move this one aside",
             )
         return _applied(connection)
 
 
+def require_tables(database: Database, number: int) -> None:
+    """Raises HistoryError when a history lacks a table that its schema number says it has."""
+    scripts = [statement for each in load(database.dialect)[:number] for statement in each.statements]
+    created = {match[1] for script in scripts for match in re.finditer(r"CREATE TABLE (\w+)", script)}
+    with database.reading() as connection:
+        missing = sorted(created - set(inspect(connection).get_table_names()))
+    if missing:
+        raise HistoryError(
+            f"the history is damaged: it has no table {', '.join(missing)}",
+            where=database.where,
+            hint="restore it from a backup",
+        )
+
+
 def migrate(database: Database, folder: Path = MIGRATIONS) -> None:
-    """Apply what is missing, each migration and its number in one transaction."""
+    """Apply the missing migrations, each with its number in one transaction."""
     migrations = load(database.dialect, folder)
     for migration in migrations[schema_number(database, len(migrations)) :]:
         _apply(database, migration)
@@ -140,8 +154,8 @@ def _is_ours(connection: Connection) -> bool:
         return True
     if schema_migrations.name not in tables:
         return False
-    # Others keep a table of this name too.
-    columns = {each["name"] for each in inspect(connection).get_columns(schema_migrations.name)}
+    # Other programs have a table of this name too.
+    columns = {column["name"] for column in inspect(connection).get_columns(schema_migrations.name)}
     return columns == set(schema_migrations.c.keys())
 
 

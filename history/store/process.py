@@ -1,4 +1,4 @@
-"""Which process carries out a session, and whether it still lives."""
+"""Identity of the process that runs a session, and whether it is still alive."""
 
 import os
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """A process of one machine, distinguished from later ones that the kernel gives the same number."""
+    """A process of one machine, distinguished from later processes with the same process id."""
 
     process_id: int
     start_ticks: int
-    """Clock ticks from boot to the start of the process: field 22 of proc_pid_stat(5)."""
+    """The clock ticks from boot to the start of the process, field 22 of proc_pid_stat(5)."""
 
     boot_id: str
-    """Random per boot: random(4), `/proc/sys/kernel/random/boot_id`."""
+    """The random id of the boot: random(4), `/proc/sys/kernel/random/boot_id`."""
 
 
 def this_process() -> ProcessIdentity:
-    """The process that asks. Raises OSError where there is no Linux /proc."""
+    """Return the identity of the calling process. Raises OSError without Linux' /proc."""
     process_id = os.getpid()
     return ProcessIdentity(process_id, _start_ticks(process_id), _boot_id())
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
-    """Whether that very process still runs on this machine, in this boot."""
+    """Return whether this process is still running on this machine, since the same boot."""
     if identity.boot_id != _boot_id():
         return False
     try:
@@ -35,7 +35,7 @@ def is_alive(identity: ProcessIdentity) -> bool:
 
 def _start_ticks(process_id: int) -> int:
     stat = Path(f"/proc/{process_id}/stat").read_text()
-    # Field 2 is the program's name in parentheses and may itself hold blanks and parentheses.
+    # Field 2 is the program's name in parentheses, and may itself contain blanks and parentheses.
     return int(stat.rpartition(")")[2].split()[19])
 
 

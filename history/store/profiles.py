@@ -1,4 +1,4 @@
-"""CPU profiles of runs: folded stacks, compressed, and read back by version and step."""
+"""CPU profiles of runs: folded stacks, stored compressed, and read by version and step."""
 
 import json
 import zlib
@@ -11,7 +11,7 @@ from history.store.schema import profiles, runs
 from suites.profiling.stacks import StepProfile
 
 COMPRESSION = 9
-"""zlib's best: stacks repeat each other, and a run has few of them."""
+"""zlib's highest level: stacks are repetitive, and a run has few of them."""
 
 
 MOST_BYTES = 256 * 1024**2
@@ -24,11 +24,12 @@ MOST_SAMPLES = 10**12
 def profiles_of(
     connection: Connection, session_id: int, step: str, version: str
 ) -> Mapping[int, StepProfile]:
-    """The profiles of a version on a step, by round."""
-    its = profiles.c
+    """Return the profiles of a version on a step of a session, by round."""
+    profile = profiles.c
+    columns = (profile.event, profile.frequency, profile.queries, profile.lost, profile.stacks)
     query = (
-        select(runs.c.repetition, its.event, its.frequency, its.queries, its.lost, its.stacks)
-        .join_from(profiles, runs, its.run_id == runs.c.id)
+        select(runs.c.repetition, *columns)
+        .join_from(profiles, runs, profile.run_id == runs.c.id)
         .where(runs.c.session_id == session_id, runs.c.step == step, runs.c.version == version)
         .order_by(runs.c.position, runs.c.id)
     )
@@ -39,22 +40,22 @@ def profiles_of(
 
 
 def packed(stacks: Mapping[str, int]) -> bytes:
-    """Stacks as they are stored: JSON, sorted so that neighbours are alike, compressed by zlib."""
+    """Return stacks as they are stored: JSON compressed by zlib, sorted so that neighbours are similar."""
     return zlib.compress(
         json.dumps(dict(sorted(stacks.items())), separators=(",", ":")).encode(), COMPRESSION
     )
 
 
 def unpacked(content: bytes) -> Mapping[str, int]:
-    """What was packed. Raises DamagedTextError for anything else."""
+    """Return the stacks that `packed` has stored. Raises DamagedTextError for anything else."""
     try:
         inflater = zlib.decompressobj()
         plain = inflater.decompress(content, MOST_BYTES)
-        if inflater.eof is False:
+        if not inflater.eof:
             raise DamagedTextError("a profile is cut off, or too large")
         stacks = stored_object(plain)
     except zlib.error as error:
         raise DamagedTextError(f"a profile cannot be decompressed: {error}") from error
     if not all(type(count) is int and 0 <= count <= MOST_SAMPLES for count in stacks.values()):
-        raise DamagedTextError("a profile counts what are no samples")
+        raise DamagedTextError("a profile has a number of samples that is not possible")
     return stacks

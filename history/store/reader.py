@@ -1,4 +1,4 @@
-"""A history opened for reading: what its sessions did and measured."""
+"""A history opened for reading: its sessions, runs, profiles and calibrations."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Self
 from build.version import Version
 from history.store import session_reads
 from history.store.database import Database
-from history.store.records import CalibratedNoise, DroppedRound, Machine, Run, Session, SessionStart, Sighting
+from history.store.records import (
+    CalibratedNoise,
+    DroppedRound,
+    LatestRun,
+    Machine,
+    Run,
+    Session,
+    SessionStart,
+)
 from history.store.session_lookup import Name, SessionFilter, latest
 
 if TYPE_CHECKING:
@@ -16,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class Reader:
-    """An open history. It is a context manager; leaving it closes the connections."""
+    """An open history. It is a context manager that closes the connections at its end."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     @property
     def database(self) -> Database:
-        """The database, for the modules that read or write what is not a session."""
+        """The database, for modules that read or write anything other than sessions."""
         return self._database
 
     @property
@@ -40,33 +48,33 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        """Close the connections; everything recorded is durable already."""
+        """Close the connections. Everything recorded is durable already."""
         self._database.close()
 
     def dropped(self, session_id: int) -> tuple[DroppedRound, ...]:
-        """The rounds of a session that were measured again, in order."""
+        """Return the dropped rounds of a session, in the order in which they were dropped."""
         with self._database.reading() as connection:
             return session_reads.dropped_of(connection, session_id)
 
     def noise(
         self, session: SessionStart, metric: str, until: datetime | None = None
     ) -> Mapping[str, CalibratedNoise]:
-        """The latest calibration's noise by step, on the machine, suite and profile of a session.
+        """Return the noise of a metric by step, from the latest calibrations that apply to a session.
 
-        `until` leaves out calibrations that began later.
+        `until` ignores calibrations that began later. `latest_noise` says which calibrations apply.
         """
         with self._database.reading() as connection:
             return session_reads.latest_noise(connection, session, metric, until)
 
     def profiles(self, session_id: int, step: str, version: Version) -> "Mapping[int, StepProfile]":
-        """The CPU profiles of a version on a step, by round; empty when it was not profiled."""
-        from history.store.profiles import profiles_of  # loaded only where there are profiles
+        """Return the CPU profiles of a version on a step, by round; empty when it was not profiled."""
+        from history.store.profiles import profiles_of  # loaded only when there are profiles
 
         with self._database.reading() as connection:
             return profiles_of(connection, session_id, step, str(version))
 
     def profiled_steps(self, session_id: int) -> set[str]:
-        """The steps of a session of which there are CPU profiles."""
+        """Return the steps of a session that have CPU profiles."""
         with self._database.reading() as connection:
             return session_reads.profiled_steps(connection, session_id)
 
@@ -79,34 +87,37 @@ class Reader:
         uid: str | None = None,
         box: str | None = None,
     ) -> Session | None:
-        """The session started last that holds a run, whatever its outcome, of each of the versions."""
-        found = self.latest_of(list(map(Name, versions)), SessionFilter(suite, profile, uid, box))
-        return None if found is None else found[0]
+        """Return the latest session with a run, whatever its outcome, of each version; None without any."""
+        latest_match = self.latest_of(list(map(Name, versions)), SessionFilter(suite, profile, uid, box))
+        return None if latest_match is None else latest_match[0]
 
     def latest_of(
         self, names: Sequence[Name], limits: SessionFilter
     ) -> tuple[Session, tuple[Version, ...]] | None:
-        """The session started last that holds all names, and the versions that they stand for in it."""
+        """Return the latest session with all names, and their versions in it; None when there is none."""
         with self._database.reading() as connection:
-            found = latest(connection, names, limits)
-            return None if found is None else (session_reads.session_of(connection, found[0]), found[1])
+            match = latest(connection, names, limits)
+            if match is None:
+                return None
+            session_id, versions = match
+            return session_reads.session_of(connection, session_id), versions
 
     def latest_machine(self, hostname: str) -> Machine | None:
-        """The machine of this name as it was when the last session began on it; None when none ever did."""
+        """Return the machine of a host as of its latest session; None when the host has no session."""
         with self._database.reading() as connection:
             return session_reads.latest_machine(connection, hostname)
 
     def runs(
         self, session_id: int, versions: Sequence[Version] = (), metrics: Collection[str] = ()
     ) -> tuple[Run, ...]:
-        """The runs of a session in the order they were carried out; of the given versions, else of all.
+        """Return the runs of a session in the order in which they were carried out.
 
-        With the values of the given metrics, else of all.
+        Without versions those of all versions, and without metrics the values of all metrics.
         """
         with self._database.reading() as connection:
             return session_reads.runs_of(connection, session_id, versions, metrics)
 
-    def sightings(self) -> tuple[Sighting, ...]:
-        """Where each version was last run, per suite and profile; the latest first."""
+    def latest_runs(self) -> tuple[LatestRun, ...]:
+        """Return the latest session of each version, suite and profile, latest first."""
         with self._database.reading() as connection:
-            return session_reads.sightings(connection)
+            return session_reads.latest_runs(connection)

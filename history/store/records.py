@@ -1,4 +1,4 @@
-"""What goes into the history and what comes out of it."""
+"""The records of a history: machines, sessions, runs, dropped rounds, noise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 class SessionStatus(StrEnum):
-    """How far a session came. Single failed runs do not make a failed session."""
+    """How far a session came. A session with single failed runs can be finished."""
 
     RUNNING = "running"
     FINISHED = "finished"
     """Every planned run was carried out or recorded as failed."""
 
     INTERRUPTED = "interrupted"
-    """Stopped by a person, or its process died: planned runs are missing."""
+    """Stopped by a person or a full disk, or its process died: planned runs are missing."""
 
     FAILED = "failed"
-    """Could not go on: planned runs are missing."""
+    """It could not continue: planned runs are missing."""
 
 
 class RunStatus(StrEnum):
-    """How one run of a step ended. Only finished runs are ever compared."""
+    """How a run of a step ended. Only finished runs are compared."""
 
     FINISHED = "finished"
     FAILED = "failed"
@@ -40,7 +40,7 @@ class Machine:
     """The machine that a session ran on."""
 
     fingerprint: str
-    """Identifies everything below: machines with one fingerprint are one row, written when first seen."""
+    """The digest of everything below: machines with the same fingerprint are one row."""
 
     hostname: str
     cpu_model: str
@@ -49,72 +49,72 @@ class Machine:
     kernel: str
     operating_system: str
     details: Mapping[str, object] = field(default_factory=dict)
-    """Anything else worth keeping, such as governor and disks; must be JSON."""
+    """Further properties, such as governor and disks; must be JSON."""
 
 
 @dataclass(frozen=True)
 class SessionStart:
-    """What is known of a session before its first run."""
+    """The properties of a session that are fixed before its first run."""
 
     uid: str
-    """Names the session to people and in exports; unique."""
+    """The unique name of the session, also in exports."""
 
     machine: Machine
     suite: str
     profile: str
     suite_digest: str
-    """Hex SHA-256 of the suite's files."""
+    """The hex SHA-256 of the suite's files."""
 
     seed: int
     durability: str
     repetitions: int
-    """How often each step is to be run per version; at least 1."""
+    """The planned runs of each step per version; at least 1."""
 
     command: str
     tools: Mapping[str, str]
-    """Versions of the programs that measure, such as sysbench and Tidemark itself."""
+    """The versions of the measuring programs, such as sysbench and Tidemark itself."""
 
     options: Mapping[str, object]
-    """Everything else that was chosen; must be JSON."""
+    """All other options of the session; must be JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Session(SessionStart):
-    """A session as the history holds it. Times are aware, in UTC."""
+    """A session as it is stored in the history. Times are in UTC, with time zone."""
 
     id: int
     status: SessionStatus
     started_at: datetime
     ended_at: datetime | None
-    """None while it runs; of an interrupted one the end of its last recorded run."""
+    """None while it runs; for an interrupted session the end of its last recorded run."""
 
     @property
     def is_imported(self) -> bool:
-        """Whether its numbers come from tables of others."""
+        """Whether it was imported from other people's tables."""
         return self.options.get("imported") is True
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run of one step, to be recorded. Times must be aware.
+    """A run of a step that is to be recorded. Times must have a time zone.
 
-    A step that never ran because its version failed before is recorded too: `status` failed, `failure`
-    says why, `started_at` equals `ended_at`, no measurement.
+    A step that never ran because its version failed before is recorded too: its `status` is failed, `failure`
+    gives the reason, `started_at` equals `ended_at`, and there is no measurement.
     """
 
     build: "Build"
     configuration: Mapping[str, str] | None
-    """The whole effective server configuration; None when no server came up."""
+    """The complete effective server configuration; None when no server started."""
 
     step: str
     step_position: int
-    """Place of the step in its suite."""
+    """The position of the step in its suite."""
 
     repetition: int
-    """From 1."""
+    """The number of the round, from 1."""
 
     position: int
-    """Place in the order in which the session carried out its runs."""
+    """The position in the order in which the session carried out its runs."""
 
     status: RunStatus
     failure: str | None
@@ -125,40 +125,40 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class DroppedRound:
-    """A round of a step that was measured and not believed, and measured again."""
+    """A round of a step that was disturbed, and therefore measured again."""
 
     step: str
     repetition: int
-    """The number that the round which replaced it has."""
+    """The number of the round that replaced it."""
 
     reason: str
     """What disturbed it, with figures."""
 
     measured: Mapping[str, float]
-    """QPS by version: nothing measured is lost."""
+    """The measured QPS by version."""
 
 
 @dataclass(frozen=True)
 class StepNoise:
-    """How much one metric of one step differs between identical builds on a machine."""
+    """The noise of a metric of a step: how much identical builds differ on a machine."""
 
     step: str
     metric: str
     sd: float
-    """Standard deviation of the natural logarithm of one round's ratio."""
+    """The standard deviation of the natural log ratio of one round."""
 
     degrees_of_freedom: float
     rounds: int
 
     @property
     def noise(self) -> Noise:
-        """As statistics take it."""
+        """The noise as the statistics use it."""
         return Noise(self.sd, self.degrees_of_freedom)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalibratedNoise(StepNoise):
-    """A step's noise as the history holds it, with the calibration that found it."""
+    """The noise of a step as stored in the history, with the calibration that determined it."""
 
     session: str
     """The uid of the calibration's session."""
@@ -169,11 +169,11 @@ class CalibratedNoise(StepNoise):
 
 @dataclass(frozen=True)
 class Run:
-    """A run as the history holds it, without its per-second samples."""
+    """A run as stored in the history, without its per-second samples."""
 
     id: int
     version: str
-    """`engine@ref` as it was asked for; one build can have been asked for under several names."""
+    """The requested `engine@ref`; the same build can have been requested under several names."""
 
     build_key: str
     step: str
@@ -183,15 +183,15 @@ class Run:
     status: RunStatus
     failure: str | None
     values: Mapping[str, float]
-    """Metric name to value in the unit of suites.metrics.METRICS."""
+    """The values by metric, in the units of suites.metrics.METRICS."""
 
     warnings: tuple[str, ...] = ()
-    """What makes a reader doubt the values, such as a reset that was not finished."""
+    """Reasons to distrust the values, such as a reset that did not finish."""
 
 
 @dataclass(frozen=True)
-class Sighting:
-    """The latest session that holds a run of a version in one suite and profile."""
+class LatestRun:
+    """The latest session with a run of a version, in one suite and profile."""
 
     version: str
     suite: str
@@ -202,7 +202,7 @@ class Sighting:
 
 @dataclass(frozen=True)
 class Environment:
-    """Where nights follow each other: what one box runs of one suite in one configuration."""
+    """What a night has in common with the next one: box, suite and configuration."""
 
     box: str
     suite: str
@@ -210,8 +210,9 @@ class Environment:
 
 
 ALL_STEPS = ""
-"""The step of a gap that is all of a version's steps."""
+"""The step of a gap that concerns all steps of a version."""
 
 CONFIRMS = "confirms"
-"""Among the options of a session that measures a commit against an earlier one, to decide about a suspicion:
-such a session is no night of any series (history/derive.py)."""
+"""The option of a confirming session, which measures a commit of a branch against an earlier one.
+
+Such a session is not a night of any series (history/derive.py)."""

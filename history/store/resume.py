@@ -1,4 +1,4 @@
-"""Going on with a session that was interrupted."""
+"""Resumption of an interrupted session."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,18 +17,18 @@ from history.store.session_reads import runs_of
 from history.timestamps import to_text
 
 COMPARED = ("suite", "profile", "suite_digest", "seed", "durability", "repetitions")
-"""What has to be equal, besides machine, options and builds, for a session to be the same one."""
+"""The columns that must be equal, besides machine, options and builds, for a session to be resumed."""
 
 MAY_DIFFER = ("machine_changed",)
-"""Options that say something about the moment, and not about what was asked for."""
+"""Options that describe the circumstances of a session, not the request."""
 
 Recorded = Mapping[tuple[str, int], Mapping[str, Run]]
-"""Step and round -> version -> its run."""
+"""The recorded runs by step and round, then by version."""
 
 
 @dataclass(frozen=True)
-class Interrupted:
-    """A session that can be gone on with."""
+class InterruptedSession:
+    """A session that can be resumed."""
 
     id: int
     uid: str
@@ -37,10 +37,10 @@ class Interrupted:
 
 def find_interrupted(
     connection: Connection, start: SessionStart, builds: Sequence[Build], since: datetime
-) -> Interrupted | None:
-    """The latest interrupted session, begun since then, that asked for the same on the same machine.
+) -> InterruptedSession | None:
+    """Return the latest interrupted session since then with the same request on the same machine, or None.
 
-    What it has runs of must be the same builds: a branch may have moved meanwhile.
+    Its runs must be of the same builds, since a branch may have moved meanwhile.
     """
     query = (
         select(sessions)
@@ -55,15 +55,15 @@ def find_interrupted(
     )
     keys = {str(build.version): build.key for build in builds}
     for row in connection.execute(query).mappings():
-        if _asked(stored_options(row["options"])) == _asked(start.options):
-            its_runs = runs_of(connection, row["id"], ())
-            if all(keys.get(run.version) == run.build_key for run in its_runs):
-                return Interrupted(row["id"], row["uid"], recorded(its_runs))
+        if _requested(stored_options(row["options"])) == _requested(start.options):
+            session_runs = runs_of(connection, row["id"], ())
+            if all(keys.get(run.version) == run.build_key for run in session_runs):
+                return InterruptedSession(row["id"], row["uid"], recorded(session_runs))
     return None
 
 
 def reopen(connection: Connection, session_id: int, process: ProcessIdentity) -> None:
-    """Make a session run again, carried out by another process; its night is derived anew when it ends."""
+    """Set a session to running again, in another process; its night is derived again when it ends."""
     for table in (points, gaps, nights, confirmations):
         connection.execute(delete(table).where(table.c.session_id == session_id))
     values = {
@@ -76,16 +76,16 @@ def reopen(connection: Connection, session_id: int, process: ProcessIdentity) ->
     connection.execute(update(sessions).where(sessions.c.id == session_id).values(values))
 
 
-def recorded(its_runs: Sequence[Run]) -> Recorded:
-    """Runs by step and round, then by version."""
-    found: dict[tuple[str, int], dict[str, Run]] = {}
-    for run in its_runs:
-        found.setdefault((run.step, run.repetition), {})[run.version] = run
-    return found
+def recorded(session_runs: Sequence[Run]) -> Recorded:
+    """Return runs by step and round, then by version."""
+    by_round: dict[tuple[str, int], dict[str, Run]] = {}
+    for run in session_runs:
+        by_round.setdefault((run.step, run.repetition), {})[run.version] = run
+    return by_round
 
 
-def _asked(options: Mapping[str, object]) -> Any:
-    # Through JSON, as the history has them: a tuple comes back as a list.
+def _requested(options: Mapping[str, object]) -> Any:
+    # Converted through JSON as in the history, where a tuple becomes a list.
     return json.loads(
         json.dumps({name: value for name, value in options.items() if name not in MAY_DIFFER}, sort_keys=True)
     )

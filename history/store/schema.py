@@ -1,4 +1,4 @@
-"""The tables as queries name them. Their definition is in migrations/, their meaning in docs/schema.md."""
+"""The tables as used in queries. They are defined in migrations/ and documented in docs/schema.md."""
 
 from sqlalchemy import BigInteger, Float, LargeBinary, TableClause, Text, column, table
 
@@ -8,10 +8,10 @@ def _table(
 ) -> TableClause:
     return table(
         name,
-        *(column(each, BigInteger) for each in integers.split()),
-        *(column(each, Text) for each in texts.split()),
-        *(column(each, Float) for each in reals.split()),
-        *(column(each, LargeBinary) for each in blobs.split()),
+        *(column(name, BigInteger) for name in integers.split()),
+        *(column(name, Text) for name in texts.split()),
+        *(column(name, Float) for name in reals.split()),
+        *(column(name, LargeBinary) for name in blobs.split()),
     )
 
 

@@ -1,4 +1,4 @@
-"""Queries for sessions, runs, machines and calibrations."""
+"""Queries for sessions, runs, machines, dropped rounds and calibrations."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -13,13 +13,13 @@ from history.store.database import plain_rows
 from history.store.records import (
     CalibratedNoise,
     DroppedRound,
+    LatestRun,
     Machine,
     Run,
     RunStatus,
     Session,
     SessionStart,
     SessionStatus,
-    Sighting,
 )
 from history.store.schema import (
     builds,
@@ -35,20 +35,20 @@ from history.store.schema import (
 from history.timestamps import from_text, to_text
 
 RECENT_SESSIONS = 100
-"""That a person is reminded of when there is nothing to compare."""
+"""The sessions whose versions are suggested when there is nothing to compare."""
 
-LIKE = ("mode", "seconds", "slice_seconds")
-"""Options of a session that decide how much its rounds scatter."""
+NOISE_OPTIONS = ("mode", "seconds", "slice_seconds")
+"""The options of a session on which the scatter of its rounds depends."""
 
 
 def session_of(connection: Connection, session_id: int) -> Session:
-    """The session with this id, which there must be."""
+    """Return the session with this id, which must exist."""
     row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
     return _session(row, machine_of(connection, row["machine_id"]))
 
 
 def latest_machine(connection: Connection, hostname: str) -> Machine | None:
-    """The machine of the session started last on a host of this name, whatever became of the session."""
+    """Return the machine of the latest session on a host, whatever its status; None without a session."""
     query = (
         select(machines)
         .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
@@ -60,32 +60,32 @@ def latest_machine(connection: Connection, hostname: str) -> Machine | None:
 
 
 def machine_of(connection: Connection, machine_id: int) -> Machine:
-    """The machine with this id, which there must be."""
+    """Return the machine with this id, which must exist."""
     return _machine(connection.execute(select(machines).where(machines.c.id == machine_id)).mappings().one())
 
 
 def runs_of(
     connection: Connection, session_id: int, versions: Sequence[Version], metrics: Collection[str] = ()
 ) -> tuple[Run, ...]:
-    """The runs of a session in the order they were carried out; of the given versions, else of all.
+    """Return the runs of a session in the order in which they were carried out.
 
-    With the values of the given metrics, else of all.
+    Without versions those of all versions, and without metrics the values of all metrics.
     """
-    its = runs.c
-    columns = (its.step, its.step_position, its.repetition, its.position, its.status, its.failure)
-    which = [its.session_id == session_id]
+    run = runs.c
+    columns = (run.step, run.step_position, run.repetition, run.position, run.status, run.failure)
+    criteria = [run.session_id == session_id]
     if versions:
-        which.append(its.version.in_([str(version) for version in versions]))
+        criteria.append(run.version.in_([str(version) for version in versions]))
     query = (
-        select(its.id, its.version, builds.c.key, *columns, its.warnings)
-        .join_from(runs, builds, its.build_id == builds.c.id)
-        .where(*which)
-        .order_by(its.position, its.id)
+        select(run.id, run.version, builds.c.key, *columns, run.warnings)
+        .join_from(runs, builds, run.build_id == builds.c.id)
+        .where(*criteria)
+        .order_by(run.position, run.id)
     )
     measured = (
         select(measurements.c.run_id, measurements.c.metric, measurements.c.value)
-        .join_from(measurements, runs, its.id == measurements.c.run_id)
-        .where(*which)
+        .join_from(measurements, runs, run.id == measurements.c.run_id)
+        .where(*criteria)
     )
     if metrics:
         measured = measured.where(measurements.c.metric.in_(list(metrics)))
@@ -96,17 +96,18 @@ def runs_of(
 
 
 def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, ...]:
-    """The rounds of a session that were measured again, in the order they were dropped."""
-    its = dropped_rounds.c
-    query = select(its.step, its.repetition, its.reason, its.measured).where(its.session_id == session_id)
+    """Return the dropped rounds of a session, in the order in which they were dropped."""
+    dropped = dropped_rounds.c
+    columns = (dropped.step, dropped.repetition, dropped.reason, dropped.measured)
+    query = select(*columns).where(dropped.session_id == session_id).order_by(dropped.id)
     return tuple(
         DroppedRound(step, repetition, reason, stored_object(measured))
-        for step, repetition, reason, measured in connection.execute(query.order_by(its.id))
+        for step, repetition, reason, measured in connection.execute(query)
     )
 
 
 def profiled_steps(connection: Connection, session_id: int) -> set[str]:
-    """The steps of a session of which there are CPU profiles."""
+    """Return the steps of a session that have CPU profiles."""
     query = select(runs.c.step).distinct().join_from(runs, profiles, profiles.c.run_id == runs.c.id)
     return set(connection.execute(query.where(runs.c.session_id == session_id)).scalars())
 
@@ -114,60 +115,61 @@ def profiled_steps(connection: Connection, session_id: int) -> set[str]:
 def latest_noise(
     connection: Connection, session: SessionStart, metric: str, until: datetime | None
 ) -> Mapping[str, CalibratedNoise]:
-    """The noise of each step by the latest calibration of the machine, suite and profile of `session`.
+    """Return the noise of a metric by step, from the latest calibrations that apply to `session`.
 
-    Rounds of another length or durability scatter otherwise: LIKE has to be the same in both. A session is
-    never its own calibration. `until` leaves out calibrations that began later.
+    A calibration applies to its machine, suite, profile and durability, and to the same NOISE_OPTIONS,
+    because rounds of another length scatter differently. A session is not its own calibration. `until`
+    ignores calibrations that began later.
     """
-    its = calibrations.c
+    noise = calibrations.c
     query = (
         select(
-            *(its.step, its.metric, its.sd, its.degrees_of_freedom, its.rounds),
+            *(noise.step, noise.metric, noise.sd, noise.degrees_of_freedom, noise.rounds),
             *(sessions.c.uid, sessions.c.started_at, sessions.c.options),
         )
-        .join_from(calibrations, sessions, its.session_id == sessions.c.id)
+        .join_from(calibrations, sessions, noise.session_id == sessions.c.id)
         .join(machines, sessions.c.machine_id == machines.c.id)
         .where(
             machines.c.fingerprint == session.machine.fingerprint,
             *(sessions.c[name] == getattr(session, name) for name in ("suite", "profile", "durability")),
             sessions.c.uid != session.uid,
-            its.metric == metric,
+            noise.metric == metric,
         )
         .order_by(sessions.c.started_at, sessions.c.id)
     )
     if until is not None:
         query = query.where(sessions.c.started_at <= to_text(until))
     return {
-        noise[0]: CalibratedNoise(*noise, session=uid, started_at=from_text(started_at))
-        for *noise, uid, started_at, options in connection.execute(query)
-        if _alike(stored_options(options), session.options)
+        values[0]: CalibratedNoise(*values, session=uid, started_at=from_text(started_at))
+        for *values, uid, started_at, options in connection.execute(query)
+        if _have_equal_noise_options(stored_options(options), session.options)
     }
 
 
-def sightings(connection: Connection) -> tuple[Sighting, ...]:
-    """Where each version of the RECENT_SESSIONS was last run, per suite and profile; the latest first."""
+def latest_runs(connection: Connection) -> tuple[LatestRun, ...]:
+    """Return the latest of the RECENT_SESSIONS by version, suite and profile, latest first."""
     recent = select(sessions.c.id).order_by(sessions.c.started_at.desc()).limit(RECENT_SESSIONS)
     by_runs = select(runs.c.session_id, runs.c.version).where(runs.c.session_id.in_(recent))
-    # Of sessions whose runs were pruned the nights are left.
+    # A session whose runs were pruned still has its nights.
     by_nights = select(nights.c.session_id, nights.c.version).where(
         nights.c.session_id.in_(recent), nights.c.build_id.is_not(None)
     )
     measured = by_runs.union(by_nights).subquery("measured")
-    its = sessions.c
+    session = sessions.c
     query = (
-        select(measured.c.version, its.suite, its.profile, its.uid, its.started_at)
-        .join_from(measured, sessions, measured.c.session_id == its.id)
-        .order_by(its.started_at.desc(), measured.c.version)
+        select(measured.c.version, session.suite, session.profile, session.uid, session.started_at)
+        .join_from(measured, sessions, measured.c.session_id == session.id)
+        .order_by(session.started_at.desc(), measured.c.version)
     )
-    latest: dict[tuple[str, str, str], Sighting] = {}
+    latest: dict[tuple[str, str, str], LatestRun] = {}
     for version, suite, profile, uid, started_at in connection.execute(query):
-        sighting = Sighting(version, suite, profile, uid, from_text(started_at))
-        latest.setdefault((version, suite, profile), sighting)
+        run = LatestRun(version, suite, profile, uid, from_text(started_at))
+        latest.setdefault((version, suite, profile), run)
     return tuple(latest.values())
 
 
-def _alike(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    return all(one.get(name) == other.get(name) for name in LIKE)
+def _have_equal_noise_options(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    return all(one.get(name) == other.get(name) for name in NOISE_OPTIONS)
 
 
 def _machine(row: RowMapping) -> Machine:

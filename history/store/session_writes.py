@@ -1,4 +1,4 @@
-"""How records become rows."""
+"""Conversion of records to rows, and their insertion."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from history.store.records import Machine, RunRecord, SessionStart, SessionStatu
 from history.store.schema import builds, calibrations, configurations, measurements, profiles, runs, samples
 from history.timestamps import to_text
 from suites.measurement import Measurement
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARY
 from suites.profiling.stacks import StepProfile
 
 if TYPE_CHECKING:
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 def intern(connection: Connection, table: TableClause, key: str, row: Mapping[str, Any]) -> int:
-    """The id of the row with this key; written now if it is the first of its kind.
+    """Return the id of the row with this key; insert the row if there is none.
 
-    Nobody else can write it in between: writers take turns (Database.writing).
+    No other writer can insert it in between, because writers are serialised (Database.writing).
     """
-    known = select(table.c.id).where(table.c[key] == row[key])
-    found = connection.execute(known).scalar()
-    if found is None:
-        found = connection.execute(insert(table).values(row).returning(table.c.id)).scalar_one()
-    return int(found)
+    existing = select(table.c.id).where(table.c[key] == row[key])
+    row_id = connection.execute(existing).scalar()
+    if row_id is None:
+        row_id = connection.execute(insert(table).values(row).returning(table.c.id)).scalar_one()
+    return int(row_id)
 
 
 def insert_run(connection: Connection, session_id: int, record: RunRecord) -> int:
-    """Write a run with all that belongs to it; its id."""
+    """Insert a run with its build, configuration, measurements and profile; return its id."""
     build_id = intern(connection, builds, "key", _build_row(record.build))
     row = _run_row(record, session_id, build_id, _configuration_id(connection, record.configuration))
     run_id = int(connection.execute(insert(runs).values(row).returning(runs.c.id)).scalar_one())
@@ -47,7 +47,7 @@ def insert_run(connection: Connection, session_id: int, record: RunRecord) -> in
 
 
 def insert_profile(connection: Connection, run_id: int, profile: StepProfile) -> None:
-    """Write the profile of a run. One that holds no sample is none."""
+    """Insert the profile of a run, unless it is empty."""
     if not profile.samples or profile.queries <= 0:
         return
     row = {
@@ -62,7 +62,18 @@ def insert_profile(connection: Connection, run_id: int, profile: StepProfile) ->
 
 
 def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNoise]) -> None:
-    """Write what a session of identical builds says about the noise of its steps."""
+    """Write what a session of identical builds says about the noise of its steps.
+
+    Raises RecordError for a standard deviation that is infinite or no number.
+    """
+    for each in noise:
+        if not (math.isfinite(each.sd) and math.isfinite(each.degrees_of_freedom)):
+            raise RecordError(
+                f"the noise of {each.metric} is not a finite number: {each.sd} with"
+                f" {each.degrees_of_freedom} degrees of freedom",
+                where=each.step,
+                hint="leave out what could not be measured",
+            )
     rows = [vars(each) | {"session_id": session_id} for each in noise]
     if rows:
         connection.execute(insert(calibrations), rows)
@@ -81,20 +92,25 @@ def _insert_measurement(connection: Connection, run_id: int, measured: Measureme
 
 
 def check_values(measured: Measurement, where: str) -> None:
-    """Raises RecordError for an unknown metric, and for a value that is not finite."""
+    """Check the values of a measurement. Raises RecordError for an unknown metric or an impossible value."""
     unknown = sorted(measured.values.keys() - METRICS.keys())
     if unknown:
         raise RecordError(
             f"unknown metric: {', '.join(unknown)}",
             where=where,
-            hint="add it to METRICS in suites/metrics.py",
+            hint="add the metric to METRICS in suites/metrics.py",
         )
-    wild = [name for name, value in measured.values.items() if not math.isfinite(value)]
-    if wild or not all(map(math.isfinite, measured.per_second)):
+    for name, value in measured.values.items():
+        require_plausible(name, value, where)
+    for qps in measured.per_second:
+        require_plausible(PRIMARY, qps, f"{where}, a per-second sample")
+
+
+def require_plausible(metric: str, value: float, where: str) -> None:
+    """Raises RecordError for a value that a metric of METRICS cannot have."""
+    if not METRICS[metric].is_plausible(value):
         raise RecordError(
-            f"not a finite number: {', '.join(wild) or 'a per-second sample'}",
-            where=where,
-            hint="leave out what could not be measured",
+            METRICS[metric].refusal(value), where=where, hint="leave out what could not be measured"
         )
 
 
@@ -107,14 +123,14 @@ def _configuration_id(connection: Connection, settings: Mapping[str, str] | None
 
 
 def machine_row(machine: Machine) -> dict[str, Any]:
-    """Of `machines`."""
+    """Return the row of `machines` for a machine."""
     return vars(machine) | {"details": json_text(machine.details)}
 
 
 def session_row(start: SessionStart, machine_id: int, process: ProcessIdentity) -> dict[str, Any]:
-    """Of `sessions`, for one that begins."""
-    described = {name: value for name, value in vars(start).items() if name != "machine"}
-    return described | {
+    """Return the row of `sessions` for a session that begins, without its start time."""
+    fields = {name: value for name, value in vars(start).items() if name != "machine"}
+    return fields | {
         "machine_id": machine_id,
         "status": SessionStatus.RUNNING,
         "tools": json_text(start.tools),
@@ -159,5 +175,5 @@ def _run_row(
 
 
 def json_text(value: Any) -> str:
-    """One text per value, so that digests of equal values are equal. Paths become text."""
+    """Return canonical JSON, so that equal values have equal digests. Paths become text."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)

@@ -1,4 +1,4 @@
-"""A history opened for writing: sessions are recorded run by run."""
+"""A history opened for writing, in which sessions are recorded run by run."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -19,23 +19,25 @@ from history.store.session_writes import (
     intern,
     json_text,
     machine_row,
+    require_plausible,
     session_row,
 )
 from history.timestamps import to_text
+from suites.metrics import PRIMARY
 
 if TYPE_CHECKING:
     from build.build import Build
-    from history.store.resume import Interrupted
+    from history.store.resume import InterruptedSession
 
 Derive = Callable[[Connection, int], object]
-"""Writes what a session that ended comes to, such as its night, within the transaction that ends it."""
+"""Derives a session that has ended, in the same transaction: writes its night or confirmation."""
 
 
 class Store(Reader):
-    """An open history that can be written too. Made by `history.open.open_store`."""
+    """An open history that can also be written. `history.open.open_store` creates it."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime], derive: Derive) -> None:
-        """`clock` says when sessions begin and end; `derive` is called for each session that ended."""
+        """`clock` gives the times at which sessions begin and end; `derive` is called when one ends."""
         super().__init__(database)
         self._clock = clock
         self._derive = derive
@@ -43,8 +45,8 @@ class Store(Reader):
     def start_session(self, start: SessionStart) -> int:
         """Begin a session of this process and return its id.
 
-        Sessions that a dead process of the same machine left running are marked interrupted. Raises
-        RecordError when the uid is taken.
+        Sessions that a dead process of the same machine left running are marked as interrupted. Raises
+        RecordError when the uid exists already.
         """
         with self._database.writing() as connection:
             machine_id = intern(connection, machines, "fingerprint", machine_row(start.machine))
@@ -55,25 +57,28 @@ class Store(Reader):
 
     def resume_session(
         self, start: SessionStart, builds: "Sequence[Build]", since: datetime
-    ) -> "Interrupted | None":
-        """Go on with the latest session that asked for the same and was interrupted; None when there is none.
+    ) -> "InterruptedSession | None":
+        """Resume and return the latest interrupted session with the same request; None when there is none.
 
-        It is then running again, in this process, and keeps its uid.
+        It keeps its uid and is then running in this process.
         """
-        from history.store.resume import find_interrupted, reopen  # loads what only a session needs
+        from history.store.resume import find_interrupted, reopen  # loaded only by measuring sessions
 
         with self._database.writing() as connection:
             machine_id = intern(connection, machines, "fingerprint", machine_row(start.machine))
             self._interrupt_dead_sessions(connection, machine_id)
-            found = find_interrupted(connection, start, builds, since)
-            if found is not None:
-                reopen(connection, found.id, this_process())
-        return found
+            interrupted = find_interrupted(connection, start, builds, since)
+            if interrupted is not None:
+                reopen(connection, interrupted.id, this_process())
+        return interrupted
 
     def finish_session(self, session_id: int, status: SessionStatus) -> None:
-        """End a running session and derive its night. Raises RecordError when it is not running."""
+        """End a running session and derive its night.
+
+        Raises RecordError when it is not running, and ValueError when `status` is running.
+        """
         if status is SessionStatus.RUNNING:
-            raise ValueError("a session does not end as running")
+            raise ValueError("a session cannot end with status running")
         statement = (
             update(sessions)
             .where(sessions.c.id == session_id, sessions.c.status == SessionStatus.RUNNING)
@@ -82,20 +87,20 @@ class Store(Reader):
         with self._database.writing() as connection:
             if connection.execute(statement).rowcount != 1:
                 raise RecordError(
-                    f"session {session_id} is not running", where=self.where, hint="it has ended already"
+                    f"session {session_id} is not running", where=self.where, hint="it has already ended"
                 )
             self._derive(connection, session_id)
 
     def record_run(self, session_id: int, record: RunRecord) -> int:
-        """Write one run with its measurements and samples; durable on return, else nothing of it is there.
+        """Write a run with its measurements and samples durably, or nothing of it; return its id.
 
-        Returns the run's id. Raises RecordError for an unknown metric, a value that is not finite, and a
-        run (version, step, repetition) that the session already holds.
+        Returns the run's id. Raises RecordError for an unknown metric, a value that its metric cannot have,
+        and a run (version, step, repetition) that the session already holds.
         """
         return self.record_runs(session_id, [record])[0]
 
     def record_runs(self, session_id: int, records: Sequence[RunRecord]) -> list[int]:
-        """Write the runs of a round: all of them, or none. Returns their ids; raises as `record_run`."""
+        """Write the runs of a round, all or none, and return their ids. Raises as `record_run`."""
         for record in records:
             if record.measurement is not None:
                 check_values(record.measurement, where=f"{record.build.version} {record.step}")
@@ -103,7 +108,12 @@ class Store(Reader):
             return [insert_run(connection, session_id, record) for record in records]
 
     def record_dropped(self, session_id: int, dropped: DroppedRound) -> None:
-        """Keep what a disturbed round measured, and why it is measured again."""
+        """Keep what a disturbed round measured, and why it is measured again.
+
+        Raises RecordError for a throughput that cannot be.
+        """
+        for version, qps in dropped.measured.items():
+            require_plausible(PRIMARY, qps, where=f"{version} {dropped.step}")
         row = vars(dropped) | {
             "session_id": session_id,
             "dropped_at": to_text(self._clock()),
@@ -113,15 +123,15 @@ class Store(Reader):
             connection.execute(insert(dropped_rounds).values(row))
 
     def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
-        """Write what a session of identical builds says about the noise of its steps."""
+        """Write the noise of the steps that a session of identical builds has determined."""
         with self._database.writing() as connection:
             insert_noise(connection, session_id, noise)
 
     def _interrupt_dead_sessions(self, connection: Connection, machine_id: int) -> None:
-        # A machine whose settings were changed meanwhile is another row; in one boot it is the same machine.
+        # A machine whose settings changed meanwhile is another row, but the boot id shows it is the same.
         here = (sessions.c.machine_id == machine_id) | (sessions.c.boot_id == this_process().boot_id)
-        mine = select(sessions).where(here, sessions.c.status == SessionStatus.RUNNING)
-        for row in connection.execute(mine).all():
+        running = select(sessions).where(here, sessions.c.status == SessionStatus.RUNNING)
+        for row in connection.execute(running).all():
             if is_alive(ProcessIdentity(row.process_id, row.process_start_ticks, row.boot_id)):
                 continue
             last_run = select(func.max(runs.c.ended_at)).where(runs.c.session_id == row.id).scalar_subquery()

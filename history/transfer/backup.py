@@ -1,16 +1,21 @@
 """A whole copy of a history, taken while others write to it."""
 
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from sqlalchemy import select
+
 from history.errors import HistoryError
 from history.open import open_store
 from history.store.database import sqlite_file
+from history.store.profiles import unpacked
+from history.store.schema import profiles, sessions
 from history.transfer.atomic_files import written_whole
-from history.transfer.database_source import opened, readable
+from history.transfer.database_source import StoredRows, opened, readable
 from history.transfer.merging import merge
 from history.transfer.row_source import TransferError
 
@@ -25,8 +30,9 @@ def back_up(target: Path | str, path: Path) -> tuple[str, ...]:
     """Copy the history at a path or URL into a new SQLite file; returns what is not in it, one text each.
 
     Of a SQLite history everything is copied as it is at one moment, also sessions that run. A Postgres
-    database is merged into an empty history, without those. An earlier backup is replaced; raises
-    TransferError for any other file that is there.
+    database is merged into an empty history, without those. An earlier backup is replaced, once the copy was
+    checked as a whole; raises TransferError for a copy that is damaged or lacks sessions of the earlier one,
+    and for any other file that is there.
     """
     file = sqlite_file(target)
     _require_replaceable(path)
@@ -38,7 +44,20 @@ def back_up(target: Path | str, path: Path) -> tuple[str, ...]:
             _copied(file, part)
             left_out = ()
         _seal(part)
+        _require_readable(part)
+        _require_no_loss(part, path)
     return left_out
+
+
+def lost_sessions(earlier: Path, later: Path) -> set[str]:
+    """Uids of sessions that an earlier backup holds and a later one does not; none when it cannot be read.
+
+    Sessions are never deleted, so that a later history without them is another one, or was emptied.
+    """
+    try:
+        return _uids(earlier) - _uids(later)
+    except (HistoryError, OSError):
+        return set()
 
 
 def is_backup(path: Path) -> bool:
@@ -82,12 +101,47 @@ def _seal(part: Path) -> None:
     with _sqlite(f"file:{quote(str(part.absolute()))}", part) as copy:
         copy.execute(f"PRAGMA application_id = {MARK}")
         copy.execute("PRAGMA journal_mode = DELETE")
-        for pragma in ("quick_check", "foreign_key_check"):
+        # Not quick_check, which does not compare indexes with their tables.
+        for pragma in ("integrity_check", "foreign_key_check"):
             found = copy.execute(f"PRAGMA {pragma}").fetchall()
             if found not in ([], [("ok",)]):
                 raise TransferError(
                     f"the copy is damaged: {found[0]}", where=str(part), hint="the history is, or the disk"
                 )
+
+
+def _require_readable(part: Path) -> None:
+    """Raises HistoryError when a row or a profile cannot be read, or measurements are missing.
+
+    After `_seal`, which has SQLite look for damage of its own kind.
+    """
+    with readable(part) as database, database.reading() as connection:
+        source = StoredRows(connection, "the copy")
+        source.require_whole()
+        for stacks in connection.execute(select(profiles.c.stacks)).scalars():
+            try:
+                unpacked(stacks)
+            except (ValueError, zlib.error) as error:
+                raise TransferError(
+                    f"the history is damaged: a profile cannot be read: {error}",
+                    where=str(part),
+                    hint="the history is, or the disk; restore it from an earlier backup",
+                ) from error
+
+
+def _require_no_loss(part: Path, earlier: Path) -> None:
+    """Raises TransferError when a copy lacks sessions that the backup holds which it is to replace."""
+    if earlier.exists() and (lost := lost_sessions(earlier, part)):
+        raise TransferError(
+            f"the history lacks {len(lost)} sessions of this earlier backup, such as {min(lost)}",
+            where=str(earlier),
+            hint="the backup was kept; merge it into the history, or choose another name",
+        )
+
+
+def _uids(path: Path) -> set[str]:
+    with readable(path) as database, database.reading() as connection:
+        return set(connection.execute(select(sessions.c.uid)).scalars())
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Rows of a history's database in the fields that travel."""
 
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,15 +11,17 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, false, func, inspect, or_, select
 
 from history.store.database import Database, connect, connect_readonly, sqlite_file
-from history.store.migrate import load, schema_number
-from history.store.records import SessionStatus
+from history.store.migrate import load, require_tables, schema_number
+from history.store.records import RunStatus, SessionStatus
 from history.store.schema import (
     calibrations,
     change_series,
     changes,
     measurements,
     metrics,
+    points,
     runs,
+    samples,
     series,
     sessions,
 )
@@ -39,6 +42,9 @@ Columns = dict[str, ColumnElement[Any]]
 
 FETCHED = 1000
 """Rows that are held at once."""
+
+BULK = {"measurements": measurements.c.value, "samples": samples.c.qps, "points": points.c.value}
+"""Tables that hold nearly all rows of a history, and the one number of each of their rows."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +103,11 @@ class StoredRows:
         return f"row {item.number} of {item.table.name}"
 
     def items(self) -> Iterator[Item]:
-        """All rows."""
+        """All rows. Raises TransferError for one that cannot be read, and where measurements are missing."""
         chosen = select(sessions.c.id).where(
             sessions.c.status != SessionStatus.RUNNING, *self._selection.conditions()
         )
+        self._require_measurements(chosen)
         for table in before_sessions():
             yield from self._rows(table, *self._needed(table, chosen))
         ordered = chosen.order_by(sessions.c.started_at, sessions.c.uid)
@@ -110,6 +117,42 @@ class StoredRows:
                 yield from self._rows(table, session_of(table) == session_id, *_within(table, chosen))
         for table in after_sessions():
             yield from self._rows(table, *self._needed(table, chosen))
+
+    def require_whole(self) -> None:
+        """Raises HistoryError when a row cannot be read, also of a session that runs, or numbers are missing.
+
+        The rows of BULK are not read one by one: there SQLite's integrity check compares the kind of every
+        value with that of its column, and its check of foreign keys finds what belongs to nothing.
+        """
+        self._require_measurements(select(sessions.c.id))
+        for name, column in BULK.items():
+            infinite = select(column).where(func.abs(column) > sys.float_info.max).limit(1)
+            if name in self._tables and self._connection.execute(infinite).first():
+                raise TransferError(
+                    f"the history is damaged: {name} holds a number that is infinite",
+                    where=self._where,
+                    hint="restore it from a backup",
+                )
+        for table in PORTABLE.values():
+            if table.name not in BULK:
+                for _ in self._rows(table):
+                    pass
+
+    def _require_measurements(self, chosen: Select[Any]) -> None:
+        """Raises TransferError when a finished run has none: it is recorded with them, or not at all."""
+        measured = select(measurements.c.run_id).where(measurements.c.run_id == runs.c.id).exists()
+        without = (
+            select(sessions.c.uid, runs.c.version, runs.c.step, runs.c.repetition)
+            .join_from(runs, sessions, runs.c.session_id == sessions.c.id)
+            .where(runs.c.status == RunStatus.FINISHED, runs.c.session_id.in_(chosen), ~measured)
+            .limit(1)
+        )
+        if row := self._connection.execute(without).first():
+            raise TransferError(
+                f"the history is damaged: a finished run has no measurements: {' '.join(map(str, row))}",
+                where=self._where,
+                hint="restore it from a backup, or leave its session out",
+            )
 
     def _rows(self, table: Portable, *conditions: ColumnElement[bool]) -> Iterator[Item]:
         if table.name not in self._tables:
@@ -153,7 +196,6 @@ class StoredRows:
             return [found]
         if table.name != "series":
             raise ValueError(f"no rule says which rows of {table.name} a selection of sessions needs")
-        points = PORTABLE["points"].table
         return [series.c.id.in_(select(points.c.series_id).where(points.c.session_id.in_(chosen)))]
 
     def _known_or_used(self) -> ColumnElement[bool]:
@@ -253,8 +295,10 @@ def readable(target: Path | str) -> Iterator[Database]:
     """The database of a history that is there. Raises HistoryError when it is none, damaged or newer."""
     database = _database(target)
     try:
-        if not schema_number(database, known=len(load(database.dialect))):
+        number = schema_number(database, supported=len(load(database.dialect)))
+        if not number:
             raise TransferError("there is no history", where=database.where, hint="check the path or URL")
+        require_tables(database, number)
         yield database
     finally:
         database.close()

@@ -9,9 +9,17 @@ from pathlib import Path
 from history.store.writer import Store
 from history.transfer.database_source import opened
 from history.transfer.foreign.csv_table import looks_like_csv, read_csv
-from history.transfer.foreign.mytools import PER_OP_BEGINS, QPS_BEGINS, read_per_op, read_qps
+from history.transfer.foreign.mytools import (
+    HEADLESS_BEGINS,
+    PER_OP_BEGINS,
+    QPS_BEGINS,
+    RELATIVE_BEGINS,
+    read_headless_qps,
+    read_per_op,
+    read_qps,
+)
 from history.transfer.foreign.sessions import ImportedRows, known_positions
-from history.transfer.foreign.values import Given, Read, Value
+from history.transfer.foreign.values import Given, Occasion, Read, Value
 from history.transfer.ndjson import NdjsonFile
 from history.transfer.parquet import HEADER, ParquetFolder
 from history.transfer.row_source import RowSource, TransferError
@@ -28,6 +36,7 @@ class Format(Enum):
     SQLITE = auto()
     CSV = auto()
     QPS = auto()
+    HEADLESS_QPS = auto()
     PER_OP = auto()
 
 
@@ -38,6 +47,7 @@ EXPORTS: Mapping[Format, Callable[[Path], RowSource]] = {
 TABLES: Mapping[Format, Callable[[Path, Given], Read]] = {
     Format.CSV: read_csv,
     Format.QPS: read_qps,
+    Format.HEADLESS_QPS: read_headless_qps,
     Format.PER_OP: read_per_op,
 }
 
@@ -68,10 +78,17 @@ def format_of(path: Path) -> Format:
     if head.startswith((b"\x1f\x8b", b"{")):
         return Format.NDJSON
     text = head.decode("utf-8-sig", errors="replace")
+    if RELATIVE_BEGINS.match(text) or path.name.startswith("qps.rel."):
+        raise TransferError(
+            "the table is relative to one of its versions, and does not hold the rates themselves",
+            where=str(path),
+            hint="import the table of rates, which mytools calls qps.abs.* instead of qps.rel.*",
+        )
     for recognised, its in (
         (QPS_BEGINS.match(text), Format.QPS),
         (PER_OP_BEGINS.match(text), Format.PER_OP),
         (looks_like_csv(text.partition("\n")[0]), Format.CSV),
+        (HEADLESS_BEGINS.match(text), Format.HEADLESS_QPS),
     ):
         if recognised:
             return its
@@ -83,6 +100,7 @@ def coming_files(paths: Sequence[Path], given: Given, store: Store) -> Coming:
     sources: list[RowSource] = []
     notes: list[str] = []
     values: list[Value] = []
+    files: dict[Occasion, list[str]] = {}
     for path in paths:
         its = format_of(path)
         if its is Format.SQLITE:
@@ -93,14 +111,21 @@ def coming_files(paths: Sequence[Path], given: Given, store: Store) -> Coming:
             continue
         read = TABLES[its](path, given)
         if not read.values:
-            raise _unknown(path, "the table holds no value")
+            raise _unknown(path, "; ".join(["the table holds no value that can be taken", *read.notes]))
         values += read.values
         notes += read.notes
+        for occasion in dict.fromkeys(value.occasion for value in read.values):
+            files.setdefault(occasion, []).append(str(path))
+    if given.columns and Format.HEADLESS_QPS not in map(format_of, paths):
+        raise TransferError(
+            "--columns is for tables without a head", hint="leave it out: the tables name their columns"
+        )
     if given != Given() and not values:
         raise TransferError(
-            "--machine, --suite, --when and --cores are for tables, not for exports",
+            "--machine, --suite, --when, --cores and --columns are for tables, not for exports",
             hint="leave them out: an export says all of it",
         )
+    notes += [_joined(occasion, names) for occasion, names in files.items() if len(names) > 1]
     if values:
         with store.database.reading() as connection:
             sources.append(ImportedRows(values, given.cores, known_positions(connection)))
@@ -120,6 +145,12 @@ def coming_histories(targets: Sequence[str]) -> Iterator[Coming]:
             export = EXPORTS.get(its)
             sources.append(export(Path(target)) if export else stack.enter_context(opened(target)))
         yield Coming(tuple(sources), ())
+
+
+def _joined(occasion: Occasion, names: Sequence[str]) -> str:
+    """That several tables make up one session: whether they are of one machine is for people to see."""
+    where = f"machine {occasion.machine}, suite {occasion.suite}, {occasion.when:%Y-%m-%d}"
+    return f"{', '.join(names)}: one session, {where}"
 
 
 def _unknown(path: Path, what: str) -> TransferError:

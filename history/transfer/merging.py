@@ -1,11 +1,13 @@
 """Taking rows into a history: what is missing is added, nothing is ever changed.
 
-A source is read twice. First it is checked whole, against itself and against the history, and nothing is
-written; then each session is written with all its rows in a transaction of its own, short enough for a night
-that runs meanwhile. Killed in between, it leaves whole sessions, and the same merge again completes it.
+A source is read twice. First it is checked whole, against itself, the other sources and the history, with
+every rule that the database has, and nothing is written; then each session is written with all its rows in a
+transaction of its own, short enough for a night that runs meanwhile. Killed in between, it leaves whole
+sessions, and the same merge again completes it.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Any
@@ -13,12 +15,16 @@ from typing import Any
 from sqlalchemy import Connection, TableClause, delete, insert, select
 
 from history.derive import derive, derive_missing
+from history.errors import HistoryError
 from history.store.records import SessionStatus
 from history.store.schema import confirmations, gaps, metrics, nights, points, runs
 from history.store.writer import Store
+from history.transfer.agreement import require_agreement, require_same, session_of
 from history.transfer.database_source import rows_of_session
 from history.transfer.id_map import Names
+from history.transfer.plausibility import impossible
 from history.transfer.portable_schema import PORTABLE, PROGRESS, Portable, Row
+from history.transfer.rehearsal import Rehearsal, rehearsal
 from history.transfer.row_source import Item, RowSource, TransferError
 from suites.metrics import METRICS
 
@@ -54,31 +60,44 @@ def merge(store: Store, sources: Sequence[RowSource], *, adopt_metrics: bool = F
     Raises TransferError, having written nothing, when a source is damaged, holds a metric or unit that is
     unknown here, or says something else of a session than the history.
     """
-    promised: dict[str, tuple[Row, str]] = {}
     for source in sources:
-        with store.database.reading() as connection:
+        with store.database.reading() as connection, rehearsal() as rehearsed:
             taking = _Taking(connection, source, adopt_metrics)
-            for uid, group in _groups(source, promised):
-                taking.check(uid, group)
+            for uid, group in _groups(source):
+                with rehearsed.group(uid):
+                    taking.check(uid, group, rehearsed)
+    require_agreement(sources)
     merged = Merged()
     for source in sources:
         merged.left_out += source.left_out
-        for uid, group in _groups(source, {}):
-            with store.database.writing() as connection:
+        for uid, group in _groups(source):
+            with _counted(merged), store.database.writing() as connection:
                 _Taking(connection, source, adopt_metrics).take(uid, group, merged)
     with store.database.writing() as connection:
         merged.derived += derive_missing(connection)
     return merged
 
 
-def _groups(source: RowSource, seen: dict[str, tuple[Row, str]]) -> Iterator[tuple[str, Iterator[Item]]]:
+@contextmanager
+def _counted(merged: Merged) -> Iterator[None]:
+    """Say in the error of a transaction that failed, as on a full disk, what was written before it."""
+    before = merged.counts["sessions"].added
+    try:
+        yield
+    except HistoryError as error:
+        taken = f"{before} sessions were taken whole; the same command takes the rest"
+        error.hint = f"{error.hint}; {taken}" if error.hint else taken
+        raise
+
+
+def _groups(source: RowSource) -> Iterator[tuple[str, Iterator[Item]]]:
     """Rows that belong together: those of one session, or a stretch of those that belong to none.
 
-    Raises TransferError when the rows of one session are not together, or two sources differ on it.
+    Raises TransferError when the rows of one session are not together.
     """
     ended: set[str] = set()
-    for uid, group in groupby(source.items(), key=_session_of):
-        rows = _noted(source, group, seen)
+    for uid, group in groupby(source.items(), key=session_of):
+        rows = iter(group)
         if uid in ended:
             first = next(rows)
             raise TransferError(
@@ -89,22 +108,6 @@ def _groups(source: RowSource, seen: dict[str, tuple[Row, str]]) -> Iterator[tup
         if uid:
             ended.add(uid)
         yield uid, rows
-
-
-def _noted(source: RowSource, group: Iterator[Item], seen: dict[str, tuple[Row, str]]) -> Iterator[Item]:
-    """The same rows; sessions are kept in `seen`, so that two sources of one merge cannot contradict."""
-    for item in group:
-        if item.table.name == "sessions":
-            place = f"{source.where}, {source.place(item)}"
-            before, where = seen.setdefault(item.row["uid"], (item.row, place))
-            _require_same(item.table, item.row, before, place, where)
-        yield item
-
-
-def _session_of(item: Item) -> str:
-    if item.table.name == "sessions":
-        return str(item.row["uid"])
-    return str(item.row["session"]) if item.table.of_session else ""
 
 
 class _Taking:
@@ -118,20 +121,40 @@ class _Taking:
         known = connection.execute(select(metrics.c.name, metrics.c.unit))
         self._units: dict[str, str] = {row.name: row.unit for row in known}
 
-    def check(self, uid: str, group: Iterator[Item]) -> None:
-        """Whether a group can be taken. Raises TransferError."""
+    def check(self, uid: str, group: Iterator[Item], rehearsed: Rehearsal) -> None:
+        """Whether a group can be taken, by trying it out. Raises TransferError."""
         session_id, first, rest, refused = self._enter(uid, group)
         if first is not None and not refused:
-            self._names.promise(first.table, first.row)
+            self._try_out(first, rehearsed)
+        positions: dict[str, int] = {}
         for table, items in groupby(rest, key=lambda item: item.table):
             ours = self._ours(table, session_id)
             for item in items:
                 if refused:
                     continue
                 self._check_metric(item)
-                self._local(item)
+                self._check_position(item, positions)
                 self._require_ours(item, ours)
-                self._names.promise(item.table, item.row)
+                self._try_out(item, rehearsed)
+
+    def _check_position(self, item: Item, positions: dict[str, int]) -> None:
+        """Raises TransferError for a run whose step has another place in the suite than in earlier runs."""
+        if item.table.name == "runs":
+            step, place = item.row["step"], item.row["step_position"]
+            if positions.setdefault(step, place) != place:
+                raise self._error(item, f"step {step} has position {place}, and {positions[step]} before")
+
+    def _try_out(self, item: Item, rehearsed: Rehearsal) -> None:
+        """Whether the database would take a row, which is expected from now on. Raises TransferError."""
+        local = self._local(item)
+        # A copy of a whole history is one with all that an older Tidemark may have taken.
+        if not self._adopt_metrics and (wrong := impossible(item)):
+            raise self._error(item, wrong, "correct it; nothing was taken")
+        try:
+            rehearsed.try_out(item.table, item.row, local)
+        except ValueError as error:
+            raise self._error(item, str(error), "keep one of the rows; nothing was taken") from error
+        self._names.promise(item.table, item.row)
 
     def take(self, uid: str, group: Iterator[Item], merged: Merged) -> None:
         """Write what is missing of a group that was checked."""
@@ -169,7 +192,7 @@ class _Taking:
             return None, first, group, ""
         (ours,) = rows_of_session(self._connection, first.table, session_id)
         place = f"{self._source.where}, {self._source.place(first)}"
-        _require_same(first.table, first.row, ours, place, "the history")
+        require_same(first.table, first.row, ours, place, "the history")
         refused = ""
         if ours["status"] == SessionStatus.RUNNING:
             refused = "still runs here"
@@ -187,7 +210,7 @@ class _Taking:
         before = ours.get(item.table.key_of(item.row))
         if before is not None and item.table.immutable:
             place = f"{self._source.where}, {self._source.place(item)}"
-            _require_same(item.table, item.row, before, place, "the history")
+            require_same(item.table, item.row, before, place, "the history")
 
     def _write(self, table: Portable, chunk: Sequence[Item], ours: dict[Any, Row], merged: Merged) -> None:
         rows, count = [], merged.counts[table.name]
@@ -249,26 +272,6 @@ _JOINED = {"change_series": ("change_id", "series_id"), "bisect_events": ("bisec
 """Tables without an id, and what names a row of them here."""
 
 _NEWER = "update this checkout when a newer Tidemark wrote it; nothing of it was taken"
-
-
-def _require_same(table: Portable, row: Row, other: Row, place: str, where: str) -> None:
-    names = [
-        name
-        for name in row
-        if row[name] != other[name] and not (table.name == "sessions" and name in PROGRESS)
-    ]
-    if names:
-        key = " ".join(map(str, table.key_of(row)))
-        said = "; ".join(f"{name} is {_short(row[name])}, not {_short(other[name])}" for name in names)
-        raise TransferError(
-            f"{table.name} {key} is there already and differs: {said}",
-            where=f"{place}, against {where}",
-            hint="two sessions never share a name: one of the two was changed; nothing of it was taken",
-        )
-
-
-def _short(value: object) -> str:
-    return repr(value)[:40]
 
 
 def _has_rounds(connection: Connection, session_id: int) -> bool:

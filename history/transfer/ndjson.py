@@ -4,7 +4,7 @@
     {"table": "sessions", "uid": "20260301-020000-f00d", ...}
     {"end": true, "rows": 1}
 
-A name that ends in `.gz` is compressed. Bytes are base64. Lines are read one by one.
+A file whose name ends in `.gz` is compressed. Bytes are in base64. Lines are read one by one.
 """
 
 import base64
@@ -22,21 +22,21 @@ from history.transfer.portable_schema import PORTABLE, FieldKind, Portable
 from history.transfer.row_source import Item, RowSource, TransferError, checked
 
 SCHEMA = len(load("sqlite"))
-"""Of what is written now."""
+"""The schema number of exports that are written now."""
 
 LONGEST_LINE = 256 * 1024**2
-"""Bytes. A line is held whole, so that something endless must not be taken for one."""
+"""The length of a line at most, in bytes, because a line is held in memory as a whole."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def header() -> dict[str, Any]:
-    """What an export begins with."""
+    """Return what an export begins with."""
     return {"tidemark": "history", "schema": SCHEMA}
 
 
 def require_known(said: object, where: str) -> None:
-    """Refuse what does not begin as an export, and one of a newer schema. Raises TransferError."""
+    """Check the first line of an export. Raises TransferError for another file, and for a newer schema."""
     if not isinstance(said, dict) or said.get("tidemark") != "history":
         raise TransferError(
             "this is no history that Tidemark exported",
@@ -53,7 +53,7 @@ def require_known(said: object, where: str) -> None:
 
 
 def write_ndjson(source: RowSource, path: Path) -> int:
-    """Write all rows of a source; returns how many. Raises TransferError when the file is there already."""
+    """Write all rows of a source, and return their number. Raises TransferError when the file exists."""
     rows = 0
     with written_whole(path) as part, _writing(part, compressed=path.suffix == ".gz") as file:
         file.write(_line(header()))
@@ -78,7 +78,7 @@ class NdjsonFile:
         return str(self._path)
 
     def place(self, item: Item) -> str:
-        """The line of a row."""
+        """Return the line of a row."""
         return f"line {item.number}"
 
     def items(self) -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""Making room: the rounds of old sessions go, and what was derived from them stays."""
+"""Pruning: deletion of the rounds of old sessions, whose derived nights are kept."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -28,30 +28,30 @@ from history.store.writer import Store
 from history.timestamps import to_text
 
 ROUNDS = (samples, measurements, profiles)
-"""What goes with the runs that it belongs to."""
+"""The tables whose rows are deleted with their runs."""
 
 BYTES_EACH = {"runs": 350, "measurements": 45, "samples": 20, "profiles": 60}
-"""About what a row takes in SQLite, its index entries included; a profile's stacks come on top."""
+"""The approximate bytes of a row in SQLite, with its index entries, without the stacks of profiles."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """What the rounds of old sessions take."""
+    """The size of the rounds of old sessions."""
 
     sessions: int
     rows: dict[str, int]
-    """By table."""
+    """The number of rows by table."""
 
     bytes: int
     """About."""
 
 
 def prune(store: Store, before: datetime) -> int:
-    """Delete the rounds of sessions that began before a moment; returns of how many sessions.
+    """Delete the rounds of sessions that began before a time, and return the number of these sessions.
 
-    Their nights are derived first where they are missing. A session goes whole, in a transaction of its own:
-    whatever happens, each has all of its rounds or none. Sessions, nights, points, gaps, changes, dropped
-    rounds and calibrations stay.
+    Missing nights are derived first. The rounds of a session are deleted in one transaction, so that it
+    has all of its rounds or none. Sessions, nights, points, gaps, changes, dropped rounds and calibrations
+    are kept.
     """
     with store.database.writing() as connection:
         derive_missing(connection)
@@ -64,7 +64,7 @@ def prune(store: Store, before: datetime) -> int:
 
 
 def room(store: Store, before: datetime) -> Room:
-    """What pruning would free."""
+    """Return what pruning would free."""
     with store.database.reading() as connection:
         ended = select(sessions.c.id).where(
             *_ended_before(before),
@@ -83,9 +83,9 @@ def room(store: Store, before: datetime) -> Room:
 
 
 def vacuum(database: Database) -> str:
-    """Give the freed pages of a SQLite file back to its file system; returns what is left to do, or nothing.
+    """Return freed pages of a SQLite file to the file system; return a note on what is left to do, if any.
 
-    Not while a session runs: VACUUM keeps every writer out for as long as it takes to copy the whole file.
+    It does nothing while a session runs, because VACUUM blocks every writer until it has copied the file.
     """
     file = sqlite_file(database.where) if database.dialect == "sqlite" else None
     if file is None:
@@ -115,7 +115,7 @@ def _ended_before(before: datetime) -> Iterator[ColumnElement[bool]]:
 
 
 def _old(before: datetime) -> Select[Any]:
-    """Sessions whose rounds may go: what was derived of them is kept by a night, or by a bisect's verdict."""
+    """Return the sessions whose rounds can be deleted, because they have a night or a bisect's verdict."""
     return (
         select(sessions.c.id)
         .where(*_ended_before(before))
@@ -132,7 +132,7 @@ def _old(before: datetime) -> Select[Any]:
 
 
 def _sessions_of_answered_bisects() -> Select[Any]:
-    """Uids. Of a bisect without a verdict the rounds stay: it could not be gone on with."""
+    """Return the uids of the sessions of bisects without a verdict, which need their rounds to continue."""
     answered = select(bisect_events.c.bisect_id).where(bisect_events.c.kind == "verdict")
     return select(bisect_events.c.session_uid).where(
         bisect_events.c.bisect_id.in_(answered), bisect_events.c.session_uid.is_not(None)

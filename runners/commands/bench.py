@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from build.errors import TidemarkError
-from build.home import ROOT
+from build.home import ROOT, locate_for_writing
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -17,6 +17,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise TidemarkError(
             f"there is no benchmark '{arguments.name}'", hint="the benchmarks are: " + ", ".join(names)
         )
+    locate_for_writing()  # which raises where root may not write
     benchmark: Callable[[], int] = import_module(f"benchmarks.{arguments.name}").main
     return benchmark()
 

@@ -3,12 +3,14 @@
 import argparse
 import json
 import math
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from build.addresses import without_secrets
 from build.errors import TidemarkError
-from build.home import Home, locate
-from build.version import Engine, parse_version
+from build.home import Home, locate_for_writing
+from build.version import Engine, parse_revision
 from history.errors import HistoryError
 from history.open import existing_history, open_store
 from history.rendering.plain_table import standard_output
@@ -44,7 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def search(arguments: argparse.Namespace) -> int:
     """Search and print the report; with --check only print the label of the box that would run it."""
-    home = locate()
+    home = locate_for_writing()
     _require(arguments)
     box = select_box(arguments, home) if arguments.box is not None or arguments.check else None
     asked = parse_request(arguments)
@@ -63,7 +65,7 @@ def search(arguments: argparse.Namespace) -> int:
         state = load_state(store, log)
     print(text(state), end="")
     add_to_job_summary(markdown(state))
-    chosen = f" --history {arguments.history}" if arguments.history else ""
+    chosen = f" --history {shlex.quote(without_secrets(arguments.history))}" if arguments.history else ""
     print(f"\nfor an issue: ./tidemark bisect report {log.bisect.uid} --format markdown{chosen}")
     return code(state)
 
@@ -111,7 +113,7 @@ def parse_request(arguments: argparse.Namespace) -> BisectRequest:
     _require(arguments)
     engine = Engine(arguments.engine)
     for ref in (arguments.good, arguments.bad):
-        parse_version(f"{engine}@{ref}")
+        parse_revision(f"{engine}@{ref}")
     metric = metric_named(arguments.metric)
     require_direction(metric, arguments.direction)
     address = git_source_of(engine, arguments.good, arguments.bad, arguments.git)

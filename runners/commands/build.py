@@ -5,22 +5,25 @@ import sys
 from pathlib import Path
 
 from build.errors import TidemarkError
-from build.home import Home, locate
+from build.home import Home, locate_for_writing
 from build.make import lookup, provide
 from build.progress import Progress
-from build.version import Version, parse_version
+from build.sources.source import resolved
+from build.version import Version, parse_revision, parse_version
 from runners.console import progress
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the install prefix of each version; return 2 when one could not be built, else 0."""
-    home = locate()
+    home = locate_for_writing()
     first, *rest = arguments.what
     if first == "export":
         return _export(rest, home)
     if first == "import":
         return _import(rest, home)
-    return _build([parse_version(text) for text in arguments.what], arguments, home)
+    with progress() as shown:
+        versions = [resolved(parse_revision(text), home, shown, arguments.git) for text in arguments.what]
+    return _build(versions, arguments, home)
 
 
 def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -> int:

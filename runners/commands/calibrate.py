@@ -4,7 +4,8 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from build.home import locate
+from build.addresses import without_secrets
+from build.home import locate_for_writing
 from history.comparison.compare import CONFIDENCE, THRESHOLD, CompareOptions, Comparison, compare
 from history.comparison.pairs import noise_of
 from history.comparison.verdict import Verdict
@@ -32,13 +33,13 @@ def main(arguments: argparse.Namespace) -> int:
     that this machine is unfit, and 2 when a step could not be measured often enough.
     """
     request = request_of(arguments)
-    home = locate()
+    home = locate_for_writing()
     history = history_of(arguments.history, home)
     with open_store(history) as store, progress() as shown:
         outcome = run_session(request, home, store, shown)
         noise, comparison = recorded(store, request, outcome.uid)
     print(report(request, outcome, noise, comparison))
-    print(f"history: {history}")
+    print(f"history: {without_secrets(str(history))}")
     return exit_code(request, outcome, noise, comparison)
 
 

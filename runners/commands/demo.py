@@ -2,9 +2,10 @@
 
 import argparse
 
-from build.home import locate
+from build.home import locate_for_writing
 from build.version import parse_version
-from compare import CompareOptions, Verdict, compare, exit_code, render_terminal
+from compare import CompareOptions, compare, exit_code, render_terminal
+from history.comparison.verdict import TRAITS
 from history.open import open_store
 from history.rendering.plain_table import standard_output
 from runners.console import progress
@@ -32,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     """
     del arguments
 
-    home = locate()
+    home = locate_for_writing()
     suite = load_suite(SUITE)
     request = Request(
         versions=(BASE, CONTENDER),
@@ -47,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
             outcome = run_session(request, home, store, shown)
         comparison = compare(store, BASE, (CONTENDER,), CompareOptions(session=outcome.uid))
     render_terminal(comparison, standard_output(plain_width=110))
-    open_steps = sum(verdict in (None, Verdict.INCONCLUSIVE) for verdict in comparison.verdicts())
+    open_steps = sum(verdict is None or TRAITS[verdict].is_open for verdict in comparison.verdicts())
     print(f"Base {BASE}, contender {CONTENDER}; the history lies in {home.history}.")
     if open_steps:
         print(

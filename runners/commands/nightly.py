@@ -7,14 +7,14 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from build.home import Home, locate
+from build.home import Home, locate_for_writing
 from build.progress import Progress
 from history.changes.level_shift import Direction
 from history.open import open_store
 from history.store.writer import Store
 from runners.console import add_to_job_summary, progress
 from runners.measuring.machine_lock import BusyError, measuring_alone
-from runners.nightly.heartbeat import Heart
+from runners.nightly.heartbeat import Heart, record_failure
 from runners.nightly.night import NightResult, measure
 from runners.nightly.plan import Plan, find_box, load_plan, plan_history
 from runners.nightly.report import NightReport, comparisons, report
@@ -28,8 +28,20 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.boxes:
         print(matrix(plan, arguments.box))
         return 0
-    home = locate()
+    home = locate_for_writing()
     box = None if arguments.report else find_box(plan, arguments.box, platform.node())
+    try:
+        return _carry_out(arguments, plan, box, home)
+    except (KeyboardInterrupt, BusyError):
+        raise
+    except BaseException as error:
+        if box is not None:
+            record_failure(home.heartbeat, box, error, datetime.now(UTC))
+        raise
+
+
+def _carry_out(arguments: argparse.Namespace, plan: Plan, box: str | None, home: Home) -> int:
+    """Measure on a box, if one is named, and report, unless that is left to another command."""
     history = history_of(str(plan_history(plan, home)), home)
     with open_store(history) as store, progress() as shown:
         try:
@@ -51,15 +63,18 @@ def matrix(plan: Plan, box: str | None) -> str:
 
 
 def _measure(plan: Plan, box: str, home: Home, store: Store, shown: Progress) -> NightResult:
-    """Under the machine's lock, with a heartbeat. Raises BusyError."""
+    """Under the machine's lock, with a heartbeat. Raises BusyError.
+
+    An error is left to the caller to record. A person who interrupts the night knows that it ended.
+    """
     with measuring_alone(home):
         heart = Heart(home.heartbeat, box, shown)
-        outcome = "ended early"
         try:
             night = measure(plan, box, platform.node(), home, store, heart)
-            outcome = night.outcome
-        finally:
-            heart.end(outcome)
+        except KeyboardInterrupt:
+            heart.end("interrupted")
+            raise
+        heart.end(night.outcome)
     return night
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from build.home import Home, locate
+from build.home import Home, locate_for_writing
 from build.inferno import provide_inferno
 from build.version import Version
 from history.comparison.compare import ComparisonError
@@ -25,7 +25,7 @@ from suites.profiling.stacks import StepProfile, merged, of_role
 
 def main(arguments: argparse.Namespace) -> int:
     """Show the profile of one version, or the difference of two; return 0."""
-    home = locate()
+    home = locate_for_writing()
     versions = [arguments.version] if arguments.what == "show" else [arguments.base, arguments.contender]
     with open_store(existing_history(arguments.history)) as store:
         session = _session(store, versions, arguments)

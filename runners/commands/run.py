@@ -4,8 +4,10 @@ import argparse
 import shlex
 from pathlib import Path
 
+from build.addresses import without_secrets
 from build.errors import TidemarkError
-from build.home import locate
+from build.home import locate_for_writing
+from build.sources.source import resolved
 from history.open import open_store
 from runners.console import progress
 from runners.measuring.request import Request, Sampled
@@ -21,14 +23,16 @@ class RequestError(TidemarkError):
 
 def main(arguments: argparse.Namespace) -> int:
     """Carry out a session; return 0 when everything that was asked for was measured, else 2."""
+    home = locate_for_writing()
+    with progress() as shown:
+        arguments.versions = [resolved(version, home, shown) for version in arguments.versions]
     request = request_of(arguments)
     _require_patches(request)
-    home = locate()
     history = history_of(arguments.history, home)
     with open_store(history) as store, progress() as shown:
         outcome = run_session(request, home, store, shown)
     print(summary(request, outcome, arguments.history))
-    print(f"history: {history}")
+    print(f"history: {without_secrets(str(history))}")
     return 0 if outcome.whole else 2
 
 
@@ -102,6 +106,6 @@ def summary(request: Request, outcome: SessionOutcome, history: str | None) -> s
     lines += [f"failed: {failure}" for failure in outcome.failures]
     if len(request.versions) > 1:
         names = " ".join(map(str, request.versions))
-        chosen = f" --history {shlex.quote(history)}" if history else ""
+        chosen = f" --history {shlex.quote(without_secrets(history))}" if history else ""
         lines.append(f"next: ./compare.py {names} --session {outcome.uid}{chosen}")
     return "\n".join(lines)

@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from build.home import locate
+from build.home import locate_for_writing
 from history.open import open_store
 from runners import jobs
 from runners.commands.status import status_text
@@ -93,10 +93,10 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def watch(arguments: argparse.Namespace) -> int:
-    """0 when the box is well; 1 when its night hangs, died, or was missed: printed, and alerted once."""
+    """0 when the box is well; 1 when its night failed, hangs, died, or was missed: printed, alerted once."""
     plan, now = load_plan(Path(arguments.plan)), datetime.now(UTC)
     box = find_box(plan, arguments.box, platform.node())
-    home = locate()
+    home = locate_for_writing()
     found = status(home.heartbeat, now)
     known = record.load(TargetMachine()).installed_at
     state = judged(found, datetime.fromisoformat(known) if known else None, now)
@@ -113,7 +113,7 @@ def watch(arguments: argparse.Namespace) -> int:
 
 def hook(arguments: argparse.Namespace) -> int:
     """Prepare for a job of GitHub's runner, or clean up after it; return 1 when the job may not start."""
-    home = locate()
+    home = locate_for_writing()
     if arguments.when == "completed":
         return jobs.completed(home, print, jobs.by_sudo)
     return jobs.started(home, lambda: CheckedMachine(home.path, Kernel()), print, jobs.by_sudo)

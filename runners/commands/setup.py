@@ -2,7 +2,7 @@
 
 import argparse
 
-from build.home import locate
+from build.home import locate_for_writing
 from build.inferno import provide_inferno
 from runners.console import progress
 
@@ -10,7 +10,7 @@ from runners.console import progress
 def main(arguments: argparse.Namespace) -> int:
     """Compile inferno unless it is installed; return 0."""
     del arguments
-    home = locate()
+    home = locate_for_writing()
     with progress() as shown:
         provide_inferno(home, shown)
     print("ready: ./tidemark demo")

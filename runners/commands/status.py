@@ -10,7 +10,7 @@ from runners.nightly.heartbeat import WELL, Beat, State, Status, status
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Print the status; return 1 when a night hangs, died or was missed, else 0."""
+    """Print the status; return 1 when a night failed, hangs, died or was missed, else 0."""
     now = datetime.now(UTC)
     found = status(locate().heartbeat, now)
     if arguments.format == "json":

@@ -2,12 +2,13 @@
 
 import contextlib
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from build.errors import TidemarkError
-from build.files import json_value, write_atomically
+from build.files import json_value, open_checked, write_atomically
 from runners.fitness import memory, processor, profiling
 from runners.fitness.kernel import Kernel
 
@@ -108,20 +109,31 @@ def _put(kernel: Kernel, name: str, value: str) -> str | None:
 
 
 def saved_settings(state: Path) -> dict[str, str]:
-    """Return the settings before the first --fix by file name. Only names that --fix changes are accepted."""
+    """Return the settings before the first --fix by file name.
+
+    Root writes these later, and the folder may be another user's. Therefore a link is refused, a file of a
+    user other than root and this one, and a name that --fix never changes.
+    """
     try:
-        kept = json_value(state.read_bytes())
+        descriptor = open_checked(state)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        raise _damaged(state, str(error)) from error
+    except OSError as error:
+        raise _damaged(state, error.strerror or str(error)) from error
+    with os.fdopen(descriptor, encoding="utf-8") as file:
+        owner = os.fstat(descriptor).st_uid
+        if owner not in (0, os.geteuid()):
+            raise _damaged(state, f"it belongs to the user {owner}, who could have it restore anything")
+        try:
+            kept = json_value(file.read())
+        except (OSError, ValueError) as error:
+            raise _damaged(state, str(error)) from error
     if not isinstance(kept, dict) or not all(_is_ours(name, kept[name]) for name in kept):
         raise _damaged(state, "it names a file that --fix never changes")
     return kept
 
 
 def _is_ours(name: str, value: object) -> bool:
-    # Root writes these later: a state file that somebody else created must not name arbitrary files.
     return isinstance(value, str) and any(PurePosixPath(name).match(pattern) for pattern in RULES)
 
 

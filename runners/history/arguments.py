@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from history.changes.repository import ChangeStatus
 from history.timestamps import moment
-from runners.values import count, date
+from runners.values import count, date, names
 from suites.metrics import METRICS, PRIMARY
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def _transfers(subcommands: "Subcommands") -> None:
     table.add_argument("--when", type=date, metavar="DATE", help="when it was measured, such as 2025-11")
     cores = "cores of the machine, for CPU costs that are shares"
     table.add_argument("--cores", type=count, metavar="N", help=cores)
+    columns = "versions of the columns of a table without a head, in their order, such as pg177,pg181"
+    table.add_argument("--columns", type=names, default=(), metavar="NAMES", help=columns)
     merge = subcommands.add_parser("merge", help="import what other histories have and this one lacks")
     merge.add_argument("histories", nargs="+", metavar="HISTORY", help="a path, a URL, or an export")
     backup = subcommands.add_parser("backup", help="copy the whole history, even while sessions run")

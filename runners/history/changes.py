@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from history.changes import repository
-from history.changes.detector import Report, judge
+from history.changes.detector import DetectionReport, judge
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport, report_changes
 from history.changes.repository import ChangeStatus
@@ -60,7 +60,7 @@ def _print(reports: Sequence[ChangeReport], format_: str) -> None:
         print(render_changes(reports))
 
 
-def _summary(report: Report) -> str:
+def _summary(report: DetectionReport) -> str:
     return (
         f"{report.series} series: {len(report.new)} new, {len(report.reopened)} back, "
         f"{len(report.closed)} gone; {len(report.open)} open"

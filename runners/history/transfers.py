@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from build.home import locate
+from build.home import locate, locate_for_writing
 from history.open import existing_history, open_store
 from history.store.writer import Store
 from history.transfer.backup import back_up
@@ -34,7 +34,7 @@ def export_(arguments: argparse.Namespace) -> int:
 
 def import_(arguments: argparse.Namespace) -> int:
     """Import exports and tables of other tools; return 0."""
-    given = Given(arguments.machine, arguments.suite, arguments.when, arguments.cores)
+    given = Given(arguments.machine, arguments.suite, arguments.when, arguments.cores, arguments.columns)
     with _own_history(arguments) as store:
         coming = coming_files([Path(name) for name in arguments.files], given, store)
         merged = merge(store, coming.sources)
@@ -79,7 +79,8 @@ def prune_(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _own_history(arguments: argparse.Namespace) -> Iterator[Store]:
-    with open_store(history_of(arguments.history, locate())) as store:
+    home = locate() if arguments.history else locate_for_writing()
+    with open_store(history_of(arguments.history, home)) as store:
         yield store
 
 

@@ -14,7 +14,7 @@ from history.rendering.inventory import (
     series_json,
 )
 from history.rendering.plain_table import PLAIN_WIDTH
-from history.series.inventory import InventoryFilter, branches_held, steps_held, unfinished
+from history.series.inventory import InventoryFilter, list_branches, list_series, list_unfinished
 from history.series.timeline import read_timeline
 
 
@@ -22,10 +22,10 @@ def show_(arguments: argparse.Namespace) -> int:
     """Print what the history holds; return 0, or 2 when no branch matches."""
     wanted = _wanted(arguments)
     with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
-        branches = branches_held(connection, wanted)
-        failed = unfinished(connection, wanted)
+        branches = list_branches(connection, wanted)
+        failed = list_unfinished(connection, wanted)
         named = arguments.step is not None or arguments.metric is not None
-        held = steps_held(connection, wanted) if named else ()
+        held = list_series(connection, wanted) if named else ()
     if arguments.format == "json":
         sys.stdout.write(inventory_json(branches, failed, held))
     else:

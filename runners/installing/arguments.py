@@ -35,8 +35,10 @@ def add_subcommands(it: argparse.ArgumentParser, plan: str) -> None:
         subcommand.add_argument(
             "--root", metavar="FOLDER", help="write files below this folder, for another machine"
         )
-    watch = what.add_parser("watch", help="report a night that hangs, died or was missed; run by a timer")
-    watch.epilog = "exit codes: 0 healthy; 1 a night hangs, died, or was missed; 2 trouble"
+    watch = what.add_parser(
+        "watch", help="report a night that failed, hangs, died or was missed; run by a timer"
+    )
+    watch.epilog = "exit codes: 0 healthy; 1 a night failed, hangs, died, or was missed; 2 trouble"
     _plan(watch, plan)
     hook = what.add_parser("hook", help="prepare or clean up for a job; run by GitHub's runner")
     hook.add_argument("when", choices=["started", "completed"])

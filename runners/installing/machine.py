@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from build.files import make_folder
+from build.files import make_folder, open_checked
 from runners.installing.escaping import InstallError
 
 PROGRAM_SECONDS = 120
@@ -61,6 +61,23 @@ class TargetMachine:
         except OSError as error:
             raise InstallError(f"cannot be read: {error.strerror}", where=str(self.path(name))) from error
 
+    def read_checked(self, name: PurePosixPath) -> tuple[str, os.stat_result] | None:
+        """Return the text and status of a file in a folder in which others may write; None when missing.
+
+        Raises InstallError for a link, which root would follow to a file of its own, and as `read` does.
+        """
+        try:
+            with os.fdopen(open_checked(self.path(name)), encoding="utf-8", errors="replace") as file:
+                return file.read(), os.fstat(file.fileno())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InstallError(
+                f"cannot be read: {error.strerror}",
+                where=str(self.path(name)),
+                hint="it has to be a regular file: see who made it, and remove it",
+            ) from error
+
     def account(self, name: str) -> UserAccount | None:
         """Return a user account; None when there is none, or when this is not the real root."""
         if not self.is_real:
@@ -106,8 +123,11 @@ class TargetMachine:
             output = (done.stderr or done.stdout).strip()
             raise InstallError(f"{argv[0]} failed: {output}", where=" ".join(argv))
 
-    def write(self, name: PurePosixPath, text: str, mode: int) -> None:
-        """Replace a file atomically, with its mode from the beginning. Raises InstallError."""
+    def write(self, name: PurePosixPath, text: str, mode: int, owner: os.stat_result | None = None) -> None:
+        """Replace a file atomically, with its mode from the beginning. Raises InstallError.
+
+        `owner` is the status of a file whose user and group it gets; without it root's.
+        """
         path = self.path(name)
         new = path.with_name(f".{path.name}.new")
         try:
@@ -116,6 +136,8 @@ class TargetMachine:
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
+                if owner is not None and os.geteuid() == 0:
+                    os.fchown(descriptor, owner.st_uid, owner.st_gid)
                 os.fchmod(descriptor, mode)
                 os.fsync(descriptor)
             new.replace(path)
@@ -134,13 +156,24 @@ class TargetMachine:
                 return  # it holds files of somebody else
 
     def make_folder(self, name: PurePosixPath | Path, mode: int, owner: str | None) -> None:
-        """Create a folder with its parents, and set mode and owner. Raises InstallError."""
+        """Create a folder with its parents, and set mode and owner. Raises InstallError.
+
+        A link is followed only if root made it: whoever else did could choose the folder that is given away.
+        """
         path = self.path(name)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            path.chmod(mode)
-            account = None if owner is None else self.account(owner)
-            if account is not None:
-                os.chown(path, account.user_id, account.group_id)
+            if path.is_symlink() and path.lstat().st_uid not in (0, os.geteuid()):
+                raise InstallError(
+                    "the folder is a link of another user", where=str(path), hint="make a folder in its place"
+                )
+            descriptor = os.open(path.resolve(), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                os.fchmod(descriptor, mode)
+                account = None if owner is None else self.account(owner)
+                if account is not None:
+                    os.fchown(descriptor, account.user_id, account.group_id)
+            finally:
+                os.close(descriptor)
         except OSError as error:
             raise InstallError(f"the folder cannot be created: {error.strerror}", where=str(path)) from error

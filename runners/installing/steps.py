@@ -193,7 +193,8 @@ def _agent(
     assert site.agent is not None
     agent.require_agent(machine, site.agent)
     name, ours = agent.environment_file(site.agent), agent.wanted_lines(site)
-    text = machine.read(name) or ""
+    found = machine.read_checked(name)
+    text = found[0] if found else ""
     theirs = agent.conflicts(text, ours, record.agent_lines)
     after = agent.merged(text, ours, record.agent_lines)
     if theirs and not force:
@@ -203,8 +204,9 @@ def _agent(
         return
 
     def write(its: TargetMachine) -> None:
-        mode = its.path(name).stat().st_mode & 0o7777 if its.path(name).exists() else 0o644
-        its.write(name, after, mode)
+        # The user of GitHub's runner has to be able to read it, as the file before or the folder says.
+        like = found[1] if found else its.path(name).parent.stat()
+        its.write(name, after, like.st_mode & 0o777 if found else 0o644, like)
         now = load(its)
         save(its, Record(now.digests, ours, str(name), now.installed_at))
 
@@ -219,9 +221,10 @@ def _agent_removal(machine: TargetMachine, record: Record) -> Action:
     name = PurePosixPath(record.agent_file)
 
     def remove(its: TargetMachine) -> None:
-        left = agent.without(its.read(name) or "", record.agent_lines)
-        if left:
-            its.write(name, left, its.path(name).stat().st_mode & 0o7777)
+        found = its.read_checked(name)
+        left = agent.without(found[0] if found else "", record.agent_lines)
+        if found and left:
+            its.write(name, left, found[1].st_mode & 0o777, found[1])
         else:
             its.remove(name)  # it held our lines only
         now = load(its)

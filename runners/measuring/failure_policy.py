@@ -38,12 +38,13 @@ class FailurePolicy:
     def resume(self, versions: Sequence[MeasuredVersion]) -> None:
         """Restore failures and verdicts from the runs that an interrupted session has recorded."""
         by_name = {version.name: version for version in versions}
-        for (step, _), runs in self.recorder.recorded.items():
+        in_order = sorted(self.recorder.recorded.items(), key=lambda recorded: recorded[0][1])
+        for (step, number), runs in in_order:
             for name, run in runs.items():
                 if run.failure is not None:
                     self._count_failure(by_name[name], step, run.failure)
             values = {name: run.values[PRIMARY] for name, run in runs.items() if PRIMARY in run.values}
-            self.verdicts.add(step, values)
+            self.verdicts.add(step, number, values)
         for version in versions:
             for step in version.excluded_steps:
                 self.verdicts.drop(version.name, step)
@@ -89,7 +90,7 @@ class FailurePolicy:
                 self.recorder.record_dropped(step, number, reasons, values)
                 continue
             self.recorder.record_round(step, number, active, measurements, reasons, started)
-            self.verdicts.add(step.name, values)
+            self.verdicts.add(step.name, number, values)
             return
 
     def _record_deaths(

@@ -98,7 +98,7 @@ class Rounds:
                 remaining = max(0, self.request.least_rounds - number) * len(self.request.steps)
                 task.update(done, done + remaining)
             if self.request.until_decided and number >= self.request.least_rounds:
-                names = self.verdicts.open_steps([step.name for step in open_steps])
+                names = self.verdicts.open_steps([step.name for step in open_steps], number)
                 open_steps = [step for step in open_steps if step.name in names]
             if not open_steps:
                 return

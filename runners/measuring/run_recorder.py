@@ -12,6 +12,7 @@ from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion
 from suites.definition import Step
 from suites.measurement import Measurement
+from suites.metrics import METRICS, PRIMARY
 
 
 @dataclass
@@ -51,7 +52,8 @@ class RunRecorder:
         disturbed = [f"disturbed: {reason}" for reason in reasons]
         records = []
         for version, measurement in zip(versions, measurements, strict=True):
-            warned = replace(measurement, warnings=[*measurement.warnings, *disturbed])
+            possible = without_impossible(measurement)
+            warned = replace(possible, warnings=[*possible.warnings, *disturbed])
             records.append(self._run_record(version, step, number, warned, started, None))
             for warning in warned.warnings:
                 self.progress.note(f"{version.name} {step.name} (round {number}): {warning}")
@@ -102,3 +104,21 @@ class RunRecorder:
             ended_at=datetime.now(UTC),
             measurement=measurement,
         )
+
+
+def without_impossible(measured: Measurement) -> Measurement:
+    """The measurement without values that their metrics cannot have, such as a cost below zero.
+
+    A counter that was set back spoils its own metric and not the round: a warning says what was left out. The
+    throughput stays as it is, so that the history refuses a round without a rate that can be.
+    """
+    wrong = {
+        name: METRICS[name].refusal(value)
+        for name, value in measured.values.items()
+        if name != PRIMARY and name in METRICS and not METRICS[name].is_plausible(value)
+    }
+    if not wrong:
+        return measured
+    values = {name: value for name, value in measured.values.items() if name not in wrong}
+    warnings = [*measured.warnings, *(f"left out: {what}" for what in wrong.values())]
+    return replace(measured, values=values, warnings=warnings)

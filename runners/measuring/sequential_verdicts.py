@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import log
 
-from history.comparison.verdict import Verdict, judge
+from history.comparison.verdict import TRAITS, Verdict, judge
 from history.stats.repeated_intervals import Design, Noise, pooled_noise, sequential_interval
 from suites.metrics import METRICS, PRIMARY
 
@@ -26,41 +26,68 @@ class SequentialVerdicts:
         self._design = design
         self._threshold = threshold
         self._calibrated = calibrated
-        self._logs: dict[str, defaultdict[str, list[float]]] = {
+        self._logs: dict[str, defaultdict[str, list[tuple[int, float | None]]]] = {
             contender: defaultdict(list) for contender in contenders
         }
+        self._dropped: set[tuple[str, str]] = set()
 
-    def add(self, step: str, values: Mapping[str, float]) -> None:
-        """Add one round: the primary metric by version, of the versions that finished it."""
-        base = values.get(self._base, 0.0)
+    def add(self, step: str, number: int, values: Mapping[str, float]) -> None:
+        """Take in round `number`: the primary metric by version, of those that finished it.
+
+        The rounds of a step come in order.
+        """
+        base = values.get(self._base)
         for contender in self._contenders:
-            if base > 0 and values.get(contender, 0.0) > 0:
-                self._logs[contender][step].append(log(values[contender] / base))
+            value = values.get(contender)
+            if base is not None and value is not None:
+                logarithm = log(value / base) if min(base, value) > 0 else None
+                self._logs[contender][step].append((number, logarithm))
 
     def drop(self, version: str, step: str) -> None:
         """Wait for no verdict that needs a version which cannot run the step."""
         for contender in self._contenders:
             if version in (self._base, contender):
-                self._logs[contender].pop(step, None)
+                self._dropped.add((contender, step))
 
-    def open_steps(self, steps: Sequence[str]) -> list[str]:
-        """Return those of `steps` on which a contender that has finished rounds has no verdict yet."""
+    def open_steps(self, steps: Sequence[str], number: int) -> list[str]:
+        """Those of `steps` on which some contender has rounds but no verdict after round `number`."""
         undecided = set()
         for contender in self._contenders:
-            verdicts = self.verdicts(contender)
-            undecided |= {step for step, verdict in verdicts.items() if verdict is Verdict.INCONCLUSIVE}
+            verdicts = self.verdicts(contender, number)
+            undecided |= {
+                step
+                for step, verdict in verdicts.items()
+                if TRAITS[verdict].is_open and (contender, step) not in self._dropped
+            }
         return [step for step in steps if step in undecided]
 
-    def verdicts(self, contender: str) -> dict[str, Verdict]:
-        """Return the verdict on every step that has rounds; INCONCLUSIVE also stands for too few rounds."""
-        logs = self._logs[contender]
-        priors = pooled_noise(list(logs.values()), [self._calibrated.get(step) for step in logs])
-        verdicts = {}
-        for (step, rounds), prior in zip(logs.items(), priors, strict=True):
-            interval = sequential_interval(rounds, self._design, prior)
-            verdicts[step] = (
-                Verdict.INCONCLUSIVE
-                if interval is None
-                else judge(interval, METRICS[PRIMARY].better, self._threshold)
-            )
-        return verdicts
+    def verdicts(self, contender: str, number: int) -> dict[str, Verdict]:
+        """The verdict after round `number` on every step that has rounds; INCONCLUSIVE also means too few.
+
+        A step is judged by its own rounds, and by what others showed of its noise up to its last one, as
+        `history.comparison.intervals` does when the session is compared: what has been decided stays so.
+        """
+        return {step: self._verdict(contender, step, number) for step in self._logs[contender]}
+
+    def _verdict(self, contender: str, step: str, number: int) -> Verdict:
+        its = self._logs[contender][step]
+        last = max((each for each, _ in its if each <= number), default=0)
+        rounds = {
+            name: usable
+            for name, logs in self._logs[contender].items()
+            if (usable := _usable([each for at, each in logs if at <= last]))
+        }
+        if step not in rounds:
+            return Verdict.INCONCLUSIVE
+        priors = pooled_noise(list(rounds.values()), [self._calibrated.get(name) for name in rounds])
+        prior = dict(zip(rounds, priors, strict=True))[step]
+        interval = sequential_interval(rounds[step], self._design, prior)
+        if interval is None:
+            return Verdict.INCONCLUSIVE
+        return judge(interval, METRICS[PRIMARY].better, self._threshold)
+
+
+def _usable(logs: Sequence[float | None]) -> list[float]:
+    """The logarithms, or none at all where a round has none."""
+    numbers = [each for each in logs if each is not None]
+    return numbers if len(numbers) == len(logs) else []

@@ -10,6 +10,7 @@ from build.build import Build
 from build.home import Home
 from build.progress import Progress
 from build.version import Version
+from history.errors import HistoryError
 from history.store.records import SessionStatus
 from history.store.writer import Store
 from runners.measuring.cleanup import data_folder
@@ -35,6 +36,11 @@ from suites.sizing import Sizes
 RESUMABLE_HOURS = 24.0
 """The age in hours up to which an interrupted session is resumed: machines drift, and the base drifts with
 them."""
+
+
+INTERRUPTING = (KeyboardInterrupt, HistoryError, OSError)
+"""What ends a session that can be resumed: a person, or a disk that is full. What else ends one would end it
+again."""
 
 
 @dataclass
@@ -122,12 +128,26 @@ def run_session(
                 else:
                     rounds.run(builds, folder)
             status = SessionStatus.FINISHED
-        except KeyboardInterrupt:
-            status = SessionStatus.INTERRUPTED
+        except BaseException as error:
+            if isinstance(error, INTERRUPTING):
+                status = SessionStatus.INTERRUPTED
+            _end_session(store, session, status, progress, error)
             raise
-        finally:
-            store.finish_session(session, status)
+        store.finish_session(session, status)
         return outcome
+
+
+def _end_session(
+    store: Store, session: int, status: SessionStatus, progress: Progress, error: BaseException
+) -> None:
+    """End a session that `error` ended early; that the history refuses even this must not hide the error.
+
+    A session that is left running is interrupted by the next one, once this process has ended.
+    """
+    try:
+        store.finish_session(session, status)
+    except HistoryError as refused:
+        progress.note(f"the session ended ({error!r}) and stays as running: {refused}")
 
 
 def resumable_since() -> datetime:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from build.addresses import redacted
 from build.home import ROOT
 from build.version import Version
 from history.store.records import CONFIRMS, Machine, SessionStart
@@ -33,7 +34,7 @@ def describe_session(
         seed=request.suite.seed,
         durability=request.durability,
         repetitions=request.least_rounds,
-        command=shlex.join(sys.argv),
+        command=shown_command(),
         tools={
             "generator": generator,
             "tidemark": _own_version(),
@@ -41,6 +42,11 @@ def describe_session(
         },
         options=_options(request, sizes, not_built, profiling),
     )
+
+
+def shown_command() -> str:
+    """Return the command line of this process as a history may keep it: without passwords and tokens."""
+    return shlex.join(map(redacted, sys.argv))
 
 
 def with_machine_changes(start: SessionStart, changed: Sequence[str]) -> SessionStart:
@@ -70,7 +76,7 @@ def _options(
         "not_built": {str(version): reason for version, reason in not_built.items()},
         **({"bisect": request.bisect} if request.bisect else {}),
         **({CONFIRMS: request.confirms.option()} if request.confirms else {}),
-        **({"perf": {"event": profiling.perf.described, "when": request.perf}} if profiling else {}),
+        **({"perf": {"event": profiling.perf.description, "when": request.perf}} if profiling else {}),
     }
 
 

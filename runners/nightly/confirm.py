@@ -11,7 +11,7 @@ from build.progress import Progress, ProgressTask
 from build.version import parse_version
 from history.changes import confirmation, repository
 from history.changes.confirmation import Confirmation, ConfirmationRequest, Confirms
-from history.changes.suspects import Tonight, look
+from history.changes.suspects import ScreenedNight, find_suspects
 from history.errors import stored_options
 from history.series.series import Night, branches_at
 from history.store.records import SessionStatus
@@ -66,7 +66,7 @@ def find_suspicions(plan: Plan, spot: Spot, connection: Connection) -> list[Susp
         if branch not in tracked_branches:
             continue
         known = repository.load(connection, branch=branch, suite=place.suite)
-        tonight = look(connection, place, branch, known, least)
+        tonight = find_suspects(connection, place, branch, known, least)
         if tonight is None:
             continue
         examined = _examined(connection, branch, tonight)
@@ -82,7 +82,7 @@ def findings_of(outcome: SessionOutcome, store: Store) -> tuple[Confirmation, ..
 
 
 def _open(
-    connection: Connection, branch: str, tonight: Tonight, least: float, examined: list[Confirms]
+    connection: Connection, branch: str, tonight: ScreenedNight, least: float, examined: list[Confirms]
 ) -> Iterator[tuple[Night, Confirms]]:
     night = _uid(connection, tonight.night)
     for returned in tonight.returned:
@@ -114,7 +114,7 @@ def _suspicion(spot: Spot, git: str | None, before: Night, night: Night, confirm
     return Suspicion(confirms.branch, replace(request, steps=steps, until_decided=True, confirms=confirms))
 
 
-def _examined(connection: Connection, branch: str, tonight: Tonight) -> list[Confirms]:
+def _examined(connection: Connection, branch: str, tonight: ScreenedNight) -> list[Confirms]:
     """What finished sessions have looked at of tonight's version, whatever they found."""
     since = to_text(tonight.of_version[0].started_at)
     query = select(sessions.c.options).where(

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -51,6 +51,9 @@ class Beat:
     outcome: str = ""
     """The outcome of a night that ended, in one line."""
 
+    failed: bool = False
+    """Whether an error ended the night."""
+
     @property
     def ends_at(self) -> datetime | None:
         """When the current activity ends, extrapolated from what is done; None when that is unknown."""
@@ -69,6 +72,9 @@ class State(StrEnum):
     NEVER = "never ran"
     RUNNING = "running"
     ENDED = "ended"
+    FAILED = "failed"
+    """An error ended the last night, or its report."""
+
     MISSED = "missed a night"
     """The last night ended too long ago."""
 
@@ -98,11 +104,17 @@ def status(path: Path, now: datetime) -> Status:
         return Status(State.NEVER, None)
     if beat.ended_at is not None:
         missed = now - datetime.fromisoformat(beat.ended_at) > timedelta(hours=MISSED_HOURS)
-        return Status(State.MISSED if missed else State.ENDED, beat)
-    if not is_alive(ProcessIdentity(beat.process_id, beat.start_ticks, beat.boot_id)):
+        ended = State.FAILED if beat.failed else State.ENDED
+        return Status(State.MISSED if missed else ended, beat)
+    if not is_alive(process_of(beat)):
         return Status(State.DEAD, beat)
     silent = now - datetime.fromisoformat(beat.beat_at) > timedelta(minutes=STALE_MINUTES)
     return Status(State.STALE if silent else State.RUNNING, beat)
+
+
+def process_of(beat: Beat) -> ProcessIdentity:
+    """The process that wrote a heartbeat."""
+    return ProcessIdentity(beat.process_id, beat.start_ticks, beat.boot_id)
 
 
 def read(path: Path) -> Beat | None:
@@ -113,8 +125,35 @@ def read(path: Path) -> Beat | None:
         return None
 
 
+def record_failure(path: Path, box: str, error: BaseException, now: datetime) -> None:
+    """Record that an error ended the night of this process, whether it had begun to measure or not.
+
+    The heartbeat of a night that another process carries out meanwhile is left alone.
+    """
+    found, process = status(path, now), this_process()
+    beat = found.beat
+    is_ours = beat is not None and process_of(beat) == process
+    if found.state in (State.RUNNING, State.STALE) and not is_ours:
+        return
+    when, why = now.isoformat(), str(error).partition("\n")[0] or type(error).__name__
+    if beat is None or not is_ours:
+        beat = Beat(box, "begins", when, when, when, 0.0, None, **asdict(process))
+    _write(path, replace(beat, what="nothing", beat_at=when, ended_at=when, outcome=why, failed=True))
+
+
+def _write(path: Path, beat: Beat) -> bool:
+    """Whether it could be written: on a full disk it cannot, which must not end a night."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_name(f".{path.name}.{os.getpid()}")
+        new.write_text(json.dumps(asdict(beat), indent=1) + "\n", encoding="utf-8")
+        new.replace(path)
+        return True
+    return False
+
+
 def _checked(beat: Beat) -> Beat:
-    """The beat, its types and times checked. Raises ValueError, TypeError or OverflowError."""
+    """Check types and times of a heartbeat. Raises ValueError, TypeError or OverflowError."""
     texts = (beat.box, beat.what, beat.began_at, beat.since, beat.beat_at, beat.boot_id, beat.outcome)
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("not a text")
@@ -122,12 +161,14 @@ def _checked(beat: Beat) -> Beat:
     for moment in (beat.began_at, beat.since, beat.beat_at, *ended):
         datetime.fromisoformat(moment).astimezone(UTC)
         if datetime.fromisoformat(moment).tzinfo is None:
-            raise ValueError("a time without its zone")
+            raise ValueError("a time without a time zone")
     amounts = (beat.done, 0.0 if beat.total is None else beat.total)
     if any(isinstance(amount, bool) or not 0 <= amount <= MOST_AMOUNT for amount in amounts):
         raise ValueError("not an amount of work")
     if not all(type(number) is int and 0 <= number < 2**63 for number in (beat.process_id, beat.start_ticks)):
         raise ValueError("not a process")
+    if type(beat.failed) is not bool:
+        raise TypeError("not whether the night failed")
     return beat
 
 
@@ -178,12 +219,7 @@ class Heart:
             self._write()
 
     def _write(self) -> None:
-        # A heartbeat that cannot be written, as on a full disk, must not end a night.
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            new = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-            new.write_text(json.dumps(asdict(self._beat), indent=1) + "\n", encoding="utf-8")
-            new.replace(self._path)
+        if _write(self._path, self._beat):
             self._last = time.monotonic()
 
 

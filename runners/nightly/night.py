@@ -137,7 +137,7 @@ class _Measuring:
     def _run(self, request: Request, progress: Progress, what: str) -> SessionOutcome | None:
         try:
             return run_session(request, self.home, self.store, progress)
-        except TidemarkError as error:
+        except (TidemarkError, OSError) as error:  # such as a full disk
             self.night.problems.append(f"{what}: {error}")
             self.progress.note(f"the session ended: {error}")
             return None

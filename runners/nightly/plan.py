@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.files import toml_value
 from build.home import Home
-from build.sources.git import without_credentials
 from build.version import Engine, VersionError, is_ref, is_release, parse_version
 from runners.alerting.tracker_registry import TRACKERS
 from suites.definition import Suite, SuiteError, load_suite
@@ -73,8 +73,8 @@ class Tracked(_Strict):
     @field_validator("git")
     @classmethod
     def _no_password(cls, value: str | None) -> str | None:
-        if value is not None and without_credentials(value) != value:
-            raise ValueError("it holds a user name or password, which git would expose in the process list")
+        if value is not None and without_secrets(value) != value:
+            raise ValueError("it holds a user name, password or token, which git shows in the process list")
         return value
 
     @field_validator("releases")

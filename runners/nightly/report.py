@@ -12,7 +12,7 @@ from history.comparison.compare import CompareOptions, compare
 from history.comparison.result import Comparison
 from history.store.writer import Store
 from history.timestamps import now
-from history.transfer.backup import back_up
+from history.transfer.backup import back_up, lost_sessions
 from runners.alerting.delivery import Delivery, DeliveryResult
 from runners.alerting.outbox import update_outbox
 from runners.alerting.tracker import MissingTokenError
@@ -99,14 +99,26 @@ def comparisons(night: NightResult, store: Store) -> Iterator[Comparison | Tidem
 
 
 def _copy(plan: Plan, home: Home, store: Store, problems: list[str]) -> None:
-    """One copy a day, the latest so many; a copy that fails is a problem, and deletes none."""
+    """One copy a day, the latest so many; a copy that fails is a problem, and deletes none.
+
+    Neither does one that lacks sessions of the copy before it: the history was lost, or another one is named.
+    """
     if plan.backups == 0:
         return
     home.backups.mkdir(parents=True, exist_ok=True)
+    today = home.backups / f"{BACKUP}{now():%Y-%m-%d}.db"
     try:
-        back_up(plan_history(plan, home), home.backups / f"{BACKUP}{now():%Y-%m-%d}.db")
+        back_up(plan_history(plan, home), today)
     except (TidemarkError, OSError) as error:
         problems.append(f"the history could not be copied: {error}")
         return
-    for old in sorted(home.backups.glob(f"{BACKUP}*.db"))[: -plan.backups]:
+    copies = sorted(home.backups.glob(f"{BACKUP}*.db"))
+    for earlier in copies:
+        if earlier < today and (lost := lost_sessions(earlier, today)):
+            problems.append(
+                f"the history lacks {len(lost)} sessions of its copy {earlier.name}, such as {min(lost)}: no"
+                " older copy was deleted; merge that copy into the history, or move it elsewhere"
+            )
+            return
+    for old in copies[: -plan.backups]:
         old.unlink()

@@ -1,1 +1,1 @@
-"""What a step cost and who disturbed it: CPU time, counters, processes, throttling."""
+"""Costs and disturbances of a step: CPU time, hardware counters, foreign processes, throttling."""

@@ -1,4 +1,4 @@
-"""What a step costs: CPU, context switches and I/O of the server, the load generator and the machine."""
+"""The costs of a step: CPU time, context switches and I/O of server, load generator and machine."""
 
 import contextlib
 import time
@@ -15,18 +15,18 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Usage:
-    """Running totals of some processes, or of the machine, since an arbitrary beginning."""
+    """Running totals of some processes, or of the machine, since an arbitrary moment."""
 
     cpu_seconds: float = 0.0
     context_switches: int = 0
     read_bytes: int = 0
-    """Read from storage, not from the page cache."""
+    """Bytes read from storage, not from the page cache."""
     written_bytes: int = 0
-    """Sent towards storage: dirtied page cache counts when it is dirtied."""
+    """Bytes sent to storage; a page of the page cache counts when it becomes dirty."""
     reads: int = 0
-    """Read requests to the disks; only known of the machine."""
+    """Read requests to the disks; known only for the machine."""
     instructions: float = 0.0
-    """Only known of the server, on machines with counters."""
+    """Retired instructions; known only for the server, on machines with hardware counters."""
 
     def __add__(self, other: "Usage") -> "Usage":
         pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
@@ -42,14 +42,14 @@ class Snapshot:
     """The totals at one moment."""
 
     at: float
-    """Seconds of the monotonic clock."""
+    """The moment in seconds of the monotonic clock."""
     server: Usage
     client: Usage
     machine: Usage
 
 
 def snapshot(server_pid: int, client_pid: int) -> Snapshot:
-    """The totals now: the server's whole process tree, the load generator, and the machine."""
+    """Return the current totals of the server's process tree, the load generator and the machine."""
     server: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error):
         root = psutil.Process(server_pid)
@@ -61,7 +61,7 @@ def snapshot(server_pid: int, client_pid: int) -> Snapshot:
 
 
 def _usage(processes: Iterable[psutil.Process]) -> Usage:
-    """Totals over living processes, and CPU and I/O of the children that they have seen end."""
+    """Return the totals of running processes, including CPU time and I/O of their reaped children."""
     total = Usage()
     for process in processes:
         with contextlib.suppress(psutil.Error, OSError):
@@ -70,7 +70,7 @@ def _usage(processes: Iterable[psutil.Process]) -> Usage:
             total += Usage(
                 cpu_seconds=cpu.user + cpu.system + cpu.children_user + cpu.children_system,
                 context_switches=_context_switches(process.pid),
-                # The kernel adds the I/O of an ended child to its parent (wait_task_zombie, kernel/exit.c).
+                # The kernel adds the I/O of a reaped child to its parent's (wait_task_zombie, kernel/exit.c).
                 read_bytes=io.read_bytes,
                 written_bytes=io.write_bytes,
             )
@@ -78,7 +78,7 @@ def _usage(processes: Iterable[psutil.Process]) -> Usage:
 
 
 def _context_switches(pid: int) -> int:
-    """Of all threads; psutil counts those of the main thread only."""
+    """Return the context switches of all threads; psutil counts only those of the main thread."""
     total = 0
     for status in PROC.glob(f"{pid}/task/[0-9]*/status"):
         with contextlib.suppress(OSError):
@@ -89,7 +89,7 @@ def _context_switches(pid: int) -> int:
 
 
 def _machine() -> Usage:
-    """Totals since boot, so that there is no first sample that is an average since boot."""
+    """Return the machine's totals since boot."""
     cpu = psutil.cpu_times()
     disks = psutil.disk_io_counters(nowrap=True)
     busy = cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq
@@ -143,21 +143,22 @@ COSTS: Mapping[str, Mapping[str, Callable[[Usage], float]]] = {
         "machine_reads_per_op": _reads,
     },
 }
-"""Server, client or machine -> metric -> its amount in a Usage, in the metric's unit times queries."""
+"""Server, client or machine -> metric -> its total in a Usage, in the metric's unit times queries."""
 
 
 class Meter:
-    """An observer of a load (suites.generators.load.Observer) that counts what the load costs.
+    """An observer of a load (suites.generators.load.Observer) that measures the costs of the load.
 
-    A load that comes in pieces begins and ends several times; its costs add up.
+    A load may consist of several parts, with calls of `begin` and `end` for each; their costs are summed.
     """
 
     def __init__(
         self, server_pid: int, shared: bool = False, instructions: TreeCounter | None = None
     ) -> None:
-        """`shared`: other servers work meanwhile, so that the machine's totals say nothing of this one.
+        """Create a meter for the server whose root process is `server_pid`.
 
-        `instructions` counts those of the server's process tree, where the machine can.
+        If the machine is `shared` with other servers that take turns, the machine's totals are not recorded.
+        `instructions` counts those of the server's process tree; None on a machine without counters.
         """
         self._server_pid = server_pid
         self._instructions = instructions
@@ -167,22 +168,22 @@ class Meter:
         self._before: dict[str, Usage] = {}
 
     def begin(self, pid: int) -> None:
-        """Work begins."""
+        """Record the totals at the begin of the load generator `pid`'s work."""
         self._before = self._used()
         self._begin, self._end = self._snapshot(pid), None
 
     def end(self, pid: int) -> None:
-        """Work has ended, or has come this far."""
+        """Record the totals at the end of the work; if called again, the last call counts."""
         self._end = self._snapshot(pid)
 
     def per_query(self, queries: float) -> Mapping[str, float]:
-        """The costs per query as metrics; empty when the load was too short to be watched."""
+        """Return the costs per query as metrics; empty if there were no queries."""
         values: dict[str, float] = {}
         if queries <= 0:
             return values
-        for who, used in self._used().items():
-            values |= {name: cost(used) / queries for name, cost in COSTS[who].items()}
-            if who == "server" and self._instructions is not None:
+        for party, used in self._used().items():
+            values |= {name: cost(used) / queries for name, cost in COSTS[party].items()}
+            if party == "server" and self._instructions is not None:
                 values["server_instructions_per_op"] = used.instructions / queries
         return values
 
@@ -193,11 +194,11 @@ class Meter:
         return replace(now, server=replace(now.server, instructions=self._instructions.read()))
 
     def _used(self) -> dict[str, Usage]:
-        """What each party has used in all pieces so far."""
+        """Return party -> its usage in all parts of the load so far."""
         if self._begin is None or self._end is None:
             return self._before
         begin, end = self._begin, self._end
         return {
-            who: self._before.get(who, Usage()) + (getattr(end, who) - getattr(begin, who))
-            for who in self._parties
+            party: self._before.get(party, Usage()) + (getattr(end, party) - getattr(begin, party))
+            for party in self._parties
         }

@@ -1,6 +1,6 @@
-"""Hardware counters of a server's processes, from the kernel: perf_event_open(2).
+"""Hardware counters of a server's processes, by perf_event_open(2).
 
-Psutil knows no counters, and `perf stat` can be asked for a total only once, at its end.
+Psutil does not support counters, and `perf stat` reports a total only once, at its end.
 """
 
 import contextlib
@@ -21,35 +21,35 @@ PROC = Path("/proc")
 
 
 class CounterError(TidemarkError):
-    """A counter that this machine does not have, or that may not be read."""
+    """A counter is not available on this machine, or may not be read."""
 
 
 @dataclass(frozen=True)
 class CounterEvent:
-    """What is counted, as the kernel numbers it (linux/perf_event.h)."""
+    """The type and the number of an event (linux/perf_event.h)."""
 
     kind: int
     number: int
 
 
 INSTRUCTIONS = CounterEvent(0, 1)
-"""PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS: retired, in user and kernel code."""
+"""PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS: retired instructions in user and kernel code."""
 
 TASK_CLOCK = CounterEvent(1, 1)
-"""PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK: nanoseconds of CPU time; every machine has it."""
+"""PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK: nanoseconds of CPU time, available on every machine."""
 
 _NUMBERS = {"x86_64": 298, "aarch64": 241}
-"""Of the system call perf_event_open."""
+"""Architecture -> number of the system call perf_event_open."""
 
 _ENABLED_AND_RUNNING = 3
-"""PERF_FORMAT_TOTAL_TIME_ENABLED and _RUNNING: for when more is counted than there are counters."""
+"""PERF_FORMAT_TOTAL_TIME_ENABLED and _RUNNING, by which shared hardware counters are scaled."""
 
 _INHERIT = 1 << 1
-"""Children that are born later count too, and their counts stay when they end."""
+"""The flag for counting children that are started later; their counts remain when they end."""
 
 
 class _Attributes(ctypes.Structure):
-    """struct perf_event_attr as of PERF_ATTR_SIZE_VER5; newer kernels take it as it is."""
+    """struct perf_event_attr of PERF_ATTR_SIZE_VER5, which newer kernels accept."""
 
     _fields_ = (
         ("type", ctypes.c_uint32),
@@ -64,16 +64,16 @@ class _Attributes(ctypes.Structure):
 
 
 class TreeCounter:
-    """One event, counted over a process, its threads and all their descendants from now on."""
+    """Counts one event in a process, its threads and all their descendants, from its creation on."""
 
     def __init__(self, pid: int, event: CounterEvent) -> None:
-        """Raises CounterError when the machine does not have it, or it may not be read."""
+        """Start counting. Raises CounterError if the event is not available or may not be counted."""
         self._files: list[int] = []
         for thread in _threads(pid):
             try:
                 self._files.append(_open(thread, event))
             except ProcessLookupError:
-                continue  # it has ended meanwhile
+                continue  # The thread has ended meanwhile.
             except OSError as error:
                 self.close()
                 raise CounterError(
@@ -88,11 +88,11 @@ class TreeCounter:
 
     @property
     def counts(self) -> bool:
-        """Whether there was any thread to count."""
+        """Whether any thread is counted."""
         return bool(self._files)
 
     def read(self) -> float:
-        """The count so far; scaled up where the counter was shared with other events."""
+        """Return the count so far, scaled up if the hardware counter was shared with other events."""
         total = 0.0
         for file in self._files:
             value, enabled, running = struct.unpack("=QQQ", os.read(file, 24))
@@ -100,33 +100,33 @@ class TreeCounter:
         return total
 
     def close(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         while self._files:
             os.close(self._files.pop())
 
 
 @contextlib.contextmanager
 def instructions_of(pids: Sequence[int]) -> Iterator[list[TreeCounter | None]]:
-    """A counter of instructions for each process tree; None everywhere on a machine without counters."""
+    """Yield an instruction counter per process tree; all are None on a machine without counters."""
     with contextlib.ExitStack() as stack:
         counters: list[TreeCounter | None] = [None] * len(pids)
         with contextlib.suppress(CounterError):
             opened = [stack.enter_context(TreeCounter(pid, INSTRUCTIONS)) for pid in pids]
-            counters = [each if each.counts else None for each in opened]
+            counters = [counter if counter.counts else None for counter in opened]
         yield counters
 
 
 def _threads(pid: int) -> list[int]:
-    """The threads of a process and of all its descendants."""
-    found: list[int] = []
+    """Return the thread ids of a process and all its descendants."""
+    threads: list[int] = []
     for process in tree_of(pid):
         with contextlib.suppress(OSError):
-            found += [int(each.name) for each in (PROC / str(process) / "task").iterdir()]
-    return found
+            threads += [int(folder.name) for folder in (PROC / str(process) / "task").iterdir()]
+    return threads
 
 
 def _open(thread: int, event: CounterEvent) -> int:
-    """The file of a counter of one thread on whatever core. Raises OSError."""
+    """Return the file descriptor of a counter of one thread on all cores. Raises OSError."""
     number = _NUMBERS.get(platform.machine())
     if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))

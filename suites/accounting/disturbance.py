@@ -1,6 +1,6 @@
-"""What others did to a measured window: stolen time, foreign processes, throttled processors.
+"""Disturbances of a measured window: stolen time, foreign processes and throttled processors.
 
-Two snapshots, at the begin and the end, and nothing in between: watching costs the window nothing.
+They are the difference of two snapshots, at begin and end, so that the window itself is not disturbed.
 """
 
 import time
@@ -15,70 +15,71 @@ from suites.accounting.throttling import ThrottleCounters, Throttling
 MOST_CULPRITS = 3
 
 LEAST_CULPRIT_SHARE = 0.01
-"""Of one core: what used less is not worth its name."""
+"""The smallest share of a core for which a process is named."""
 
 
 @dataclass(frozen=True)
 class DisturbanceLimits:
-    """Up to where a window counts as undisturbed."""
+    """The limits up to which a window counts as undisturbed."""
 
     steal_share: float = 0.02
-    """Of the CPU time that was wanted: no more than the smallest change that is worth a person's time."""
+    """Stolen share of the wanted CPU time: not above the smallest change of practical relevance."""
 
     others_share: float = 0.10
-    """CPU of processes that are not ours, in cores: beyond what an idle system's services use."""
+    """CPU time of foreign processes, in cores: above the usage of the services of an idle system."""
 
     throttled: int = 0
-    """Throttling events: one may have slowed the rest of the window."""
+    """Throttling events: a single one may have slowed down the rest of the window."""
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What others did in one window."""
+    """The disturbances of one window."""
 
     seconds: float
     """Length of the window."""
 
     steal_share: float
-    """Of the CPU time that this machine's programs wanted, what its host gave to others; 0 to 1.
+    """The share of the CPU time wanted by this machine that its host gave to others, from 0 to 1.
 
-    Not of all the machine's time: the host can steal only what is wanted, so that one busy core of 48 would
-    hide in that. When less than one core was wanted it is a share of one core: few ticks make no share.
+    It is not a share of the machine's total time, because only wanted time can be stolen: with one busy core
+    out of 48, the share would always look small. If less than one core was wanted, it is a share of one core,
+    so that a few ticks do not become a large share.
     """
 
     others_share: float
-    """CPU time of processes that are not ours over `seconds`: 1.0 is one core. No kernel threads."""
+    """CPU time of foreign processes divided by `seconds`: 1.0 is one core. Kernel threads do not count."""
 
     throttled: int
-    """Times that processors were too hot, and periods in which our control group was out of CPU quota."""
+    """Number of times that processors were too hot, plus periods in which the CPU quota was exhausted."""
 
     culprits: tuple[str, ...]
-    """Names of the processes that used most of `others_share`, the worst first; few, perhaps none."""
+    """Names of the processes that used most of `others_share`, in descending order; may be empty."""
 
     throttling: Throttling = field(default_factory=Throttling)
-    """What `throttled` is made of."""
+    """The totals that `throttled` is the sum of."""
 
     def metrics(self) -> dict[str, float]:
-        """By name of suites.metrics.METRICS."""
+        """Return the shares by name of suites.metrics.METRICS."""
         return {"machine_steal_share": self.steal_share, "others_cpu_share": self.others_share}
 
     def reasons(self, limits: DisturbanceLimits) -> tuple[str, ...]:
-        """Why the window counts as disturbed, each a sentence with its figures; empty when it does not."""
-        said = []
+        """Return why the window counts as disturbed, as sentences with figures; empty if it does not."""
+        reasons = []
         if self.steal_share > limits.steal_share:
-            said.append(
+            reasons.append(
                 f"the host withheld {self.steal_share:.1%} of the CPU time that was wanted"
                 f" (limit {limits.steal_share:.1%})"
             )
         if self.others_share > limits.others_share:
             most = f": most of it {', '.join(self.culprits)}" if self.culprits else ""
-            said.append(
+            reasons.append(
                 f"other processes used {self.others_share:.1%} of a core"
                 f" (limit {limits.others_share:.1%}){most}"
             )
         if self.throttled > limits.throttled:
-            said.append(f"processors were throttled: {_throttled_by(self.throttled, self.throttling)}")
-        return tuple(said)
+            reasons.append(f"processors were throttled: {_throttled_by(self.throttled, self.throttling)}")
+        return tuple(reasons)
 
 
 @dataclass(frozen=True)
@@ -87,16 +88,16 @@ class _Snapshot:
     machine: MachineTicks
     processes: Mapping[int, ProcessTicks]
     ours: frozenset[tuple[int, int]]
-    """Keys of the processes in our trees."""
+    """Keys of the processes that belong to the measurement."""
 
     throttling: Throttling
 
 
 class DisturbanceWatch:
-    """Watches one window after another for what others do in it.
+    """Measures the disturbances of one window after another.
 
-    `ours` names the roots of the process trees that belong to the measurement, as they are when it is asked:
-    servers, load generators, Tidemark itself. `clock` is in seconds.
+    `ours` returns the process ids at the roots of the trees that currently belong to the measurement:
+    servers, load generators and Tidemark itself. `clock` returns seconds.
     """
 
     def __init__(
@@ -113,29 +114,29 @@ class DisturbanceWatch:
         self._begin: _Snapshot | None = None
 
     def begin(self) -> None:
-        """The window begins. Raises OSError or ValueError where there is no Linux /proc."""
+        """Begin a window. Raises OSError or ValueError if there is no Linux /proc."""
         self._begin = self._snapshot()
 
     def end(self) -> Disturbance:
-        """The window has ended, or has come this far. Raises ValueError when it never began."""
+        """Return the disturbances since the begin of the window. Raises ValueError without a begin."""
         if self._begin is None:
-            raise ValueError("a window that never began")
+            raise ValueError("end() of a window without begin()")
         return _between(self._begin, self._snapshot())
 
     def _snapshot(self) -> _Snapshot:
-        found = processes(self._proc)
+        by_pid = processes(self._proc)
         return _Snapshot(
             at=self._clock(),
             machine=machine_ticks((self._proc / "stat").read_text()),
-            processes=found,
-            ours=_trees(found, self._ours()),
+            processes=by_pid,
+            ours=_trees(by_pid, self._ours()),
             throttling=self._throttling.read(),
         )
 
 
 def _between(begin: _Snapshot, end: _Snapshot) -> Disturbance:
     seconds = max(end.at - begin.at, 1 / TICKS_PER_SECOND)
-    # A hypervisor that moves the machine may set the counters back.
+    # The counters may go backwards if a hypervisor migrates the machine.
     stolen = max(end.machine.stolen - begin.machine.stolen, 0) / TICKS_PER_SECOND
     busy = max(end.machine.busy - begin.machine.busy, 0) / TICKS_PER_SECOND
     used = _used(_others(begin, begin.ours), _others(end, begin.ours | end.ours), begin.processes)
@@ -156,30 +157,33 @@ _Others = Mapping[tuple[int, int], ProcessTicks]
 
 
 def _others(snapshot: _Snapshot, ours: frozenset[tuple[int, int]]) -> _Others:
-    """Who is neither ours, nor was, nor a thread of the kernel: what that does is mostly done for us."""
+    """Return the foreign processes by key; kernel threads are omitted, as they mostly work for us."""
     return {
-        each.key: each for each in snapshot.processes.values() if not each.is_kernel and each.key not in ours
+        process.key: process
+        for process in snapshot.processes.values()
+        if not process.is_kernel and process.key not in ours
     }
 
 
 def _used(begin: _Others, end: _Others, before: Mapping[int, ProcessTicks]) -> Counter[str]:
-    """Ticks that others used in the window, by the name of the process.
+    """Return the ticks that foreign processes used in the window, by process name.
 
-    A process that was born in the window counts whole. One that came and went in it is counted through its
-    parent, who has waited for it: a compile is hundreds of processes of which no snapshot sees one. What a
-    process had used before the window comes to its parent too when it ends, and is taken away again there.
+    All time of a process that started in the window counts. A process that also ended in it is counted in its
+    parent, which has waited for it: a compile consists of hundreds of processes that no snapshot sees. When a
+    process ends, its time before the window is added to its parent as well, and is subtracted again here.
     """
-    waited = {key: each.waited - _before(begin, key).waited for key, each in end.items()}
-    for key, each in begin.items():
+    waited = {key: process.waited - _before(begin, key).waited for key, process in end.items()}
+    for key, process in begin.items():
         if key not in end:
-            whole = each.own + each.waited
-            reaper = next((one for one in _heirs(each, before) if waited.get(one, -1) >= whole), None)
-            # No heir that has got it: nobody waited for the process, and the kernel dropped its time.
+            total = process.own + process.waited
+            ancestors = _possible_reapers(process, before)
+            reaper = next((ancestor for ancestor in ancestors if waited.get(ancestor, -1) >= total), None)
+            # Without a reaper, no process waited for this one, and the kernel dropped its time.
             if reaper is not None:
-                waited[reaper] -= whole
+                waited[reaper] -= total
     used: Counter[str] = Counter()
-    for key, each in end.items():
-        used[each.name] += max(each.own - _before(begin, key).own, 0) + max(waited[key], 0)
+    for key, process in end.items():
+        used[process.name] += max(process.own - _before(begin, key).own, 0) + max(waited[key], 0)
     return +used
 
 
@@ -190,23 +194,23 @@ def _before(begin: _Others, key: tuple[int, int]) -> ProcessTicks:
     return begin.get(key, _NOTHING)
 
 
-def _heirs(ended: ProcessTicks, before: Mapping[int, ProcessTicks]) -> list[tuple[int, int]]:
-    """Who may have waited for a process: its parent, those above it, and in the end init."""
-    heirs: list[tuple[int, int]] = []
-    above = before.get(ended.parent)
-    while above is not None and above.key not in heirs:
-        heirs.append(above.key)
-        above = before.get(above.parent)
+def _possible_reapers(ended: ProcessTicks, before: Mapping[int, ProcessTicks]) -> list[tuple[int, int]]:
+    """Return the keys of the processes that may have waited for an ended one: its ancestors, and init."""
+    reapers: list[tuple[int, int]] = []
+    ancestor = before.get(ended.parent)
+    while ancestor is not None and ancestor.key not in reapers:
+        reapers.append(ancestor.key)
+        ancestor = before.get(ancestor.parent)
     if 1 in before:
-        heirs.append(before[1].key)
-    return heirs
+        reapers.append(before[1].key)
+    return reapers
 
 
-def _trees(found: Mapping[int, ProcessTicks], roots: Iterable[int]) -> frozenset[tuple[int, int]]:
-    """Keys of the processes at and below `roots`."""
+def _trees(by_pid: Mapping[int, ProcessTicks], roots: Iterable[int]) -> frozenset[tuple[int, int]]:
+    """Return the keys of the processes `roots` and all their descendants."""
     children: dict[int, list[int]] = {}
-    for each in found.values():
-        children.setdefault(each.parent, []).append(each.pid)
+    for process in by_pid.values():
+        children.setdefault(process.parent, []).append(process.pid)
     seen: set[int] = set()
     waiting = list(roots)
     while waiting:
@@ -214,7 +218,7 @@ def _trees(found: Mapping[int, ProcessTicks], roots: Iterable[int]) -> frozenset
         if pid not in seen:
             seen.add(pid)
             waiting += children.get(pid, [])
-    return frozenset(found[pid].key for pid in seen if pid in found)
+    return frozenset(by_pid[pid].key for pid in seen if pid in by_pid)
 
 
 def _throttled_by(times: int, throttling: Throttling) -> str:

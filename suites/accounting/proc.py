@@ -1,7 +1,7 @@
-"""What the kernel counts in /proc: the CPU time of the machine, and of every process.
+"""The CPU time of the machine and of every process, from /proc.
 
-Read with bare system calls rather than psutil: a snapshot of hundreds of processes is taken at the edges of a
-measured window, and has to be over in milliseconds.
+The files are read with system calls rather than psutil, because a snapshot of hundreds of processes at either
+end of a measured window may take only milliseconds.
 """
 
 import contextlib
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-"""In which /proc counts CPU time: 100 on every Linux of today."""
+"""The unit of CPU time in /proc: 100 on every current Linux."""
 
 KERNEL_THREAD = 0x00200000
-"""PF_KTHREAD of include/linux/sched.h. In a container pid 2 may be anybody, so that the flag decides."""
+"""PF_KTHREAD of include/linux/sched.h. In a container, pid 2 may be any process."""
 
 
 @dataclass(frozen=True)
@@ -22,39 +22,41 @@ class MachineTicks:
     """CPU time of all processors since boot, in ticks."""
 
     busy: int
-    """Working for somebody, guests and interrupts included."""
+    """Busy time, including guests and interrupts."""
 
     stolen: int
-    """Wanted by this machine while its host ran something else: steal of proc_stat(5)."""
+    """Time that this machine wanted while its host ran something else: steal of proc_stat(5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessTicks:
-    """What one process has used since it began, in ticks."""
+    """The CPU time of one process since its start, in ticks."""
 
     pid: int
     name: str
-    """At most 15 characters, as the kernel keeps it."""
+    """The name, which the kernel truncates to 15 characters."""
 
     parent: int
     is_kernel: bool
     own: int
+    """Time used by the process itself."""
+
     waited: int
-    """Used by children that have ended and were waited for, with all that those had waited for."""
+    """Time used by ended children that were waited for, including that of their own children."""
 
     started: int
-    """Ticks from boot; with the pid it tells a process from a later one of the same number."""
+    """Ticks from boot to the start, which distinguishes processes with the same pid."""
 
     @property
     def key(self) -> tuple[int, int]:
-        """Names this process and no other until the next boot."""
+        """Pid and start, which are unique until the next boot."""
         return self.pid, self.started
 
 
 def machine_ticks(stat: str) -> MachineTicks:
-    """The totals of /proc/stat. Raises ValueError when there is no line of them.
+    """Return the totals in the text of /proc/stat. Raises ValueError if it has no line of totals.
 
-    Kernels before 2.6.11 have no steal, which is then 0. Columns: proc_stat(5).
+    Steal is 0 on kernels before 2.6.11, which do not have it. For the columns see proc_stat(5).
     """
     for line in stat.splitlines():
         if line.startswith("cpu "):
@@ -67,8 +69,8 @@ def machine_ticks(stat: str) -> MachineTicks:
 
 
 def process_ticks(stat: str) -> ProcessTicks:
-    """One /proc/PID/stat. Raises ValueError when it is not one. Fields: proc_pid_stat(5)."""
-    # The name is in parentheses and may itself hold blanks and parentheses.
+    """Parse the text of /proc/PID/stat. Raises ValueError if it is malformed. See proc_pid_stat(5)."""
+    # The name is in parentheses, and may itself contain blanks and parentheses.
     head, opened, rest = stat.partition(" (")
     name, closed, tail = rest.rpartition(") ")
     fields = tail.split(None, 20)
@@ -105,19 +107,19 @@ _DIGITS = 20
 
 
 def processes(proc: Path) -> Mapping[int, ProcessTicks]:
-    """All processes by pid; those that end while they are read are left out."""
-    found: dict[int, ProcessTicks] = {}
+    """Return all processes by pid, except those that end while they are read."""
+    by_pid: dict[int, ProcessTicks] = {}
     with contextlib.suppress(OSError):
-        for name in os.listdir(proc):  # noqa: PTH208 # names, not paths: it is quicker
+        for name in os.listdir(proc):  # noqa: PTH208 # names are faster than paths
             if name.isdigit():
                 with contextlib.suppress(OSError, ValueError):
-                    each = process_ticks(_whole(f"{proc}/{name}/stat"))
-                    found[each.pid] = each
-    return found
+                    process = process_ticks(_read(f"{proc}/{name}/stat"))
+                    by_pid[process.pid] = process
+    return by_pid
 
 
-def _whole(path: str) -> str:
-    """A file that fits into one read, as those of /proc/PID do."""
+def _read(path: str) -> str:
+    """Return the text of a file with one read, which suffices for files of /proc/PID."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 4096).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""How often the processors were slowed down: by heat, or by the CPU quota of a control group."""
+"""Throttling of the processors: by heat, or by the CPU quota of a control group."""
 
 import contextlib
 import re
@@ -9,16 +9,16 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Throttling:
-    """Running totals since boot, or since the control group was made."""
+    """Running totals since boot, or since the control group was created."""
 
     heat: int = 0
-    """Times that a processor or its package grew too hot (thermal_throttle of each processor, summed)."""
+    """Number of times that a processor or its package was too hot (thermal_throttle, sum over processors)."""
 
     quota: int = 0
-    """Periods in which a control group of ours had used up its CPU quota."""
+    """Number of periods in which one of our control groups had exhausted its CPU quota."""
 
     quota_seconds: float = 0.0
-    """For which it was not allowed to run in those, summed over processors."""
+    """Time for which it was throttled in those periods, sum over processors."""
 
     def __sub__(self, other: "Throttling") -> "Throttling":
         return Throttling(
@@ -27,27 +27,27 @@ class Throttling:
 
 
 class ThrottleCounters:
-    """The counters of this machine and of the control groups that this process is in."""
+    """Reads the counters of this machine and of the control groups of this process."""
 
     def __init__(self, proc: Path, sys: Path) -> None:
-        # Looked for once: which files there are does not change, and finding them costs more than reading.
+        # The set of files does not change, and finding them is more expensive than reading them.
         self._heat = sorted(sys.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count"))
         self._quotas = list(_quota_files(proc, sys))
 
     def read(self) -> Throttling:
-        """The totals now; 0 for what the machine does not count."""
+        """Return the current totals; 0 for those that the machine does not count."""
         heat = sum(_counted(_text(path)) for path in self._heat)
         groups = [_counters(_text(path)) for path in self._quotas]
-        quota = sum(each.get("nr_throttled", 0) for each in groups)
+        quota = sum(group.get("nr_throttled", 0) for group in groups)
         # Control groups of version 2 count microseconds, those of version 1 nanoseconds.
         seconds = sum(
-            each.get("throttled_usec", 0) / 1e6 + each.get("throttled_time", 0) / 1e9 for each in groups
+            group.get("throttled_usec", 0) / 1e6 + group.get("throttled_time", 0) / 1e9 for group in groups
         )
         return Throttling(heat, quota, seconds)
 
 
 def _quota_files(proc: Path, sys: Path) -> Iterator[Path]:
-    """`cpu.stat` of our control group and of all above it: a quota may be set on any of them.
+    """Yield `cpu.stat` of our control group and of its ancestors, any of which may have a quota.
 
     Lines of /proc/self/cgroup: `hierarchy:controllers:path` (cgroups(7)); version 2 has no controllers.
     """

@@ -1,4 +1,4 @@
-"""How sysbench is told which server to connect to: by the options of the driver that an engine needs."""
+"""The options with which sysbench connects to a server, by the driver for its engine."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ class SysbenchDriver:
     """One of the database drivers that sysbench is compiled with."""
 
     name: str
-    """As `--db-driver` takes it; its own options begin with it."""
+    """The value of `--db-driver`, with which the driver's own options begin."""
 
     place: Callable[[Address], Mapping[str, object]]
-    """Its options, without the driver's name, that say where the server is and how to log in."""
+    """The driver's options for an address, without the driver's name."""
 
 
 def _postgres(address: Address) -> dict[str, object]:
@@ -38,7 +38,7 @@ DRIVERS = EngineRegistry(
 
 
 def connection_options(address: Address) -> list[str]:
-    """The options of sysbench that name the server at `address`, its account and its database."""
+    """Return sysbench's options for connecting to the server at `address`."""
     driver = DRIVERS[address.engine]
     options = {**driver.place(address), "user": address.user, "db": address.database}
     named = (f"--{driver.name}-{name}={value}" for name, value in options.items())

@@ -1,4 +1,4 @@
-"""What every load generator is asked for and answers, and how its program is run."""
+"""The interface of load generators, and functions for running their programs."""
 
 import contextlib
 import os
@@ -20,19 +20,19 @@ from suites.server import Address
 from suites.slices import Schedule
 
 OVERTIME_SECONDS = 30
-"""How many seconds beyond its limit a load generator may take to start and to report before it is ended."""
+"""Time that a load generator may take beyond its time limit for starting and reporting."""
 
 COUNT = r"[0-9]{1,15}(?![0-9])"
-"""A whole number in a report, as a pattern: more digits are damage, and int() refuses thousands."""
+"""Regular expression of an integer in a report: more digits are damage, and int() refuses thousands."""
 
 NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?![0-9.])"
-"""A decimal number in a report, as a pattern: what it matches is what float() takes."""
+"""Regular expression of a decimal number in a report, which float() accepts."""
 
 
 class LoadError(TidemarkError):
-    """A load generator failed, was killed, or printed something that cannot be read.
+    """A load generator failed, was killed, or printed something that cannot be parsed.
 
-    `place` is the place of its server among those that take turns, when that is known.
+    `place` is the index of its server among those that take turns; None if it is not known.
     """
 
     def __init__(self, what: str, *, where: str = "", hint: str = "", place: int | None = None) -> None:
@@ -42,49 +42,49 @@ class LoadError(TidemarkError):
 
 @dataclass(frozen=True)
 class WorkLimit:
-    """How much a step has to do: it ends at the limit that is reached first."""
+    """The limits of a step, which ends when the first one is reached."""
 
     seconds: float
     """Time limit in seconds."""
     transactions: int | None
-    """Work limit, over all threads; None when only time limits the step."""
+    """Maximum number of transactions over all threads; None if there is only a time limit."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What servers that take turns do in one round of a step."""
+    """The work of servers that take turns in one round of a step."""
 
     schedule: Schedule
-    """Which server works when."""
+    """The slices in which the servers work."""
     round: int
-    """Number of the round, from 1: each round draws other ids."""
+    """Number of the round, from 1; every round draws different ids."""
     transactions: int | None = None
-    """The most transactions of one server; None when only time limits the step."""
+    """Maximum number of transactions per server; None if there is only a time limit."""
     done_before: int = 0
-    """Earlier transactions of the step on the same data: a step that uses rows up goes on after them."""
+    """Earlier transactions of the step on the same data, after which a step that uses rows up continues."""
 
 
 def whole_seconds(work: WorkLimit) -> int:
-    """Return the time limit in whole seconds, at least 1: load generators take 0 for no limit."""
+    """Return the time limit in whole seconds, at least 1, because 0 means no limit to load generators."""
     return max(1, round(work.seconds))
 
 
 @dataclass(frozen=True)
 class Load:
-    """What a load generator did."""
+    """The result of a load generator."""
 
     transactions: int
     """Finished transactions."""
     queries: float
     """Queries of these transactions."""
     seconds: float
-    """Time from the first transaction's start to the last one's end, without waiting for other servers."""
+    """Time from the start of the first transaction to the end of the last, without waiting for turns."""
     errors: int
-    """Errors that did not end the run, such as deadlocks, after which a transaction began again."""
+    """Errors that did not end the run, such as deadlocks, after which the transaction was restarted."""
     per_second: tuple[float, ...]
     """Queries/s in each whole second."""
     latency_ms: Mapping[str, float]
-    """Milliseconds by name: mean, p50, p95, p99, p999, max."""
+    """Latency in milliseconds by name: mean, p50, p95, p99, p999, max."""
     watched_queries: float
     """Queries finished between the observer's begin and end."""
     watched_seconds: float
@@ -93,7 +93,7 @@ class Load:
 
 @contextlib.contextmanager
 def blamed_on(place: int) -> Iterator[None]:
-    """Set `place`, that of a server, on a LoadError that leaves the block."""
+    """Set the index `place` of a server on a LoadError that is raised in the block."""
     try:
         yield
     except LoadError as error:
@@ -102,19 +102,19 @@ def blamed_on(place: int) -> Iterator[None]:
 
 
 class Observer(Protocol):
-    """Measures what a load costs while it is steady."""
+    """Measures the costs of a load while it is steady."""
 
     def begin(self, pid: int) -> None:
-        """Begin to measure: all connections are open. `pid` is the load generator's."""
+        """Start measuring, when all connections are open; `pid` is that of the load generator."""
 
     def end(self, pid: int) -> None:
-        """End measuring: the work is done, connections are still open. The last of several calls counts."""
+        """Stop measuring, while connections are still open; if called several times, the last call counts."""
 
 
 class Generator(Protocol):
     """A program that loads data and puts a server under load.
 
-    Its rules stand in suites/generators/rules.py, how it is made in suites/generators/registry.py.
+    Its rules for a suite are in suites/generator_rules.py, its constructor in suites/generators/registry.py.
     """
 
     def version(self) -> str:
@@ -129,7 +129,7 @@ class Generator(Protocol):
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
-        """Run one step on several servers that take turns; return the Load of each. Raises LoadError."""
+        """Run one step on servers that take turns; return one Load per server. Raises LoadError."""
 
 
 def lines_of(
@@ -138,7 +138,7 @@ def lines_of(
     env: Mapping[str, str] | None = None,
     bound_to: Collection[int] | None = None,
 ) -> Iterator[tuple[int, str]]:
-    """Start `argv` and yield (its pid, a line of its output) until it ends; see lines_of_all."""
+    """Start `argv`, and yield its pid and one line of output until it ends; see lines_of_all."""
     for _, pid, line in lines_of_all([argv], deadline_seconds, env, bound_to):
         yield pid, line
 
@@ -149,11 +149,11 @@ def lines_of_all(
     env: Mapping[str, str] | None = None,
     bound_to: Collection[int] | None = None,
 ) -> Iterator[tuple[int, int, str]]:
-    """Start all `commands` at once and yield (place of the command, its pid, a line) until all have ended.
+    """Start all `commands`, and yield the index of a command, its pid and one line until all have ended.
 
-    `env` is added to the environment. `bound_to` names the cores that the programs may use; None leaves that
-    to the scheduler. Raises LoadError when one fails, with its last lines, or when one is not done after
-    `deadline_seconds`. However the caller leaves the loop, the programs are gone afterwards.
+    `env` is added to the environment. `bound_to` are the cores that the programs may use; None does not
+    restrict them. Raises LoadError if a program fails, with its last lines, or runs longer than
+    `deadline_seconds`. However the caller leaves the loop, the programs have ended afterwards.
     """
     processes: list[subprocess.Popen[bytes]] = []
     seen: list[list[str]] = [[] for _ in commands]
@@ -180,7 +180,7 @@ def _require_all(
     commands: Sequence[Sequence[str | Path]],
     seen: Sequence[Sequence[str]],
 ) -> None:
-    """Raise LoadError when one of the programs failed; the caller ends those that still run."""
+    """Raise LoadError if one of the programs failed; the caller ends those that still run."""
     for place, (process, argv, lines) in enumerate(zip(processes, commands, seen, strict=True)):
         status = process.poll()
         if status:
@@ -194,10 +194,10 @@ def run_all(
     deadline_seconds: float,
     env: Mapping[str, str] | None = None,
 ) -> None:
-    """Run `commands`, up to `at_most` of them in parallel, each for up to `deadline_seconds`.
+    """Run `commands`, up to `at_most` of them in parallel, for up to `deadline_seconds` per command.
 
-    `env` is added to the environment. Raises LoadError when one fails. There are no threads, because an
-    interrupt must end all programs at once.
+    `env` is added to the environment. Raises LoadError if one fails. Threads are not used, because an
+    interrupt must end all programs immediately.
     """
     waiting, running = list(commands), dict[str, subprocess.Popen[bytes]]()
     deadline = time.monotonic() + deadline_seconds * len(commands)
@@ -214,7 +214,11 @@ def run_all(
                         del running[command]
                         _require_success(process.returncode, command, output)
                 if time.monotonic() > deadline:
-                    raise LoadError("loading data takes too long", where=", ".join(running))
+                    raise LoadError(
+                        f"loading data is not finished after {deadline_seconds * len(commands):g} s",
+                        where=", ".join(running),
+                        hint="check whether the server hangs or the disk is overloaded",
+                    )
         finally:
             for process in running.values():
                 stop(process, patience=1)
@@ -233,7 +237,7 @@ def _require_success(status: int, command: str, output: IO[bytes]) -> None:
 def _read_lines(
     processes: "Sequence[subprocess.Popen[bytes]]", program: str, deadline: float
 ) -> Iterator[tuple[int, str]]:
-    """Yield (place of the process, line) as they come; end early when one failed: others may wait for it."""
+    """Yield index of a process and line as they come; end if one fails, because others may wait for it."""
     rests = [b""] * len(processes)
     with selectors.DefaultSelector() as selector:
         for place, process in enumerate(processes):
@@ -242,7 +246,7 @@ def _read_lines(
         while selector.get_map():
             left = deadline - time.monotonic()
             ready = selector.select(left) if left > 0 else []
-            # A program that never stops printing is overdue too.
+            # The deadline also holds for a program that never stops printing.
             if not ready:
                 raise _late(program, [key.data for key in selector.get_map().values()])
             for key, _ in ready:
@@ -268,20 +272,20 @@ def _status(process: "subprocess.Popen[bytes]", program: str, place: int, deadli
 
 def _late(program: str, places: Sequence[int]) -> LoadError:
     return LoadError(
-        f"{program} is not done {OVERTIME_SECONDS} s after its time limit",
-        hint="the server hangs, or the machine is far too slow for this profile",
+        f"{program} is still running {OVERTIME_SECONDS} s after its time limit",
+        hint="check the server's log: it may hang, or the machine is far too slow for this profile",
         place=places[0] if len(places) == 1 else None,
     )
 
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
-"""Percentiles of latency that are kept, by name, in percent."""
+"""The recorded percentiles of latency: name -> percent."""
 
 
 def histogram_percentiles(values: Sequence[float], counts: Sequence[int]) -> dict[str, float]:
-    """Return PERCENTILES of a histogram: the least bucket value that at least that share of events is within.
+    """Return PERCENTILES of a histogram: the lowest bucket up to which there is that share of the events.
 
-    `values` are the buckets' values in ascending order, `counts` their events. Empty when there is no event.
+    `values` are the buckets' values in ascending order, `counts` their events. Empty if there is no event.
     """
     if not any(counts):
         return {}

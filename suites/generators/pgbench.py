@@ -1,4 +1,4 @@
-"""Running pgbench, of one build for all servers of a session, and reading what it prints."""
+"""Running the pgbench of one build for all servers of a session, and parsing its output."""
 
 import re
 import tempfile
@@ -33,13 +33,13 @@ from suites.server import Address, postgres_port
 from suites.sizing import Sizes
 
 ROWS_PER_SCALE = 100_000
-"""Rows of pgbench_accounts per unit of --scale: what suites get that have no scale of their own."""
+"""Rows of pgbench_accounts per unit of --scale, by which suites without a scale are sized."""
 
 LOGGED_TRANSACTIONS = 2_000_000
-"""About the most transactions whose latency is kept; above that a random sample of them is."""
+"""Approximate maximum number of transactions whose latency is logged; above that, a random sample is."""
 
 EXPECTED_TPS = 100_000
-"""An upper bound of any client's transactions/s, from which the sampling rate is chosen."""
+"""An upper bound of a client's transactions/s, which determines the sampling rate."""
 
 _TICK = re.compile(rf"progress: ({NUMBER}) s, ({NUMBER}) tps")
 _LATENCY = re.compile(COUNT)
@@ -56,14 +56,14 @@ _SUMMARY = {
 
 @dataclass
 class PgbenchTranscript:
-    """What has been read from the output of one run of pgbench so far."""
+    """The parsed output of one run of pgbench so far."""
 
     ticks: list[tuple[float, float]] = field(default_factory=list)
     """Seconds since the start, and transactions/s since the previous progress report."""
     summary: dict[str, float] = field(default_factory=dict)
 
     def read(self, line: str) -> bool:
-        """Read one line of output; return whether it was a progress report."""
+        """Parse one line of output; return whether it was a progress report."""
         if match := _TICK.match(line):
             self.ticks.append((float(match[1]), float(match[2])))
             return True
@@ -75,16 +75,16 @@ class PgbenchTranscript:
     def load(self, queries: float, latencies_us: NDArray[np.float64]) -> Load:
         """Return the result.
 
-        Raises LoadError when the report is incomplete, no transaction finished, or a number is impossible.
-        `queries` is the number of queries in a transaction; `latencies_us` has the latency of transactions in
-        microseconds, of all or of a random sample.
+        Raises LoadError if the report is incomplete, no transaction finished, or a number is impossible.
+        `queries` is the number of queries per transaction; `latencies_us` are the latencies of all
+        transactions, or of a random sample, in microseconds.
         """
         missing = {"transactions", "latency", "tps"} - self.summary.keys()
         if missing:
-            raise LoadError("pgbench's report is not whole", where=f"without {', '.join(sorted(missing))}")
+            raise LoadError("pgbench's report is incomplete", where=f"missing: {', '.join(sorted(missing))}")
         if not self.summary["transactions"] or not self.summary["tps"]:
-            raise LoadError("pgbench finished no transaction", hint="look at the server's log")
-        # The first tick begins with the connections, the second with steady work.
+            raise LoadError("pgbench finished no transaction", hint="check the server's log")
+        # The first interval includes connecting; work is steady from the second on.
         steady = list(zip(self.ticks, self.ticks[1:], strict=False))
         watched = sum((late[0] - early[0]) * late[1] for early, late in steady)
         latency = {"mean": self.summary["latency"]}
@@ -105,7 +105,7 @@ class PgbenchTranscript:
 
 
 class Pgbench:
-    """pgbench of one build; implements suites.generators.load.Generator."""
+    """The pgbench of one build; implements suites.generators.load.Generator."""
 
     def __init__(self, suite: Suite, sizes: Sizes, build: Build) -> None:
         self.suite = suite
@@ -113,18 +113,18 @@ class Pgbench:
         self.program = build.program("pgbench")
 
     def version(self) -> str:
-        """Return what `pgbench --version` prints."""
+        """Return the output of `pgbench --version`."""
         return run([self.program, "--version"], what="pgbench --version").strip()
 
     def load(self, address: Address) -> None:
-        """Load with pgbench's own initialization, which draws nothing at random. Raises LoadError."""
+        """Load the data with `pgbench --initialize`, which is deterministic. Raises LoadError."""
         data = self.sizes.data
         scale = data.scale or max(1, data.rows // ROWS_PER_SCALE)
         argv = [*self._client(address), "--initialize", f"--scale={scale}", "--quiet"]
         run_all([argv], 1, 60 + 60 * scale)
 
     def arguments(self, address: Address, step: Step, work: WorkLimit, turn: int = 0) -> list[str]:
-        """Return the command line of one step, without that of its log; each `turn` has its own seed."""
+        """Return the command line of one step, without log options; every `turn` has its own seed."""
         threads = self.sizes.threads
         limit = f"--time={whole_seconds(work)}"
         if work.transactions is not None:
@@ -154,7 +154,7 @@ class Pgbench:
         """Run pgbench once per slice, because it cannot pause.
 
         It runs for whole seconds, so that a slice may be longer than scheduled. Warm-up slices are skipped.
-        All servers draw the same numbers, and other ones in each slice.
+        Random numbers are the same for all servers, and different in every slice.
         """
         schedule = share.schedule
         done: list[list[Load]] = [[] for _ in addresses]
@@ -178,16 +178,16 @@ class Pgbench:
 
 
 def newest_postgres(builds: Sequence[Build]) -> Build | None:
-    """Return the build whose pgbench serves all of a session; None when no build is of Postgres.
+    """Return the newest build of Postgres, whose pgbench is used for all servers; None without one.
 
-    Every Postgres comes with a pgbench, and the newest works with older servers.
+    A pgbench also works with older servers.
     """
     postgres = (build for build in builds if build.version.engine is Engine.POSTGRES)
     return max(postgres, key=lambda build: build.numbers, default=None)
 
 
 def sum_of(loads: Sequence[Load]) -> Load:
-    """Return several runs as one. Percentiles are means over the runs; the maximum is the largest."""
+    """Return the combined result of several runs. Percentiles are means over the runs."""
     names = set.intersection(*(set(load.latency_ms) for load in loads))
     mean = {name: sum(load.latency_ms[name] for load in loads) / len(loads) for name in names}
     if "max" in names:
@@ -205,9 +205,9 @@ def sum_of(loads: Sequence[Load]) -> Load:
 
 
 def logged_latencies(folder: Path) -> NDArray[np.float64]:
-    """Return the microseconds of every logged transaction: the third column of pgbench's log files.
+    """Return the latencies of all logged transactions in µs, from the third column of pgbench's log files.
 
-    A failed transaction has a word there instead of a number, and no latency.
+    Failed transactions, which have a word there instead of a number, are omitted.
     """
     latencies = []
     for file in sorted(folder.glob("log.*")):

@@ -1,25 +1,25 @@
-"""Which program puts a suite's load on its servers, and what that program needs."""
+"""The registry of load generators: how they are created, and the programs that they need."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from build.build import Build
 from suites.definition import Suite
+from suites.generator_rules import GeneratorName
 from suites.generators.load import Generator, LoadError
 from suites.generators.pgbench import Pgbench, newest_postgres
-from suites.generators.rules import GeneratorName
 from suites.generators.sysbench import Sysbench
 from suites.sizing import Sizes
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How one load generator is made."""
+    """How one load generator is created."""
 
     make: Callable[[Suite, Sizes, Sequence[Build]], Generator]
-    """Makes the generator for a suite, sizes and the builds of a session. Raises TidemarkError."""
+    """Creates the generator for a suite, sizes and the builds of a session. Raises TidemarkError."""
     system_programs: tuple[str, ...] = ()
-    """Programs that have to be installed before a session begins."""
+    """Programs that must be installed before a session starts."""
 
 
 def _sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
@@ -27,13 +27,13 @@ def _sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
 
 
 def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
-    """Take the newest pgbench of the session for all servers, so that the client is constant."""
+    """Return the newest pgbench of the session, used for all servers so that the client is constant."""
     newest = newest_postgres(builds)
     if newest is None:
         raise LoadError(
-            "pgbench comes with Postgres, and no version of this session is one",
+            "pgbench is part of Postgres, but the session has no version of Postgres",
             where=str(suite.folder / "suite.toml"),
-            hint="measure a version of Postgres too, or take a suite for sysbench",
+            hint="add a version of Postgres, or use a suite for sysbench",
         )
     return Pgbench(suite, sizes, newest)
 
@@ -42,7 +42,7 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",)),
     GeneratorName.PGBENCH: Entry(_pgbench),
 }
-"""One entry for every load generator; suites/generators/rules.py has its rules for a suite.toml."""
+"""One entry for every load generator; its rules for a suite.toml are in suites/generator_rules.py."""
 
 
 def make_generator(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:

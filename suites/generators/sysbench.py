@@ -1,4 +1,4 @@
-"""Running sysbench 1.0 with the Lua script of a suite, and reading what it prints."""
+"""Running sysbench 1.0 with the Lua script of a suite, and parsing its output."""
 
 import math
 import re
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from suites.data_sets import Part, WalkedRows
 from suites.definition import Step, Suite
+from suites.generator_rules import LUA_MODULES
 from suites.generators.drivers import connection_options
 from suites.generators.load import (
     COUNT,
@@ -27,25 +28,24 @@ from suites.generators.load import (
     whole_seconds,
 )
 from suites.generators.plausibility import require_plausible, require_seconds
-from suites.generators.rules import LUA_MODULES
 from suites.processes import run, tool
 from suites.server import Address
 from suites.sizing import Sizes
 
 LINGER_MS = 250
-"""How long connections stay open after the work, so that the server's processes can still be counted."""
+"""How long connections stay open after the work, so that the server's processes can still be measured."""
 
 CONNECT_SECONDS = 0.6
-"""Seconds from the start of sysbench to the first slice, in which it connects and prepares statements."""
+"""Time from the start of sysbench to the first slice, for connecting and preparing statements."""
 
 WALK_DEVIATIONS = 4
-"""By how many standard deviations a walk through rows may have come further than its share."""
+"""Number of standard deviations by which the progress of a walk through rows may exceed its expectation."""
 
 UNEVEN_SHARE = 0.25
-"""How much more than the mean of all threads one of them may have done."""
+"""How much more work than the mean of all threads one thread may have done."""
 
 LOAD_SECONDS_PER_MILLION_ROWS = 600
-"""Time limit of loading a million rows. It is far more than loading takes; what takes longer hangs."""
+"""Time limit for loading a million rows, which is far more than loading takes unless it hangs."""
 
 _TICK = re.compile(rf"\[ {COUNT}s \] .*?qps: ({NUMBER})")
 _THREAD = re.compile(rf"tidemark: thread {COUNT} from ({NUMBER}) to ({NUMBER})")
@@ -59,35 +59,35 @@ _SUMMARY = re.compile(rf"\s*(transactions|queries|ignored errors|total time|avg|
 
 @dataclass(frozen=True)
 class Slice:
-    """What one thread did in one of its server's slices."""
+    """The work of one thread in one of its server's slices."""
 
     place: int
     """Number of the slice among those of its server, from 1."""
     began: float
-    """When the slice began, in seconds of the monotonic clock."""
+    """Begin of the slice, in seconds of the monotonic clock."""
     ended: float
-    """When its last transaction ended, in seconds of the monotonic clock."""
+    """End of the last transaction, in seconds of the monotonic clock."""
     per_second: tuple[int, ...]
-    """Transactions in each second since it began; the last second is seldom whole."""
+    """Transactions in each second since the begin; the last second is usually incomplete."""
 
 
 @dataclass
 class SysbenchTranscript:
-    """What has been read from the output of one run of sysbench so far."""
+    """The parsed output of one run of sysbench so far."""
 
     per_second: list[float] = field(default_factory=list)
     threads: list[tuple[float, float]] = field(default_factory=list)
-    """Start and end of each thread in seconds of the monotonic clock; empty when the script reports none."""
+    """Start and end of each thread in seconds of the monotonic clock; empty if the script reports none."""
     slices: list[Slice] = field(default_factory=list)
     """Measured slices of all threads; empty unless servers take turns."""
     warming: int = 0
-    """Transactions that only warmed up: the summary counts their queries, but not them."""
+    """Transactions of the warm-up, which the summary omits although it counts their queries."""
     latencies_ms: list[float] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     summary: dict[str, float] = field(default_factory=dict)
 
     def read(self, line: str) -> None:
-        """Read one line of output; lines of no interest are ignored."""
+        """Parse one line of output; irrelevant lines are ignored."""
         if match := _TICK.match(line):
             self.per_second.append(float(match[1]))
         elif match := _THREAD.match(line):
@@ -107,17 +107,17 @@ class SysbenchTranscript:
     def load(self) -> Load:
         """Return the result.
 
-        Raises LoadError when the report is incomplete, no transaction finished, or a number is impossible.
+        Raises LoadError if the report is incomplete, no transaction finished, or a number is impossible.
         """
         missing = {"transactions", "queries", "total time", "avg", "max"} - self.summary.keys()
         if missing:
-            raise LoadError("sysbench's report is not whole", where=f"without {', '.join(sorted(missing))}")
+            raise LoadError("sysbench's report is incomplete", where=f"missing: {', '.join(sorted(missing))}")
         if self.summary["transactions"] < 1 or (self.slices and not self._sliced_transactions()):
-            raise LoadError("sysbench finished no transaction", hint="look at the server's log")
+            raise LoadError("sysbench finished no transaction", hint="check the server's log")
         return require_plausible(self._sliced() if self.slices else self._whole(), "sysbench")
 
     def _whole(self) -> Load:
-        """Return the result of a server that worked alone, and all the time."""
+        """Return the result of a server that worked alone, without pauses."""
         seconds = self.summary["total time"]
         if self.threads:
             seconds = max(end for _, end in self.threads) - min(begin for begin, _ in self.threads)
@@ -126,7 +126,7 @@ class SysbenchTranscript:
             queries=self.summary["queries"],
             seconds=seconds,
             errors=int(self.summary.get("ignored errors", 0)),
-            # The tick after the end covers a part of a second, or the idle linger.
+            # The last report covers an incomplete second, or the linger.
             per_second=tuple(self.per_second[: max(1, int(seconds + 0.01))]),
             latency_ms=self._latency_ms(),
             watched_queries=self.summary["queries"],
@@ -137,9 +137,9 @@ class SysbenchTranscript:
         return sum(sum(part.per_second) for part in self.slices)
 
     def _sliced(self) -> Load:
-        """Return the result of a server that took turns with others: that of its own slices."""
+        """Return the result of a server that took turns with others, from its own slices."""
         transactions = self._sliced_transactions()
-        # The driver counts the queries of the warm-up too.
+        # The driver also counts the queries of the warm-up.
         queries = self.summary["queries"] / (self.summary["transactions"] + self.warming)
         parts: defaultdict[int, list[Slice]] = defaultdict(list)
         for part in self.slices:
@@ -159,7 +159,7 @@ class SysbenchTranscript:
 
     def _latency_ms(self) -> dict[str, float]:
         percentiles = histogram_percentiles(self.latencies_ms, self.counts)
-        # sysbench rounds the mean to a hundredth of a millisecond, often a third of it; the sum is finer.
+        # sysbench rounds the mean to 0.01 ms, which may be a third of it; the sum is more precise.
         events = self.summary["transactions"]
         mean = self.summary["sum"] / events if "sum" in self.summary else self.summary["avg"]
         return {"mean": mean, "max": self.summary["max"], **percentiles}
@@ -182,15 +182,15 @@ def _require_possible(slices: Sequence[Sequence[Slice]]) -> None:
 
 
 def seconds_of(threads: Sequence[Slice]) -> float:
-    """Return the seconds of one slice, from the first of its threads that began to the last that ended."""
+    """Return the length of one slice in seconds, from the first begin of a thread to the last end."""
     return max(thread.ended for thread in threads) - min(thread.began for thread in threads)
 
 
 def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
-    """Return transactions/s in each whole second of work; `slices` holds what the threads did in each slice.
+    """Return transactions/s in each whole second of work; `slices` are lists of the threads' work per slice.
 
-    Slices shorter than a second are joined until they make about one. What is left at the end counts when it
-    is at least half a second.
+    Slices shorter than a second are combined to about one second. A remainder counts if it is at least half a
+    second.
     """
     rates: list[float] = []
     done, worked, length = 0, 0.0, 0.0
@@ -226,14 +226,14 @@ class Sysbench:
         self.program = tool("sysbench")
 
     def version(self) -> str:
-        """Return what `sysbench --version` prints."""
+        """Return the output of `sysbench --version`."""
         return run([self.program, "--version"], what="sysbench --version").strip()
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Variables for sysbench: where a script finds the shared Lua module, and modules of its suite.
+        """Environment variables for sysbench: the search path of the shared Lua module and the suite's own.
 
-        The two semicolons at the end stand for sysbench's own search path, which comes after these.
+        The two semicolons at the end stand for sysbench's default search path.
         """
         return {"LUA_PATH": f"{LUA_MODULES}/?.lua;{self.suite.folder}/?.lua;;"}
 
@@ -264,7 +264,7 @@ class Sysbench:
         `origin` is in seconds of the monotonic clock.
         """
         schedule = share.schedule
-        # The script ends with its last slice; sysbench's own limit is for a script that does not.
+        # The script ends after its last slice; sysbench's own time limit ends a script that does not.
         limit = math.ceil((CONNECT_SECONDS + schedule.seconds) * 2 + 10)
         slices = [
             f"--slices={schedule.kinds(place)}",
@@ -278,14 +278,14 @@ class Sysbench:
         return self._command(address, [*self._load(step, share.round), *limits, *slices, "run"])
 
     def _load(self, step: Step, round_: int) -> list[str]:
-        # Each step has its own seed: a step that drew the ids and values of another would change nothing.
+        # Every step has its own seed, because updating rows to the values of another step changes nothing.
         place = [known.name for known in self.suite.steps].index(step.name)
         seed = self.suite.seed + place + round_ * len(self.suite.steps)
         load = [f"--threads={self.sizes.threads}", f"--rand-seed={seed}", "--rand-type=uniform"]
         return [*load, "--histogram=on", "--percentile=99", *_options(step.options)]
 
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
-        """Run one step; the observer sees the time between the first transaction and the last."""
+        """Run one step; the observer measures from the first transaction to the last."""
         argv = [*self.arguments(address, step, work), f"--linger_ms={LINGER_MS}", "run"]
         transcript = SysbenchTranscript()
         ended = False
@@ -302,7 +302,7 @@ class Sysbench:
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
-        """Run one sysbench per server; the script lets each of them work in its own slices only."""
+        """Run one sysbench per server; the script works only in the slices of its server."""
         limit = CONNECT_SECONDS + share.schedule.seconds
         origin = time.monotonic() + CONNECT_SECONDS
         commands = [
@@ -337,11 +337,11 @@ class Sysbench:
 
 
 def walk_from(share: Share, threads: int, walked: WalkedRows) -> int:
-    """Return how many rows of its walk a thread skips in each table, because they are used up already.
+    """Return how many rows of its walk a thread skips in each table, because they are already used up.
 
-    Each thread has a walk through each table and draws the table at random. So a walk has advanced by its
-    share of the transactions, give or take some standard deviations of a binomial, and threads do not get the
-    same amount of work either. A walk must not pass its end, where it would meet its first rows again.
+    Every thread has a walk through each table, and draws the table at random. The progress of a walk is
+    therefore binomial around its share of the transactions, and threads do not do equal amounts of work. A
+    walk must not pass its end, after which it would repeat its first rows.
     """
     uneven = 0.0 if threads == 1 else UNEVEN_SHARE
 

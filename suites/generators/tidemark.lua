@@ -1,11 +1,11 @@
--- What the sysbench scripts of all suites share: turns between servers, random numbers, prepared statements.
+-- The module shared by the sysbench scripts of all suites: slices, random numbers and prepared statements.
 --
--- A suite's script says `local tidemark = require("tidemark")` and ends with `tidemark.script {...}`. Tidemark starts
--- sysbench with a LUA_PATH that leads here, wherever the suite's folder lies; by hand it is
+-- A suite's script begins with `local tidemark = require("tidemark")` and ends with `tidemark.script {...}`. Tidemark
+-- sets LUA_PATH so that sysbench finds this file. To run a script by hand:
 --
 --   LUA_PATH="/path/to/suites/generators/?.lua;;" sysbench write_heavy.lua ... run
 --
--- docs/suites.md says what the options mean and what the lines that begin with `tidemark:` hold.
+-- docs/suites.md explains the options, and the output lines that begin with `tidemark:`.
 
 local bit = require("bit")
 local ffi = require("ffi")
@@ -18,20 +18,20 @@ int usleep(unsigned int microseconds);
 
 local tidemark = {}
 
--- What Tidemark gives to every script. A suite with a [scale] gets `scale` and `unit`, any other `tables`,
--- `table_size` and `table`.
+-- The options that Tidemark passes to every script. A suite with a [scale] gets `scale` and `unit`, any other suite
+-- gets `tables`, `table_size` and `table`.
 local OPTIONS = {
    tables = {"Number of tables", 1},
    table_size = {"Rows loaded into each table", 10000},
    table = {"Table to load (prepare)", 1},
-   scale = {"Units of the suite's scale", 1},
-   unit = {"Unit of the scale to load; 0: what belongs to no unit (prepare)", 0},
+   scale = {"Number of units of the suite's scale", 1},
+   unit = {"Unit of the scale to load; 0: create all tables and load those of fixed size (prepare)", 0},
    table_seed = {"Seed of the rows (prepare)", 1},
    linger_ms = {"Milliseconds for which connections stay open, idle, after the last transaction", 0},
-   walk_from = {"Rows that each thread has used up before, for steps that use rows up", 0},
-   slice_ms = {"Milliseconds of a slice, in which one of several servers works; 0: work without pause", 0},
-   slices = {"What we do in each slice, in order: 0 wait, w warm up, 1 work", ""},
-   slice_origin = {"Second of the monotonic clock at which the first slice begins", "0"},
+   walk_from = {"Rows that each thread has already used up, for steps that use rows up", 0},
+   slice_ms = {"Length of a slice in milliseconds; 0: work without pauses", 0},
+   slices = {"One character per slice: 0 wait, w warm up, 1 work", ""},
+   slice_origin = {"Begin of the first slice in seconds of the monotonic clock", "0"},
    slice_gap_ms = {"Idle milliseconds at the end of each slice", 0},
 }
 
@@ -53,8 +53,8 @@ end
 -- --- random numbers
 
 -- Uniform integers from 0 to n - 1 by xorshift128: G. Marsaglia, "Xorshift RNGs", Journal of Statistical Software
--- 8(14), 2003. The same numbers on every platform and sysbench: for loading rows, because 1.0 seeds its own
--- generator only for `run`.
+-- 8(14), 2003. It is used for loading, because the numbers are the same on every platform and version of sysbench;
+-- sysbench 1.0 seeds its own generator only for `run`.
 function tidemark.generator(seed)
    local x, y, z, w = bit.tobit(seed), 362436069, 521288629, 88675123
    local function draw(n)
@@ -63,13 +63,13 @@ function tidemark.generator(seed)
       w = bit.bxor(w, bit.rshift(w, 19), t, bit.rshift(t, 8))
       return (w % 4294967296) % n
    end
-   for _ = 1, 64 do draw(2) end -- lets neighbouring seeds part
+   for _ = 1, 64 do draw(2) end -- until sequences of similar seeds have diverged
    return draw
 end
 
--- Numbers from zipf's law over 1..n by rejection-inversion: W. Hörmann and G. Derflinger, "Rejection-inversion
--- to generate variates from monotone discrete distributions", ACM TOMACS 6(3), 1996. Constant time per draw;
--- Debian's sysbench 1.0.20 has no zipfian generator of its own. Small ids are the frequent ones.
+-- Zipf-distributed integers from 1 to n with exponent s, by rejection-inversion: W. Hörmann and G. Derflinger,
+-- "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6(3), 1996. The time
+-- per number is constant, and small numbers are the most frequent. Debian's sysbench 1.0.20 has no such generator.
 function tidemark.zipfian(n, s)
    local function integral(x) return (x ^ (1 - s) - 1) / (1 - s) end
    local function inverse(y) return (1 + y * (1 - s)) ^ (1 / (1 - s)) end
@@ -91,14 +91,14 @@ local function gcd(a, b)
    return a
 end
 
--- A walk that meets every id of 1..n once, in an order that looks random: multiples of a stride near the golden
--- section that has no factor in common with n. The threads share the ids: each takes every threads-th element of the
--- walk, and goes on after the first `walk_from` of its own. For steps that use rows up.
+-- A walk that visits every id from 1 to n once, in an order that looks random: multiples of a stride near the golden
+-- section that is coprime to n. Ids are divided among the threads: each thread takes every threads-th element of the
+-- walk, after skipping its first `walk_from` ones. For steps that use rows up.
 function tidemark.walk(n)
    local first, step = sysbench.tid, sysbench.opt.threads
    local stride = math.max(1, math.floor(n * 0.6180339887))
    while gcd(stride, n) ~= 1 do stride = stride + 1 end
-   -- Sums stay exact in a double, where index * stride would not from some hundred million rows on.
+   -- Sums are exact in a double; index * stride would not be with several hundred million rows.
    local jump, at = (step * stride) % n, ((first - step) * stride) % n
    for _ = 1, sysbench.opt.walk_from do at = (at + jump) % n end
    return function()
@@ -112,7 +112,7 @@ end
 local Statement = {}
 Statement.__index = Statement
 
--- Sets the parameters and executes. A string argument is a format of sysbench.rand.string.
+-- Sets the parameters and executes the statement. A string argument is a format of sysbench.rand.string.
 function Statement:execute(...)
    for i = 1, select("#", ...) do
       local value = select(i, ...)
@@ -125,13 +125,13 @@ function Statement:execute(...)
    return self.prepared:execute()
 end
 
--- The same for statements that return rows: the driver's results must be freed by hand.
+-- Does the same for statements that return rows, whose results must be freed explicitly.
 function Statement:query(...)
    local result = self:execute(...)
    if result then result:free() end
 end
 
--- Prepares `text`. `types` says of each parameter "int", or the length of a string.
+-- Prepares `text`. `types` has one entry per parameter: "int", or the length of a string.
 function tidemark.statement(connection, text, types)
    local prepared, parameters = connection:prepare(text), {}
    for i, kind in ipairs(types or {}) do
@@ -147,7 +147,8 @@ end
 
 -- --- slices
 
--- The slices of this thread, {begin, end, whether it only warms up}, and the end of all; on the monotonic clock.
+-- Returns the slices of this server as {begin, end, whether it is a warm-up}, and the end of all slices, in seconds of
+-- the monotonic clock.
 local function own_slices()
    local origin, length = tonumber(sysbench.opt.slice_origin), sysbench.opt.slice_ms / 1000
    local gap, list = sysbench.opt.slice_gap_ms / 1000, {}
@@ -160,7 +161,7 @@ local function own_slices()
    return list, origin + #sysbench.opt.slices * length
 end
 
--- A transaction that the server rolled back, such as a victim of a deadlock, begins again.
+-- Runs one transaction, again if the server has rolled it back, for example because of a deadlock.
 local function finish_event(thread_id)
    while true do
       local finished, problem = pcall(event, thread_id)
@@ -169,16 +170,16 @@ local function finish_event(thread_id)
    end
 end
 
--- The most events of this thread in one of its slices. A step that uses rows up spends them evenly: in the first
--- slices alone they would not be balanced against those of the other servers.
+-- Returns the maximum number of events of this thread in one slice. A step that uses rows up distributes its events
+-- evenly over the slices, so that they are balanced against those of the other servers.
 local function most_in_slice(slices)
    if sysbench.opt.events == 0 then return math.huge end
    return math.max(1, math.floor(sysbench.opt.events / sysbench.opt.threads / slices))
 end
 
--- Work until `deadline`, `most` events, or until there is no more to do. Returns the end, the number of events in
--- each second since `began`, and whether there is more to do. What warms up is counted, but is no event of
--- sysbench's.
+-- Works until `deadline`, `most` events, or until there is no more work. Returns the end, the number of events in each
+-- second since `began`, and whether there is more work. Warm-up transactions are counted here, but are not events of
+-- sysbench.
 local function work_until(deadline, most, began, thread_id, warming)
    local ended, more, done, seconds = began, true, 0, {}
    while ended < deadline and done < most do
@@ -195,7 +196,7 @@ local function work_until(deadline, most, began, thread_id, warming)
    return ended, seconds, more
 end
 
--- Work within our slices only. The waiting is outside of the events, so that it is no latency.
+-- Works only in the slices of this server. Waiting is not part of an event, and so not of its latency.
 local function run_slices(thread_id)
    local slices, last = own_slices()
    local lines, most = {}, most_in_slice(#slices)
@@ -207,7 +208,7 @@ local function run_slices(thread_id)
          slice[3] and "warm-up" or "slice", place, sysbench.tid, began, ended, table.concat(seconds, " "))
       if not more then break end
    end
-   -- Written when no server works any more: whoever reads shall not take the processor from one.
+   -- Written after the last slice, so that processing the output does not take CPU time from a server.
    sleep_until(last)
    io.stdout:write(table.concat(lines))
    io.stdout:flush()
@@ -222,13 +223,13 @@ local function options_with(own)
    return all
 end
 
--- Makes sysbench's entry points from what the suite's script has of its own:
+-- Defines sysbench's entry points from the fields of `suite`:
 --
---   options   its options besides those above, name = {text, default}
+--   options   the script's own options, name = {text, default}
 --   prepare   function(connection, engine): loads the table `sysbench.opt.table`, or the unit `sysbench.opt.unit`;
 --             engine is the driver's name, "pgsql" or "mysql"
---   start     function(connection): called once by each thread, before its first transaction
---   event     function(): one transaction
+--   start     function(connection): called once by every thread, before its first transaction
+--   event     function(): runs one transaction
 function tidemark.script(suite)
    local connection, first_event
    local without_pause = thread_run -- sysbench's own loop
@@ -258,8 +259,8 @@ function tidemark.script(suite)
       if sysbench.opt.slice_ms > 0 then run_slices(thread_id) else without_pause(thread_id) end
    end
 
-   -- Says when this thread began and ended, and keeps its connection open for a moment: whoever counts the cost of
-   -- the server's processes finds them still alive.
+   -- Prints the begin and end of this thread, and keeps its connection open for a moment, so that the costs of the
+   -- server's processes can be read before they end.
    function thread_done()
       local ended = now()
       io.stdout:write(string.format("tidemark: thread %d from %.6f to %.6f\n",

@@ -1,4 +1,4 @@
-"""Rendering my.cnf for a version, a machine and a choice of durability."""
+"""Rendering my.cnf for a version, the sizes of a machine and a durability."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,19 +12,19 @@ from suites.sizing import Sizes
 TEMPLATE = Path(__file__).with_name("my.cnf.in")
 
 SPARE_CONNECTIONS = 20
-"""Connections beyond the load generator's: steering, and a person looking."""
+"""Connections besides the load generator's: for Tidemark, and for a person who inspects the server."""
 
 REDO_FILES = 2
-"""Before 8.0.30 the redo log is this many files of innodb_log_file_size."""
+"""Number of files of innodb_log_file_size in the redo log before 8.0.30."""
 
 
 def render(
     build: Build, sizes: Sizes, durability: Durability, folder: Path, settings: Mapping[str, str]
 ) -> str:
-    """The text of my.cnf for a server in `folder`.
+    """Return the text of my.cnf for a server in `folder`.
 
-    Settings the version does not know are left out. `settings` come last and so win; CapabilityError when one
-    of them is known not to be there in this version.
+    Settings that the version does not have are omitted. `settings` come last and therefore take precedence.
+    Raises CapabilityError if the version does not have one of them.
     """
     require_known(build)
     for name in settings:

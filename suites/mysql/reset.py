@@ -1,4 +1,4 @@
-"""The reset after a step: wait until InnoDB has purged old row versions and written its dirty pages."""
+"""The reset after a step: wait until InnoDB has purged old row versions and flushed its dirty pages."""
 
 import re
 import time
@@ -16,32 +16,32 @@ Cursor = pymysql.cursors.Cursor
 POLL_SECONDS = 0.05
 
 DRIVEN: dict[str, str] = {
-    # In this order: the low-water mark may not exceed the limit.
+    # The order matters: the low-water mark may not exceed the limit.
     "innodb_max_dirty_pages_pct_lwm": "0",
     "innodb_max_dirty_pages_pct": "0",
-    # Purge frees its history in batches, and sleeps with up to 128 of them unfreed.
+    # Purge truncates the history in batches, and sleeps while up to 128 of them are left.
     "innodb_purge_rseg_truncate_frequency": "1",
 }
-"""Settings that make InnoDB clean up at once; put back afterwards."""
+"""Settings that make InnoDB clean up immediately; they are restored afterwards."""
 
 
 @dataclass(frozen=True)
 class ResetLimits:
-    """When a reset is done, and when it gives up."""
+    """When a reset is complete, and when it gives up."""
 
     history: int = 100
-    """Transactions whose old row versions may be left."""
+    """Maximum number of transactions whose old row versions may remain."""
     dirty_pages: int = 100
-    """Pages that may be left unwritten: the server itself dirties a few all the time."""
+    """Maximum number of dirty pages that may remain: the server itself always dirties a few."""
     seconds: float = 600
-    """For each of the two."""
+    """Time limit for purge, and for flushing."""
 
 
 def reset(connection: "Connection[Cursor]", database: str, limits: ResetLimits) -> dict[str, float]:
-    """Drive purge and flushing, wait for both, restore the settings.
+    """Speed up purge and flushing, wait for both, and restore the settings.
 
-    Returns the reset_* metrics and the sizes of tables and indexes. Raises ResetError, which carries the
-    metrics all the same, when a limit passes: it names the oldest open transaction and its age.
+    Return the reset_* metrics and the sizes of tables and indexes. Raises ResetError, with the metrics and
+    the oldest open transaction, if a time limit is exceeded.
     """
     started = time.monotonic()
     metrics = {"reset_history_before": _history(connection), "reset_dirty_pages_before": _dirty(connection)}
@@ -56,36 +56,38 @@ def reset(connection: "Connection[Cursor]", database: str, limits: ResetLimits) 
     metrics["reset_dirty_pages_after"] = _dirty(connection)
     metrics["reset_wal_bytes"] = float(log_sequence_number(connection) - redo_before)
     metrics |= _sizes(connection, database)
-    # Replaced files of the binary log are of no use to anybody here, and a long suite would fill the disk.
+    # Nothing reads old files of the binary log, which would fill the disk during a long suite.
     _query(connection, "PURGE BINARY LOGS BEFORE NOW()")
     metrics["reset_seconds"] = time.monotonic() - started
     if not purged:
         raise ResetError(
-            f"purge left a history of {metrics['reset_history_after']:.0f} after {limits.seconds:g} s",
+            f"purge left a history list of {metrics['reset_history_after']:.0f} transactions"
+            f" after {limits.seconds:g} s (limit {limits.history})",
             where=_oldest_transaction(connection),
-            hint="end the transaction that still reads old row versions, then run the step again",
+            hint="end the transaction that still needs old row versions, then run the step again",
             metrics=metrics,
         )
     if not flushed:
         raise ResetError(
-            f"{metrics['reset_dirty_pages_after']:.0f} pages are unwritten after {limits.seconds:g} s",
-            hint="the disk is too slow for this profile, or something keeps writing",
+            f"{metrics['reset_dirty_pages_after']:.0f} pages are still dirty after {limits.seconds:g} s"
+            f" (limit {limits.dirty_pages})",
+            hint="use a smaller profile if the disk is too slow, or find out what keeps writing",
             metrics=metrics,
         )
     return metrics
 
 
 def status(connection: "Connection[Cursor]", name: str) -> float:
-    """A global status counter."""
+    """Return the global status variable `name`."""
     return float(str(_query(connection, "SHOW GLOBAL STATUS LIKE %s", name)[0][1]))
 
 
 def log_sequence_number(connection: "Connection[Cursor]") -> int:
-    """Bytes of redo written since the data directory was made. Every version says it in this text."""
+    """Return the bytes of redo written since the creation of the data directory."""
     text = str(_query(connection, "SHOW ENGINE INNODB STATUS")[0][2])
-    found = re.search(r"Log sequence number\s+(\d+)", text)
-    assert found is not None  # part of the LOG section since 5.0
-    return int(found[1])
+    match = re.search(r"Log sequence number\s+(\d+)", text)
+    assert match is not None  # part of the LOG section since 5.0
+    return int(match[1])
 
 
 def _history(connection: "Connection[Cursor]") -> float:
@@ -98,7 +100,7 @@ def _dirty(connection: "Connection[Cursor]") -> float:
 
 
 def _sizes(connection: "Connection[Cursor]", database: str) -> dict[str, float]:
-    # Statistics of sizes are otherwise a day old.
+    # Without ANALYZE, the statistics of sizes may be a day old.
     names = _query(
         connection, "SELECT table_name FROM information_schema.tables WHERE table_schema = %s", database
     )
@@ -136,7 +138,7 @@ def _oldest_transaction(connection: "Connection[Cursor]") -> str:
                FROM information_schema.innodb_trx ORDER BY trx_started LIMIT 1"""
     for transaction, thread, age, state in _query(connection, query):
         return f"transaction {transaction} of connection {thread}, {state}, open for {age} s"
-    return "no open transaction is in sight"
+    return "there is no open transaction"
 
 
 def _query(connection: "Connection[Cursor]", query: str, *values: str) -> list[tuple[object, ...]]:

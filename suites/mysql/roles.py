@@ -1,4 +1,4 @@
-"""What the threads of mysqld are for, by the names that performance_schema gives them."""
+"""The roles of mysqld's threads, derived from their names in performance_schema."""
 
 import re
 
@@ -10,11 +10,11 @@ _ROLES = (
     ("io_(read|write|ibuf|log)", "io"),
     ("^main$", "main"),
 )
-"""Pattern within the last part of a name, and the role. 5.7 to 9.x have their own names for some."""
+"""Pairs of a pattern in the last part of a name and the role. Some names differ between 5.7 and 9.x."""
 
 
 def role_of(name: str) -> str:
-    """The role of a thread such as `thread/innodb/page_flush_thread`; one unknown keeps its own name."""
+    """Return the role of a thread such as `thread/innodb/page_flush_thread`, or its name if unknown."""
     plain = name.rsplit("/", 1)[-1].removesuffix("_thread")
     for pattern, role in _ROLES:
         if re.search(pattern, plain):

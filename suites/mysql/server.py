@@ -1,4 +1,4 @@
-"""A MySQL server on a data directory of its own."""
+"""A MySQL server with a data directory of its own."""
 
 import contextlib
 import json
@@ -20,25 +20,34 @@ from suites.lifecycle import LocalServer
 from suites.mysql import reset
 from suites.mysql.configuration import render
 from suites.mysql.roles import role_of
-from suites.processes import as_server_user, own, require_reachable, run, start, tail_of
+from suites.processes import (
+    as_server_user,
+    open_log,
+    own,
+    require_reachable,
+    run,
+    start,
+    tail_of,
+    write_for_server,
+)
 from suites.server import Address, ServerError, require_short
 from suites.sizing import Sizes
 
 NAME = "tidemark"
-"""Account, its password and database. The socket lies in a folder that only the server's user can enter."""
+"""Account, password and database. Only the server's user can access the folder of the socket."""
 
 SOCKET = "mysqld.sock"
 START_SECONDS = 300
-"""How long a start may take, crash recovery included."""
+"""Time limit of a start, including crash recovery."""
 STOP_SECONDS = 300
-"""How long a shutdown may take: it writes every dirty page."""
+"""Time limit of a shutdown, which writes all dirty pages."""
 
 HISTORY_FILE = "mysql_upgrade_history"
-"""In the data directory from 8.4 on: which versions have used it."""
+"""The file in the data directory, from 8.4 on, that lists the versions that have used it."""
 
 
 class MysqlServer(LocalServer):
-    """Implements suites.server.Server. Beside its data lies `my.cnf`."""
+    """A MySQL server; implements suites.server.Server. Its `my.cnf` is beside the data directory."""
 
     def __init__(
         self,
@@ -53,21 +62,21 @@ class MysqlServer(LocalServer):
         self._configuration = render(build, sizes, durability, folder, settings or {})
 
     def create(self) -> None:
-        """`--initialize-insecure`, a start to make account and database, and the server stays down."""
+        """Create `my.cnf` and, with `--initialize-insecure`, the data directory. Raises ServerError."""
         require_short(self.address.socket)
         require_reachable(self.build.prefix)
         require_reachable(self.folder.parent)
         if self.data.exists():
             self._require_own_data()
             raise ServerError(
-                "there is a data directory already", where=str(self.data), hint="remove it, or start it"
+                "the data directory exists already",
+                where=str(self.data),
+                hint="remove it, or start the server instead of creating it",
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o700)
         own(self.folder)
-        (self.folder / "my.cnf").write_text(self._configuration, encoding="utf-8")
-        (self.folder / "my.cnf").chmod(0o644)
-        own(self.folder / "my.cnf")
+        write_for_server(self.folder / "my.cnf", self._configuration)
         log_error = f"--log-error={self.folder / 'initialize.log'}"
         argv = [*self._command(), "--initialize-insecure", log_error]
         try:
@@ -77,16 +86,15 @@ class MysqlServer(LocalServer):
                 cwd=self.folder,
             )
         except Exception as error:
-            said = tail_of(self.folder / "initialize.log")
+            last_lines = tail_of(self.folder / "initialize.log")
             raise ServerError(
-                f"{self.build.version} cannot make a data directory: {said}", where=str(self.folder)
+                f"{self.build.version} cannot create a data directory: {last_lines}", where=str(self.folder)
             ) from error
 
     def start(self) -> None:
-        """Start mysqld, through crash recovery if it must, and wait until it answers."""
+        """Start mysqld, with crash recovery if necessary, and wait until it accepts connections."""
         self._require_own_data()
-        self.log.touch()
-        own(self.log)
+        open_log(self.log).close()
         argv = as_server_user(self._command(), dies_by="TERM")
         self._process = start(
             argv, subprocess.DEVNULL, bound_to=self._bound_to, stderr=subprocess.DEVNULL, cwd=self.folder
@@ -102,63 +110,63 @@ class MysqlServer(LocalServer):
         self._create_account()
 
     def connect(self) -> "Connection[pymysql.cursors.Cursor]":
-        """A connection in autocommit mode. Raises ServerError when the server refuses it."""
+        """Return a connection in autocommit mode. Raises ServerError if the server refuses it."""
         try:
             return self._connect(NAME, NAME)
         except pymysql.err.OperationalError as error:
             raise ServerError(
                 f"{self.build.version} refuses the login of '{NAME}': {error.args[-1]}",
                 where=str(self.log),
-                hint="has something dropped or locked the account? Data directories are made anew by a run",
+                hint="check whether the account was dropped or locked; a new run creates it again",
             ) from error
 
     def stop(self) -> None:
-        """Shutdown by SIGTERM; SIGKILL after STOP_SECONDS. InnoDB leaves no shared memory."""
+        """Shut down by SIGTERM, and after STOP_SECONDS by SIGKILL. InnoDB uses no shared memory."""
         self._end(((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, 30)))
         self._remove_socket()
 
     def abandon(self) -> None:
-        """SIGKILL: to write pages that nobody will read would be time for nothing."""
+        """Kill the server, because flushing dirty pages that are no longer needed would waste time."""
         self._end(((signal.SIGKILL, 30),))
         self._remove_socket()
 
     def keep(self) -> None:
-        """As for every engine, without spare files of the redo log, which the server makes at its start."""
+        """Do as for every engine, and delete spare redo log files, which the server creates on start."""
         super().keep()
         for spare in (self.loaded / "#innodb_redo").glob("#ib_redo*_tmp"):
             spare.unlink()
 
     def settings(self) -> Mapping[str, str]:
-        """Every global variable as the server sees it."""
-        asked = self._steering("asking for the settings")
-        with asked, self.connect() as connection, connection.cursor() as cursor:
+        """Return every global variable of the running server."""
+        request = self._request("reading the settings")
+        with request, self.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SHOW GLOBAL VARIABLES")
             return {str(name): str(value) for name, value in cursor.fetchall()}
 
     def counters(self) -> Mapping[str, float]:
-        """Bytes of redo written (the log sequence number), and pages flushed since the start."""
-        with self._steering("asking for the counters"), self.connect() as connection:
+        """Return the bytes of redo written (log sequence number) and the pages flushed since the start."""
+        with self._request("reading the counters"), self.connect() as connection:
             return {
                 "wal_bytes_per_op": float(reset.log_sequence_number(connection)),
                 "pages_flushed_per_op": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
             }
 
     def roles(self) -> Mapping[int, str]:
-        """What each thread is for: `client connection`, `page cleaner`, `purge`, `log writer` and others."""
+        """Return thread id -> role: `client connection`, `page cleaner`, `purge`, `log writer` and others."""
         query = "SELECT thread_os_id, name FROM performance_schema.threads WHERE thread_os_id IS NOT NULL"
-        asked = self._steering("asking for the threads")
-        with asked, self.connect() as connection, connection.cursor() as cursor:
+        request = self._request("reading the threads")
+        with request, self.connect() as connection, connection.cursor() as cursor:
             cursor.execute(query)
             return {int(thread): role_of(str(name)) for thread, name in cursor.fetchall()}
 
     def reset(self) -> Mapping[str, float]:
-        """Purge, flush, verify: see suites.mysql.reset."""
-        with self._steering("the reset"), self.connect() as connection:
+        """Purge, flush and verify; see suites.mysql.reset."""
+        with self._request("the reset"), self.connect() as connection:
             return reset.reset(connection, NAME, self.limits)
 
     @contextlib.contextmanager
-    def _steering(self, what: str) -> Iterator[None]:
-        """Turn what pymysql raises, such as when the server dies under a statement, into ServerError."""
+    def _request(self, what: str) -> Iterator[None]:
+        """Convert errors of pymysql, such as after the death of the server, into ServerError."""
         try:
             with self._answering(what):
                 yield
@@ -182,7 +190,7 @@ class MysqlServer(LocalServer):
         )
 
     def _require_starting(self, error: pymysql.err.OperationalError, deadline: float) -> None:
-        """Raise ServerError when mysqld has ended, refuses us, or takes too long."""
+        """Raise ServerError if mysqld has ended, refuses the login, or has not started at the deadline."""
         ended = self.death()
         if ended is not None:
             raise ServerError(f"{self.build.version} did not start: {ended}", where=str(self.log)) from error
@@ -204,13 +212,13 @@ class MysqlServer(LocalServer):
             cursor.execute(f"CREATE DATABASE IF NOT EXISTS {NAME}")
 
     def _require_own_data(self) -> None:
-        """Raise ServerError when another version has used the data directory: mysqld would upgrade it."""
+        """Raise ServerError if another version has used the data directory: mysqld would upgrade it."""
         with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
             history = json.loads((self.data / HISTORY_FILE).read_text())["upgrade_history"]
             last = re.sub(r"[^0-9.].*", "", str(history[-1]["version"]))
             if last != self.build.release:
                 raise ServerError(
-                    f"the data directory was left by MySQL {last}, not {self.build.release}",
+                    f"the data directory was last used by MySQL {last}, not {self.build.release}",
                     where=str(self.data),
-                    hint="remove it: a comparison needs a data directory made by the version itself",
+                    hint="remove it: every version must be measured on a data directory that it has created",
                 )

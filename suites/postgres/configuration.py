@@ -1,4 +1,4 @@
-"""Rendering postgresql.conf for a version, a machine and a choice of durability."""
+"""Rendering postgresql.conf for a version, the sizes of a machine and a durability."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from suites.sizing import Sizes
 TEMPLATE = Path(__file__).with_name("postgresql.conf.in")
 
 SPARE_CONNECTIONS = 20
-"""Connections beyond the load generator's: steering, vacuum workers, a person looking."""
+"""Connections besides the load generator's: for Tidemark, vacuum, and a person who inspects the server."""
 
 
 def render(
@@ -22,10 +22,10 @@ def render(
     socket_folder: Path,
     overrides: Mapping[str, str],
 ) -> str:
-    """The text of postgresql.conf.
+    """Return the text of postgresql.conf.
 
-    Settings the version does not know are left out. `overrides` come last and so win; CapabilityError when
-    one names a setting that the version does not have.
+    Settings that the version does not have are omitted. `overrides` come last and therefore take precedence.
+    Raises CapabilityError if the version does not have one of them.
     """
     require_known(build)
     for name in overrides:

@@ -1,4 +1,4 @@
-"""The reset after a step: vacuum every table, write every dirty page, and verify that both are done."""
+"""The reset after a step: vacuum all tables, write all dirty pages, and verify the result."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,13 +11,13 @@ from psycopg import sql
 from suites.server import ResetError
 
 NAMEABLE_DEAD_SHARE = 0.001
-"""Dead tuples left after a vacuum are not worth naming below this share of the live ones."""
+"""The share of dead to live tuples up to which dead tuples may remain after a vacuum."""
 
 STATISTICS_SECONDS = 3
-"""How long the statistics of a finished vacuum may take to show."""
+"""How long the statistics of a finished vacuum may take to appear."""
 
 VACUUM_WAIT_SECONDS = 600
-"""How long to wait for autovacuum workers that were at work when the reset began."""
+"""How long to wait for autovacuum workers that were already running when the reset began."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Connect = Callable[[], Connection]
@@ -39,10 +39,10 @@ SELECT format('replication slot %s', slot_name) FROM pg_replication_slots WHERE 
 
 
 def reset(connect: Connect, workers: int) -> dict[str, float]:
-    """VACUUM (ANALYZE, INDEX_CLEANUP ON, PARALLEL) of all tables side by side, then CHECKPOINT, then verify.
+    """VACUUM (ANALYZE, INDEX_CLEANUP ON, PARALLEL) all tables in parallel, CHECKPOINT, and verify.
 
-    Returns the reset_* metrics and the sizes of tables and indexes. Raises ResetError when dead tuples are
-    left, with who holds them, or when a vacuum does not end.
+    Return the reset_* metrics and the sizes of tables and indexes. Raises ResetError if dead tuples remain,
+    with the transactions or slots that prevent their removal, or if a vacuum does not end.
     """
     started = time.monotonic()
     with connect() as connection:
@@ -68,7 +68,7 @@ def reset(connect: Connect, workers: int) -> dict[str, float]:
 
 
 def wal_position(connection: Connection) -> int:
-    """Bytes of WAL inserted since initdb."""
+    """Return the bytes of WAL inserted since initdb."""
     row = connection.execute("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')").fetchone()
     assert row is not None
     return int(row[0])
@@ -81,7 +81,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def vacuum_all(connect: Connect, tables: Sequence[tuple[str, str]], workers: int) -> None:
-    """One connection per table at a time, at most `workers` tables at once."""
+    """Vacuum the tables with one connection per table, up to `workers` tables at the same time."""
     connections: list[Connection] = []
 
     def vacuum(name: tuple[str, str]) -> None:
@@ -97,7 +97,7 @@ def vacuum_all(connect: Connect, tables: Sequence[tuple[str, str]], workers: int
         try:
             list(pool.map(vacuum, tables))
         except BaseException:
-            # The pool waits for its threads: an interrupt would last as long as the longest vacuum.
+            # The pool waits for its threads, so that an interrupt would take as long as the longest vacuum.
             pool.shutdown(wait=False, cancel_futures=True)
             for connection in connections:
                 connection.cancel_safe(timeout=5)
@@ -111,26 +111,26 @@ def _dead_and_live(connection: Connection) -> tuple[int, int]:
 
 
 def _wait_for_vacuums(connection: Connection) -> None:
-    """Wait until no vacuum runs: ours are over, but an autovacuum may have begun before them."""
+    """Wait until no vacuum runs: an autovacuum may have started before the reset. Raises ResetError."""
     deadline = time.monotonic() + VACUUM_WAIT_SECONDS
     while True:
         running = connection.execute("SELECT pid, relid::regclass::text, phase FROM pg_stat_progress_vacuum")
-        left = running.fetchall()
-        if not left:
+        vacuums = running.fetchall()
+        if not vacuums:
             return
         if time.monotonic() > deadline:
             raise ResetError(
                 f"a vacuum still runs after {VACUUM_WAIT_SECONDS} s",
-                where="; ".join(f"process {pid} on {table}, {phase}" for pid, table, phase in left),
-                hint="give the step a smaller data set, or find out why vacuum cannot keep up",
+                where="; ".join(f"process {pid} on {table}, {phase}" for pid, table, phase in vacuums),
+                hint="use a smaller profile, or find out why vacuum cannot keep up",
             )
         time.sleep(0.1)
 
 
 def _verify_no_dead(connection: Connection, tables: Sequence[tuple[str, str]]) -> int:
-    """Dead tuples that vacuum left. Raises ResetError when they are worth naming.
+    """Return the number of dead tuples after the vacuum. Raises ResetError if it exceeds the limit.
 
-    Before Postgres 15 a process collects the statistics from messages, a moment after the vacuum.
+    Before Postgres 15, a process collects the statistics from messages, with a short delay.
     """
     deadline = time.monotonic() + STATISTICS_SECONDS
     while True:
@@ -144,6 +144,6 @@ def _verify_no_dead(connection: Connection, tables: Sequence[tuple[str, str]]) -
     names = ", ".join(".".join(table) for table in tables)
     raise ResetError(
         f"{dead} dead tuples are left after the vacuum of {names}",
-        where="; ".join(holders) or "no open transaction is in sight",
-        hint="end the transaction that still sees them, then run the step again",
+        where="; ".join(holders) or "there is no open transaction",
+        hint="end the transaction that may still need them, then run the step again",
     )

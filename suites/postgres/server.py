@@ -1,4 +1,4 @@
-"""A Postgres server on a data directory of its own."""
+"""A Postgres server with a data directory of its own."""
 
 import contextlib
 import signal
@@ -18,24 +18,26 @@ from suites.postgres import reset, shared_memory
 from suites.postgres.configuration import render
 from suites.processes import (
     as_server_user,
-    kill_living_in,
-    living_in,
+    kill_processes_in,
+    open_log,
     own,
+    processes_in,
     require_reachable,
     run,
     start,
     tail_of,
+    write_for_server,
 )
 from suites.server import Address, ServerError, require_short
 from suites.sizing import Sizes
 
 NAME = "tidemark"
-"""Role and database that the suites use."""
+"""Name of the role and the database that the suites use."""
 
 PORT = 5432
 SOCKET = f".s.PGSQL.{PORT}"
 START_SECONDS = 300
-"""How long a start may take, crash recovery included."""
+"""Time limit of a start, including crash recovery."""
 FAST_STOP_SECONDS = 120
 IMMEDIATE_STOP_SECONDS = 20
 _AT_ONCE = ((signal.SIGQUIT, IMMEDIATE_STOP_SECONDS), (signal.SIGKILL, 5.0))
@@ -44,7 +46,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class PostgresServer(LocalServer):
-    """Implements suites.server.Server."""
+    """A Postgres server; implements suites.server.Server."""
 
     def __init__(
         self,
@@ -59,7 +61,7 @@ class PostgresServer(LocalServer):
         self._configuration = render(build, sizes, durability, folder, overrides or {})
 
     def create(self) -> None:
-        """initdb with data checksums, the C locale and trust over the socket; then our configuration."""
+        """Run initdb with data checksums, the C locale and trust authentication; write the configuration."""
         require_short(self.address.socket)
         require_reachable(self.build.prefix)
         self.folder.mkdir(parents=True)
@@ -68,12 +70,11 @@ class PostgresServer(LocalServer):
         initdb: list[str | Path] = [self.build.program("initdb"), "--pgdata", self.data, "--username", NAME]
         options = ["--auth=trust", "--data-checksums", "--encoding=UTF8", "--locale=C", "--no-sync"]
         run(as_server_user([*initdb, *options]), what=f"initdb of {self.build.version}", cwd=self.folder)
-        configuration = self.data / "postgresql.conf"
-        configuration.write_text(self._configuration, encoding="utf-8")
+        write_for_server(self.data / "postgresql.conf", self._configuration)
 
     def start(self) -> None:
         """Start the postmaster and wait until it answers."""
-        with self.log.open("ab") as log:
+        with open_log(self.log) as log:
             argv = as_server_user([self.build.program("postgres"), "-D", self.data])
             self._process = start(
                 argv, log, bound_to=self._bound_to, stderr=subprocess.STDOUT, cwd=self.folder
@@ -93,7 +94,7 @@ class PostgresServer(LocalServer):
         self._create_database()
 
     def connect(self, database: str = NAME) -> Connection:
-        """A connection in autocommit mode. Raises ServerError when the server does not take it."""
+        """Return a connection in autocommit mode. Raises ServerError if the server does not accept it."""
         try:
             return psycopg.connect(
                 host=str(self.folder),
@@ -105,44 +106,44 @@ class PostgresServer(LocalServer):
             )
         except psycopg.OperationalError as error:
             raise ServerError(
-                f"{self.build.version} does not take connections: {str(error).strip()}", where=str(self.log)
+                f"{self.build.version} does not accept connections: {str(error).strip()}", where=str(self.log)
             ) from error
 
     def stop(self) -> None:
-        """Fast shutdown; immediate after FAST_STOP_SECONDS; SIGKILL at last. Then nothing of it is left."""
+        """Shut down in fast mode, after FAST_STOP_SECONDS in immediate mode, and finally by SIGKILL."""
         self._end_cleanly(((signal.SIGINT, FAST_STOP_SECONDS), *_AT_ONCE))
 
     def abandon(self) -> None:
-        """Immediate shutdown, for a data directory that is of no more use; SIGKILL at last."""
+        """Shut down in immediate mode, as the data directory is no longer needed, and finally by SIGKILL."""
         self._end_cleanly(_AT_ONCE)
 
     def settings(self) -> Mapping[str, str]:
-        """Every setting as the server sees it, with its unit in front of none: `8192 8kB` style."""
-        with self._steering("asking for the settings"), self.connect() as connection:
+        """Return every setting of the running server, with its unit if it has one: `8192 8kB`."""
+        with self._request("reading the settings"), self.connect() as connection:
             rows = connection.execute(
                 "SELECT name, setting || COALESCE(' ' || unit, '') FROM pg_settings ORDER BY name"
             )
             return {str(name): str(value) for name, value in rows}
 
     def counters(self) -> Mapping[str, float]:
-        """Bytes of WAL inserted since initdb."""
-        with self._steering("asking for the WAL position"), self.connect() as connection:
+        """Return the bytes of WAL inserted since initdb."""
+        with self._request("reading the WAL position"), self.connect() as connection:
             return {"wal_bytes_per_op": float(reset.wal_position(connection))}
 
     def roles(self) -> Mapping[int, str]:
-        """What each process is for: `client backend`, `checkpointer`, `walwriter`, `io worker` and others."""
-        with self._steering("asking for the processes"), self.connect() as connection:
+        """Return process id -> role: `client backend`, `checkpointer`, `io worker` and others."""
+        with self._request("reading the processes"), self.connect() as connection:
             rows = connection.execute("SELECT pid, backend_type FROM pg_stat_activity")
             return {self.pid: "postmaster"} | {int(pid): str(role) for pid, role in rows}
 
     def reset(self) -> Mapping[str, float]:
-        """Vacuum, checkpoint, verify: see suites.postgres.reset."""
-        with self._steering("the reset"):
+        """Vacuum, checkpoint and verify; see suites.postgres.reset."""
+        with self._request("the reset"):
             return reset.reset(self.connect, self.cores)
 
     @contextlib.contextmanager
-    def _steering(self, what: str) -> Iterator[None]:
-        """Turn what psycopg raises, such as when the server dies under a statement, into ServerError."""
+    def _request(self, what: str) -> Iterator[None]:
+        """Convert errors of psycopg, such as after the death of the server, into ServerError."""
         try:
             with self._answering(what):
                 yield
@@ -153,13 +154,13 @@ class PostgresServer(LocalServer):
             ) from error
 
     def _create_database(self) -> None:
-        with self._steering("making the database"), self.connect("postgres") as connection:
+        with self._request("creating the database"), self.connect("postgres") as connection:
             row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [NAME]).fetchone()
             if row is None:
                 connection.execute(f"CREATE DATABASE {NAME}")
 
     def _answers(self) -> bool:
-        """Whether the postmaster accepts connections: the socket exists early, the answer comes later."""
+        """Return whether the postmaster accepts connections, which is some time after the socket exists."""
         if not self.address.socket.exists():
             return False
         try:
@@ -168,16 +169,16 @@ class PostgresServer(LocalServer):
             return False
         return True
 
-    def _end_cleanly(self, orders: Sequence[tuple[int, float]]) -> None:
+    def _end_cleanly(self, signals: Sequence[tuple[int, float]]) -> None:
         if self._process is not None:
             segments = shared_memory.segments_of(self.data)
-            self._end(orders)
+            self._end(signals)
             self._clean_up(segments)
 
     def _clean_up(self, segments: shared_memory.Segments) -> None:
-        """After a death that was not a shutdown, backends and shared memory may have been left behind."""
-        if any(living_in(self.data)):
-            kill_living_in(self.data)
+        """Remove the backends, shared memory and socket that remain if the server was killed or crashed."""
+        if any(processes_in(self.data)):
+            kill_processes_in(self.data)
         segments.remove()
         self.address.socket.unlink(missing_ok=True)
         self.address.socket.with_name(f"{self.address.socket.name}.lock").unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Finding and removing the shared memory that a killed postmaster leaves behind.
+"""Finding and removing the shared memory of a killed postmaster.
 
-Postgres keeps its large area in anonymous memory, which dies with it. A small System V segment (the interlock
-against two postmasters on one data directory) and POSIX segments in /dev/shm outlive a SIGKILL.
+The main area of Postgres' shared memory is anonymous, and freed with its processes. A small System V segment
+(the interlock against two postmasters on one data directory) and POSIX segments in /dev/shm survive SIGKILL.
 """
 
 import contextlib
@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from suites.processes import as_server_user
+
 POSIX_FOLDER = Path("/dev/shm")  # where Linux keeps them
 _POSIX_NAME = "PostgreSQL.*"
 _ID_LINE = 6  # of postmaster.pid, from 0: "key id" (src/include/utils/pidfile.h: LOCK_FILE_LINE_SHMEM_KEY)
@@ -18,30 +20,34 @@ _ID_LINE = 6  # of postmaster.pid, from 0: "key id" (src/include/utils/pidfile.h
 
 @dataclass(frozen=True)
 class Segments:
-    """What one postmaster holds."""
+    """The shared memory segments of one postmaster."""
 
     system_v: int | None
+    """Id of the System V segment."""
+
     posix: frozenset[Path]
 
     def remove(self) -> None:
-        """Remove what is left of them and in use by nobody."""
+        """Remove the segments that still exist and that no process uses."""
         if self.system_v is not None:
-            # A segment that is gone already is what we want; ipcrm says so and fails.
-            subprocess.run(["ipcrm", "-m", str(self.system_v)], capture_output=True, check=False)
+            # A segment that is gone already is what we want; ipcrm says so and fails. With the rights of the
+            # server user, who wrote the number that it is called with.
+            ipcrm = as_server_user(["ipcrm", "-m", str(self.system_v)])
+            subprocess.run(ipcrm, capture_output=True, check=False)
         for path in self.posix - _mapped():
             with contextlib.suppress(OSError):
-                # A living server keeps some of its segments for later without mapping them.
+                # A running server has segments that no process maps at the moment.
                 if not _servers_of(path.stat().st_uid):
                     path.unlink()
 
 
 def segments_of(data: Path) -> Segments:
-    """The segments of the server on data directory `data`, while it runs or after it was killed."""
+    """Return the segments of the server on the data directory `data`, which runs or was killed."""
     return Segments(_system_v(data), frozenset(_posix_owned_like(data)))
 
 
 def of_postmaster(data: Path) -> list[Segments]:
-    """The same where a postmaster runs or was killed; nothing after an orderly shutdown."""
+    """Return the segments if the postmaster runs or was killed; empty after a clean shutdown."""
     return [segments_of(data)] if (data / "postmaster.pid").exists() else []
 
 
@@ -53,20 +59,20 @@ def _system_v(data: Path) -> int | None:
 
 
 def _posix_owned_like(data: Path) -> list[Path]:
-    """Segments of the same user; `remove` spares those of that user's other servers."""
+    """Return the POSIX segments of the owner of `data`; `remove` keeps those of the owner's other servers."""
     if not data.exists():
         return []
     owner = data.stat().st_uid
-    found = []
+    segments = []
     for path in POSIX_FOLDER.glob(_POSIX_NAME):
         with contextlib.suppress(OSError):
             if path.stat().st_uid == owner:
-                found.append(path)
-    return found
+                segments.append(path)
+    return segments
 
 
 def _servers_of(user: int) -> bool:
-    """Whether any Postgres server of `user` lives."""
+    """Return whether any Postgres server of `user` is running."""
     for process in psutil.process_iter(["name", "uids"]):
         uids = process.info["uids"]
         if process.info["name"] == "postgres" and uids is not None and uids.real == user:
@@ -75,12 +81,12 @@ def _servers_of(user: int) -> bool:
 
 
 def _mapped() -> set[Path]:
-    """Every POSIX segment that some process maps now."""
+    """Return every POSIX segment that is mapped by some process."""
     mapped = set()
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with contextlib.suppress(OSError):
             for line in maps.read_text(errors="replace").splitlines():
-                _, found, name = line.partition(str(POSIX_FOLDER) + "/")
-                if found:
+                _, separator, name = line.partition(str(POSIX_FOLDER) + "/")
+                if separator:
                     mapped.add(POSIX_FOLDER / name.removesuffix(" (deleted)"))
     return mapped

@@ -1,4 +1,4 @@
-"""perf: by which event it can sample here, and one recording of some processes."""
+"""Recording samples with perf, by the best event that this machine supports."""
 
 import os
 import select
@@ -11,58 +11,60 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from build.errors import TidemarkError
-from suites.processes import ProcessError, start, stop, tail, tool, tree_of
+from suites.processes import ProcessError, start, stop, tool, tree_of
+from suites.profiling.output import in_a_sentence
 
 FREQUENCY = 997
-"""Samples in a second of CPU time: a prime, so that nothing periodic stays in step with it."""
+"""Samples per second of CPU time: a prime, so that sampling does not synchronize with periodic work."""
 
 LEAST_FREQUENCY = 49
+"""The minimum of samples per second of CPU time."""
 
 MOST_SAMPLES = 200_000
-"""In one recording, roughly."""
+"""The approximate maximum number of samples in one recording."""
 
 CYCLES = "cycles"
-"""Hardware cycles: also what runs while interrupts are off, and without a timer's skid."""
+"""Hardware cycles, which also sample code with disabled interrupts, without the skid of a timer."""
 
 CPU_CLOCK = "cpu-clock"
-"""A timer of the kernel's, for machines without counters, such as most virtual ones."""
+"""A timer of the kernel, for machines without hardware counters, such as most virtual machines."""
 
 PATIENCE_SECONDS = 20
-"""For perf to attach, to answer, and to write what it has."""
+"""Time limit for perf to attach, to answer, and to write its file."""
 
 ATTEMPTS = 5
 
 _MANY = 500
-"""Processes in one recording; a server with more is attached to in part, and says so by its quality."""
+"""The most processes that perf attaches to. Of a server with more, the profile is incomplete."""
 
 
 class PerfError(TidemarkError):
-    """A profile that could not be taken or read. What was measured stands without it."""
+    """A profile could not be taken or read. The measurement itself is still valid."""
 
 
 @dataclass(frozen=True)
 class Perf:
-    """A perf that works here."""
+    """A program perf, and a way of sampling that works on this machine."""
 
     program: str
     event: str
-    """CYCLES or CPU_CLOCK, with `:u` where only a process' own code may be sampled."""
+    """CYCLES or CPU_CLOCK, with the suffix `:u` if only user code may be sampled."""
     machine_wide: bool = True
-    """Whether it samples all cores, and what is not a server's is left out later; else it is attached to the
-    servers' processes, and every switch from one to another has to stop and start it."""
+    """Whether all cores are sampled, and samples of other processes are discarded later. Otherwise, perf is
+    attached to the servers' processes, and stops and starts with every context switch between them."""
 
     @property
-    def described(self) -> str:
-        """What a profile says it was sampled by."""
+    def description(self) -> str:
+        """The event and the way of sampling, as stored with a profile."""
         return self.event if self.machine_wide else f"{self.event}, attached"
 
 
 def find_perf() -> Perf:
-    """The best way that perf may sample. Raises PerfError that says what to do."""
+    """Return the best way of sampling that perf supports here. Raises PerfError if there is none."""
     try:
         program = tool("perf")
     except ProcessError as error:
-        raise PerfError("perf is not installed", hint="apt-get install linux-perf") from error
+        raise PerfError("perf is not installed", hint="install it: apt-get install linux-perf") from error
     reasons = []
     ways = [(CYCLES, True), (CPU_CLOCK, True), (CYCLES, False), (CPU_CLOCK, False)]
     for event, machine_wide in [*ways, (f"{CYCLES}:u", False), (f"{CPU_CLOCK}:u", False)]:
@@ -70,7 +72,7 @@ def find_perf() -> Perf:
         reason = _refusal(perf)
         if reason is None:
             return perf
-        reasons.append(f"{perf.described}: {reason}")
+        reasons.append(f"{perf.description}: {reason}")
     raise PerfError(
         "perf may not sample here",
         where="; ".join(reasons),
@@ -79,12 +81,13 @@ def find_perf() -> Perf:
 
 
 def _refusal(perf: Perf) -> str | None:
-    """None when perf can sample that way, else what it said."""
+    """Return None if perf can sample in this way, else its error message."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "perf.data"
-        command = [perf.program, "record", *_what(perf, []), "--output", str(output), "--quiet", "--", "true"]
+        targets = _targets(perf, [])
+        command = [perf.program, "record", *targets, "--output", str(output), "--quiet", "--", "true"]
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 command,
                 capture_output=True,
                 text=True,
@@ -94,18 +97,20 @@ def _refusal(perf: Perf) -> str | None:
             )
         except subprocess.TimeoutExpired:
             return f"no answer within {PATIENCE_SECONDS} s"
-        if done.returncode != 0 or not output.exists():
-            said = [line.strip() for line in done.stderr.splitlines() if line.strip(" \t:")]
-            return said[1] if len(said) > 1 and said[0] == "Error:" else (said or ["no reason given"])[0]
-        # Without counters perf takes another event for `cycles` and says so at most in passing.
+        if completed.returncode != 0 or not output.exists():
+            errors = [line.strip() for line in completed.stderr.splitlines() if line.strip(" \t:")]
+            return (
+                errors[1] if len(errors) > 1 and errors[0] == "Error:" else (errors or ["no reason given"])[0]
+            )
+        # Without hardware counters, perf silently replaces `cycles` by another event.
         command = [perf.program, "evlist", "--input", str(output)]
         listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
-        taken = {each.split(":")[0] for each in listed}
-        return None if perf.event.split(":")[0] in taken else "not supported"
+        recorded = {event.split(":")[0] for event in listed}
+        return None if perf.event.split(":")[0] in recorded else "not supported"
 
 
-def _what(perf: Perf, pids: Sequence[int]) -> list[str]:
-    """The options that say what is sampled: a machine's cores while they are not idle, or processes."""
+def _targets(perf: Perf, pids: Sequence[int]) -> list[str]:
+    """Return the options that select what is sampled: all cores while they are not idle, or processes."""
     if perf.machine_wide:
         return ["--event", f"{perf.event}:I", "--all-cpus"]
     processes = ["--pid", ",".join(map(str, pids[:_MANY]))] if pids else []
@@ -113,15 +118,15 @@ def _what(perf: Perf, pids: Sequence[int]) -> list[str]:
 
 
 def frequency(core_seconds: float) -> float:
-    """Samples in a second of CPU time: fewer where so many busy cores would be sampled for so long.
+    """Return the samples per second of CPU time, fewer if a recording covers many `core_seconds`.
 
-    All samples go through a text of perf's, of about a KiB each.
+    The number of samples is limited because perf writes about 1 KiB of text per sample.
     """
     return min(FREQUENCY, max(LEAST_FREQUENCY, MOST_SAMPLES // max(1.0, core_seconds)))
 
 
 class Recording:
-    """perf on the machine, or on some processes and all that they start, from `enable` on."""
+    """A running perf that samples the machine, or processes and their descendants, after `enable`."""
 
     def __init__(
         self,
@@ -131,71 +136,73 @@ class Recording:
         per_second: float,
         bound_to: Collection[int] | None,
     ) -> None:
-        """Start perf, which itself runs on the cores `bound_to`. Raises PerfError."""
+        """Start perf, without sampling yet, on the cores `bound_to`. Raises PerfError."""
         self.output = output
         self._log = output.with_suffix(".log")
-        orders, self._orders = os.pipe()
+        commands, self._commands = os.pipe()
         self._answers, answers = os.pipe()
-        argv: list[str | Path] = [perf.program, "record", *_what(perf, pids)]
+        argv: list[str | Path] = [perf.program, "record", *_targets(perf, pids)]
         argv += ["--freq", f"{per_second:.0f}", "--call-graph", "fp", "--output", output]
-        # Attached, but not sampling before an order that comes through a pipe, and is answered. Times are
-        # those of the clock that windows of a load are told by.
-        argv += ["--delay", "-1", "--control", f"fd:{orders},{answers}", "--clockid", "monotonic"]
+        # perf attaches, but samples only after a command through a pipe, which it acknowledges. The clock is
+        # the one of the windows.
+        argv += ["--delay", "-1", "--control", f"fd:{commands},{answers}", "--clockid", "monotonic"]
         argv.append("--no-buildid-cache")
         try:
             with self._log.open("wb") as log:
                 self._process = start(
-                    argv, log, bound_to=bound_to, stderr=subprocess.STDOUT, pass_fds=(orders, answers)
+                    argv, log, bound_to=bound_to, stderr=subprocess.STDOUT, pass_fds=(commands, answers)
                 )
         finally:
-            os.close(orders)
+            os.close(commands)
             os.close(answers)
 
     def enable(self) -> None:
-        """Begin to sample; returns when every process is attached to. Raises PerfError."""
+        """Start sampling, and wait until perf is attached to every process. Raises PerfError."""
         try:
-            os.write(self._orders, b"enable\n")
+            os.write(self._commands, b"enable\n")
         except OSError as error:
-            raise PerfError("perf ended before it could sample", hint=self._said()) from error
+            raise PerfError("perf ended before it could sample", hint=self._output()) from error
         ready, _, _ = select.select([self._answers], [], [], PATIENCE_SECONDS)
         if not ready or not os.read(self._answers, 64).startswith(b"ack"):
-            raise PerfError("perf does not begin to sample", hint=self._said())
+            raise PerfError(f"perf did not start sampling within {PATIENCE_SECONDS} s", hint=self._output())
 
     def finish(self) -> Path:
-        """End perf and return the file with the samples. Raises PerfError."""
+        """End perf, and return the file with the samples. Raises PerfError."""
         self._process.send_signal(signal.SIGINT)
         try:
             self._process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired as error:
-            raise PerfError("perf does not end", where=str(self.output)) from error
+            raise PerfError(
+                f"perf did not end within {PATIENCE_SECONDS} s", where=str(self.output)
+            ) from error
         finally:
             self.close()
         if not self.output.is_file() or not self.output.stat().st_size:
-            raise PerfError("perf wrote no samples", hint=self._said())
+            raise PerfError("perf wrote no samples", hint=self._output())
         return self.output
 
     def close(self) -> None:
-        """End perf, if it still runs; what it has recorded is of no use then."""
+        """End perf if it still runs, without waiting for a complete file."""
         stop(self._process, patience=1)
-        for end in (self._orders, self._answers):
-            if end >= 0:
-                os.close(end)
-        self._orders = self._answers = -1
+        for descriptor in (self._commands, self._answers):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._commands = self._answers = -1
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         try:
-            return tail(self._log.read_text(errors="replace")) or "perf said nothing"
+            return in_a_sentence("perf", self._log.read_text(errors="replace"))
         except OSError:
-            return "perf said nothing"
+            return "perf printed nothing"
 
 
 def record(
     perf: Perf, roots: Sequence[int], output: Path, per_second: float, bound_to: Collection[int] | None
 ) -> Recording:
-    """A recording of the processes `roots` and all their descendants, which samples already.
+    """Return a recording of the processes `roots` and all their descendants, which is already sampling.
 
-    An attached perf gives up when one of the processes has ended meanwhile, as a backend does whose client
-    has gone, so that it is tried ATTEMPTS times. Raises PerfError.
+    An attached perf fails if one of the processes ends meanwhile, such as a backend whose client has
+    disconnected. It is therefore tried up to ATTEMPTS times. Raises PerfError.
     """
     for attempt in range(1, ATTEMPTS + 1):
         pids = [pid for root in roots for pid in tree_of(root)]

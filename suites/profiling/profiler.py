@@ -1,4 +1,4 @@
-"""Profiling servers that take turns: one perf for each, which samples only while the load is on."""
+"""Profiling servers that take turns: one perf samples all of them, and samples are assigned by time."""
 
 import contextlib
 import math
@@ -21,7 +21,7 @@ from suites.server import Server
 from suites.slices import mirrored
 
 OTHER_IDS = 100_000
-"""Added to the round, so that a profiled slice draws ids that no measured one has drawn."""
+"""Added to the number of the round, so that profiled slices draw other ids than measured ones."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Profiling:
     """How long each version is sampled at the end of a round."""
     slice_seconds: float
     during: bool = False
-    """Whether the measured slices themselves are sampled, instead of some after them."""
+    """Whether the measured slices themselves are sampled, instead of further slices after them."""
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,23 @@ class Profiled:
     """A profile, or the reason why there is none."""
 
     profile: StepProfile | None = None
-    trouble: str = ""
+    failure: str = ""
+    """Why there is no profile; empty if none was requested."""
 
     @property
-    def troubles(self) -> list[str]:
-        """What a person has to know of it: why there is none, or what to doubt."""
+    def warnings(self) -> list[str]:
+        """Why there is no profile, or the problems of its quality."""
         if self.profile is None:
-            return [self.trouble] if self.trouble else []
-        doubts = self.profile.quality.doubts()
-        return [f"profile: {'; '.join(doubts)}"] if doubts else []
+            return [self.failure] if self.failure else []
+        problems = self.profile.quality.warnings()
+        return [f"profile: {'; '.join(problems)}"] if problems else []
 
 
 class Sampler:
-    """One perf for all servers of a step. Trouble with it is kept, and raised by `samples` each time."""
+    """One perf for all servers of a step. An error of perf is raised by every call of `samples`."""
 
     def __init__(self, servers: Sequence[Server], profiling: Profiling, seconds: float, file: Path) -> None:
-        """`seconds` is how long the load will take."""
+        """Prepare sampling into `file`; `seconds` is the expected duration of the load."""
         cores = psutil.Process().cpu_affinity() or [0]
         self.profiling = profiling
         self.per_second = frequency(seconds * len(cores))
@@ -68,7 +69,7 @@ class Sampler:
         self._samples: Samples | TidemarkError | None = None
 
     def attach(self) -> None:
-        """Sample from now on, also whatever is born later, such as a backend."""
+        """Start sampling, including processes that start later, such as backends."""
         try:
             roots = [server.pid for server in self._servers]
             beside = _cores_beside(roots[0])
@@ -77,9 +78,9 @@ class Sampler:
             self._samples = error
 
     def samples(self) -> Samples:
-        """End perf, and read what it has. Raises TidemarkError."""
+        """End perf, and return its samples. Raises TidemarkError."""
         if self._samples is None:
-            assert self._recording is not None  # attached, or in trouble
+            assert self._recording is not None  # attach() sets one of the two
             try:
                 self._samples = read(self._recording.finish(), self.profiling.perf.program)
             except TidemarkError as error:
@@ -89,13 +90,13 @@ class Sampler:
         return self._samples
 
     def close(self) -> None:
-        """End perf, whatever came of it."""
+        """End perf if it was started."""
         if self._recording is not None:
             self._recording.close()
 
 
 class Profiler:
-    """An observer of a load (suites.generators.load.Observer): it notes which samples are this server's."""
+    """An observer of a load (suites.generators.load.Observer) that selects the samples of one server."""
 
     def __init__(self, server: Server, sampler: Sampler) -> None:
         self._server = server
@@ -103,60 +104,61 @@ class Profiler:
         self._roles: dict[int, str] = {}
         self._pids: set[int] = set()
         self._windows: list[Window] = []
-        self._trouble: TidemarkError | None = None
+        self._error: TidemarkError | None = None
 
     def begin(self, pid: int) -> None:
-        """What is sampled from here on counts."""
-        self._look()
+        """Begin a window whose samples count."""
+        self._update_processes()
         self._windows.append((time.monotonic(), math.inf))
 
     def end(self, pid: int) -> None:
-        """What is sampled after this, and before the next beginning, does not count. The last call counts."""
+        """End the window; if called again, the last call counts."""
         self._windows[-1] = (self._windows[-1][0], time.monotonic())
-        self._look()
+        self._update_processes()
 
-    def _look(self) -> None:
+    def _update_processes(self) -> None:
         try:
             self._pids |= set(tree_of(self._server.pid))
             self._roles |= self._server.roles()
         except TidemarkError as error:
-            self._trouble = error
+            self._error = error
 
     def result(self, load: Load) -> Profiled:
-        """What was sampled, per query of the load."""
+        """Return the profile of the load, or the reason why there is none."""
         profiling = self._sampler.profiling
         try:
-            if self._trouble is not None:
-                raise self._trouble
+            if self._error is not None:
+                raise self._error
             samples = self._sampler.samples()
             stacks = fold(samples, profiling.inferno, self._pids, self._roles, self._windows)
         except TidemarkError as error:
-            return Profiled(None, f"no profile: {error}")
+            said = "; ".join(part for part in (error.what, error.where, error.hint) if part)
+            return Profiled(None, f"no profile: {' '.join(said.split())}")
         queries = max(load.watched_queries, load.queries)
-        event, per_second = profiling.perf.described, self._sampler.per_second
+        event, per_second = profiling.perf.description, self._sampler.per_second
         return Profiled(StepProfile(event, per_second, queries, samples.lost, stacks))
 
 
-class Both:
-    """Two observers of one load: what the first counts is not to contain the second's own work."""
+class ObserverPair:
+    """Two observers of one load, nested so that the inner one does not measure the work of the outer one."""
 
     def __init__(self, inner: Observer, outer: Observer) -> None:
         self._inner, self._outer = inner, outer
 
     def begin(self, pid: int) -> None:
-        """The outer one first."""
+        """Begin the outer observer, then the inner one."""
         self._outer.begin(pid)
         self._inner.begin(pid)
 
     def end(self, pid: int) -> None:
-        """The inner one first."""
+        """End the inner observer, then the outer one."""
         self._inner.end(pid)
         self._outer.end(pid)
 
 
 @contextlib.contextmanager
 def profilers(servers: Sequence[Server], profiling: Profiling, seconds: float) -> Iterator[list[Profiler]]:
-    """One profiler for each server, for a load of so many seconds; perf and its file are gone afterwards."""
+    """Yield one profiler per server for a load of `seconds`; end perf and delete its file afterwards."""
     with tempfile.TemporaryDirectory(prefix="tidemark-perf-") as folder:
         sampler = Sampler(servers, profiling, seconds, Path(folder) / "perf.data")
         try:
@@ -169,9 +171,9 @@ def profilers(servers: Sequence[Server], profiling: Profiling, seconds: float) -
 def profile_after(
     servers: Sequence[Server], generator: Generator, step: Step, share: Share, profiling: Profiling
 ) -> list[Profiled]:
-    """Sample every server in slices of its own after `share` was measured. Raises LoadError.
+    """Profile every server in further slices after `share` was measured. Raises LoadError.
 
-    A step that uses rows up goes on behind those that it has used, for half as many at most.
+    A step that uses rows up continues after the rows that it has used, with at most half as many.
     """
     seed = (step.name, share.round, "profile")
     schedule = mirrored(range(len(servers)), profiling.seconds, profiling.slice_seconds, seed)
@@ -186,11 +188,11 @@ def profile_after(
     addresses = [server.address for server in servers]
     with profilers(servers, profiling, schedule.seconds) as watching:
         loads = generator.alternate(addresses, step, after, watching)
-        return [each.result(load) for each, load in zip(watching, loads, strict=True)]
+        return [profiler.result(load) for profiler, load in zip(watching, loads, strict=True)]
 
 
 def _cores_beside(pid: int) -> Collection[int] | None:
-    """Cores that the server is not bound to: perf's own work shall not take the server's time."""
+    """Return the cores that the server is not bound to, on which perf does not take time from it."""
     with contextlib.suppress(psutil.Error):
         ours = set(psutil.Process().cpu_affinity() or [])
         return sorted(ours - set(psutil.Process(pid).cpu_affinity() or [])) or None

@@ -1,4 +1,4 @@
-"""Folded stacks: what a profile of one step is, and how far it can be believed."""
+"""The CPU profile of one step as folded stacks, and its quality."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,75 +6,75 @@ from dataclasses import dataclass
 from functools import cached_property
 
 SHALLOW = 3
-"""Stacks of fewer frames than this were hardly walked: a caller had no frame pointer."""
+"""A stack with fewer frames is shallow: it was not unwound completely, for lack of frame pointers."""
 
 MOST_SHALLOW = 0.1
-"""Share of shallow stacks above which a profile is doubted."""
+"""Share of shallow stacks above which there is a warning."""
 
 MOST_UNKNOWN = 0.05
-"""Share of frames without a name above which a profile is doubted."""
+"""Share of frames without a name above which there is a warning."""
 
 LEAST_SAMPLES = 200
-"""Below this a share of one percent is two samples."""
+"""Number of samples below which there is a warning: one percent would be less than two samples."""
 
 OTHER = "other"
-"""The role of threads that came and went within a profile."""
+"""The role of threads that started and ended during the profile."""
 
 
 @dataclass(frozen=True)
 class Quality:
-    """How far the stacks of a profile can be believed. Shares are fractions."""
+    """The quality of a profile's stacks. Shares are between 0 and 1."""
 
     samples: int
     shallow: float
     """Share of samples with fewer than SHALLOW frames."""
     unknown: float
-    """Share of frames whose function has no name, and a neighbour that has none either."""
+    """Share of frames without a name that have a neighbour without a name."""
     lost: float
-    """Share of samples that the kernel could not hand over."""
+    """Share of samples that the kernel lost."""
 
-    def doubts(self) -> list[str]:
-        """What a reader has to know, in words; empty for a good profile."""
-        found = []
+    def warnings(self) -> list[str]:
+        """Return the problems of the profile in words; empty for a good profile."""
+        problems = []
         if self.samples < LEAST_SAMPLES:
-            found.append(f"only {self.samples} samples")
+            problems.append(f"only {self.samples} samples")
         if self.shallow > MOST_SHALLOW:
-            found.append(f"{self.shallow:.0%} of the stacks have fewer than {SHALLOW} frames")
+            problems.append(f"{self.shallow:.0%} of the stacks have fewer than {SHALLOW} frames")
         if self.unknown > MOST_UNKNOWN:
-            found.append(f"{self.unknown:.0%} of the frames have no name")
+            problems.append(f"{self.unknown:.0%} of the frames have no name")
         if self.lost > 0.01:
-            found.append(f"{self.lost:.0%} of the samples were lost")
-        return found
+            problems.append(f"{self.lost:.0%} of the samples were lost")
+        return problems
 
 
 @dataclass(frozen=True)
 class StepProfile:
-    """Where the CPU time of one version went on one step in one round."""
+    """The CPU profile of one version on one step in one round."""
 
     event: str
-    """What was sampled by, such as `cpu-clock`."""
+    """The sampled event, such as `cpu-clock`."""
     frequency: float
-    """Samples in a second of CPU time."""
+    """Samples per second of CPU time."""
     queries: float
-    """Finished while it was sampled."""
+    """Number of queries finished during the profile."""
     lost: int
-    """Samples that were lost."""
+    """Number of lost samples."""
     stacks: Mapping[str, int]
-    """Samples by folded stack: `role;outermost;...;innermost`."""
+    """Folded stack (`role;outermost;...;innermost`) -> number of samples."""
 
     @cached_property
     def samples(self) -> int:
-        """All of them."""
+        """The total number of samples."""
         return sum(self.stacks.values())
 
     @property
     def microseconds_per_sample(self) -> float:
-        """CPU time per query, in µs, that one sample stands for."""
+        """The CPU time per query, in µs, that one sample represents."""
         return 1e6 / self.frequency / self.queries
 
     @property
     def quality(self) -> Quality:
-        """How far it can be believed."""
+        """The quality of the stacks."""
         frames = unknown = shallow = 0
         for stack, count in self.stacks.items():
             names = stack.split(";")[1:]
@@ -90,38 +90,38 @@ class StepProfile:
 
 
 def nameless(frames: Sequence[str]) -> int:
-    """How many frames have no name, without those that are alone between two with names.
+    """Return the number of frames without a name, except those between two frames with names.
 
-    Behind a call that never returns, such as Postgres' of PostgresMain, the return address lies in no
-    function. The walk went on all the same, and both neighbours are known.
+    The return address of a call that never returns, such as the call of PostgresMain, is in no function. The
+    stack is unwound correctly nevertheless, and both neighbours have names.
     """
-    known = [False, *(not is_unknown(each) for each in frames), False]
+    known = [False, *(not is_unknown(frame) for frame in frames), False]
     return sum(not known[at] and not (known[at - 1] and known[at + 1]) for at in range(1, len(known) - 1))
 
 
 def is_unknown(frame: str) -> bool:
-    """Whether a frame has no name: inferno writes `[unknown]`, or the file's name in brackets."""
+    """Return whether a frame has no name: inferno writes `[unknown]`, or the file's name in brackets."""
     return frame.startswith("[")
 
 
 def merged(profiles: Iterable[StepProfile]) -> StepProfile:
-    """The rounds of one version on one step as one profile. Raises ValueError when there are none."""
+    """Return the sum of the profiles of one version on one step. Raises ValueError if there are none."""
     rounds = list(profiles)
     if not rounds:
         raise ValueError("no profile to merge")
     stacks: Counter[str] = Counter()
-    for each in rounds:
-        stacks.update(each.stacks)
+    for profile in rounds:
+        stacks.update(profile.stacks)
     return StepProfile(
         event=rounds[0].event,
         frequency=rounds[0].frequency,
-        queries=sum(each.queries for each in rounds),
-        lost=sum(each.lost for each in rounds),
+        queries=sum(profile.queries for profile in rounds),
+        lost=sum(profile.lost for profile in rounds),
         stacks=stacks,
     )
 
 
 def of_role(profile: StepProfile, role: str) -> StepProfile:
-    """The stacks of one role only."""
+    """Return the profile with only the stacks of one role."""
     stacks = {stack: count for stack, count in profile.stacks.items() if stack.split(";", 1)[0] == role}
     return StepProfile(profile.event, profile.frequency, profile.queries, profile.lost, stacks)

@@ -1,11 +1,11 @@
--- The ten write-heavy tests for sysbench 1.0, on its pgsql and mysql drivers alike.
+-- The ten write-heavy workloads for sysbench 1.0, for its drivers pgsql and mysql.
 --
---   sysbench write_heavy.lua --table=N ... prepare     loads table N; one process per table, so that one seed
---                                                      gives the same rows whatever the number of threads
---   sysbench write_heavy.lua --workload=NAME ... run       runs one of the tests below
+--   sysbench write_heavy.lua --table=N ... prepare       loads table N; with one process per table, the rows depend
+--                                                        only on the seed, not on the number of threads
+--   sysbench write_heavy.lua --workload=NAME ... run     runs one of the workloads below
 --
--- Rows are drawn by Tidemark's own generator: sysbench's draws `k` with a skewed distribution on 1.0 and a uniform
--- one on master, and 1.0 seeds it only for `run`, so that two loads with one seed would differ.
+-- Rows are drawn by Tidemark's own generator. sysbench's generator draws `k` from a skewed distribution in 1.0 and from
+-- a uniform one on master, and 1.0 seeds it only for `run`, so that two loads with the same seed would differ.
 
 local tidemark = require("tidemark")
 
@@ -15,14 +15,14 @@ local C_FORMAT = "###########-###########-###########-###########-###########-"
    .. "###########-###########-###########-###########-###########"
 local PAD_FORMAT = "###########-###########-###########-###########-###########"
 
--- State of one thread, filled by start.
+-- State of one thread, set by `start`.
 local statements, zipf, walks
 
 local function uniform_id() return sysbench.rand.uniform(1, sysbench.opt.table_size) end
 
 local function any_table() return sysbench.rand.uniform(1, sysbench.opt.tables) end
 
--- How each statement is written and what its parameters are: "int", or the length of a string.
+-- name -> {text, types of the parameters: "int", or the length of a string}
 local inlist_marks = string.rep("?, ", INLIST - 1) .. "?"
 local inlist_types = {120}
 for _ = 1, INLIST do inlist_types[#inlist_types + 1] = "int" end
@@ -52,7 +52,7 @@ local function prepare_all(connection, names)
    end
 end
 
--- Executes statement `name` on table t. A string argument is a format of sysbench.rand.string.
+-- Executes the statement `name` on table t. A string argument is a format of sysbench.rand.string.
 local function execute(name, t, ...) statements[name][t]:execute(...) end
 
 local function query(name, t, ...) statements[name][t]:query(...) end
@@ -89,7 +89,7 @@ local READS_AND_WRITES = {
    "update_index", "update_nonindex", "delete", "insert_same",
 }
 
--- name -> {statements it needs, one transaction}
+-- name of the workload -> {names of its statements, function that runs one transaction}
 local TESTS = {
    ["update-inlist"] = {{"update_inlist"}, function()
       local ids = {}
@@ -124,7 +124,7 @@ local function start(connection)
    prepare_all(connection, test[1])
 end
 
--- `count` groups of 11 digits with hyphens between, as sysbench writes c (10 groups) and pad (5).
+-- Groups of 11 digits separated by hyphens, as in sysbench's own c (10 groups) and pad (5 groups).
 local GROUP = "%05d%06d"
 local C_DIGITS = string.rep(GROUP .. "-", 9) .. GROUP
 local PAD_DIGITS = string.rep(GROUP .. "-", 4) .. GROUP
@@ -155,9 +155,9 @@ end
 
 tidemark.script {
    options = {
-      workload = {"Test to run", "update-index"},
-      range_size = {"Ids in a range of the read-write tests", 100},
-      zipf_exponent = {"Exponent of the zipfian ids of update-zipf", 0.8},
+      workload = {"Workload to run", "update-index"},
+      range_size = {"Number of ids in a range of the read-write workload", 100},
+      zipf_exponent = {"Exponent of the Zipf distribution of ids in update-zipf", 0.8},
    },
    prepare = load_table,
    start = start,

@@ -9,8 +9,14 @@ from benchmarks import verdicts
 from benchmarks.figures import Figure
 from benchmarks.simulation import simulated_verdicts
 from benchmarks.simulation.rounds import gaussian, stalling
-from benchmarks.simulation.simulated_verdicts import false_regressions, fixed_rounds, simulate
+from benchmarks.simulation.simulated_verdicts import (
+    false_regressions,
+    fixed_rounds,
+    read_otherwise,
+    simulate,
+)
 from benchmarks.simulation.vectorised import REGRESSION, UNCHANGED
+from history.comparison.pairs import StepPairs
 from history.stats import repeated_intervals
 
 
@@ -45,3 +51,10 @@ def test_a_missed_figure_is_exit_code_1(
     with patch.object(verdicts, "simulated_figures", lambda: [missed]):
         assert verdicts.main() == 1
     assert "MISSED" in capsys.readouterr().out
+
+
+def test_a_prior_from_later_rounds_would_change_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figure can fail: it does when a step's last round is taken for the last of all."""
+    assert read_otherwise(gaussian, 30, (1,), 0.05) == 0
+    monkeypatch.setattr(StepPairs, "last_round", 20)
+    assert read_otherwise(gaussian, 30, (1,), 0.05) > 0

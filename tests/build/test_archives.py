@@ -74,7 +74,7 @@ def test_importing_twice_changes_nothing(archive: Path, elsewhere: Home) -> None
     progress = Silent()
     assert archives.import_(sidecar_of(archive), elsewhere, progress) == first
     assert first.prefix.stat().st_mtime_ns == before
-    assert progress.notes == [f"{first.prefix.name}: already there"]
+    assert progress.notes == [f"{first.prefix.name}: already in the build cache"]
 
 
 def test_an_imported_build_serves_its_version_without_a_compiler(
@@ -124,7 +124,7 @@ def test_another_architecture_is_refused(archive: Path, elsewhere: Home) -> None
 def test_a_newer_c_library_is_refused(archive: Path, elsewhere: Home, glibc: str, fits: bool) -> None:
     change(archive, lambda about: about["manifest"]["host"].update(glibc=glibc))
     # Past that check it is the manifest inside, which still tells the truth, that no longer agrees.
-    reason = "is not the one beside it" if fits else f"needs glibc {glibc}"
+    reason = "differs from the one in the" if fits else f"needs glibc {glibc}"
     with pytest.raises(ArchiveError, match=reason):
         archives.import_(archive, elsewhere, Silent())
     assert store.all_builds(elsewhere) == []
@@ -141,7 +141,7 @@ def test_a_strange_sidecar_is_refused(archive: Path, elsewhere: Home, text: str)
 
 def test_a_manifest_cannot_choose_where_the_build_goes(archive: Path, elsewhere: Home) -> None:
     change(archive, lambda about: about["manifest"].update(release="../../x"))
-    with pytest.raises(TidemarkError, match="do not name a build"):
+    with pytest.raises(TidemarkError, match="its release and key are not those of a build"):
         archives.import_(archive, elsewhere, Silent())
 
 
@@ -217,7 +217,7 @@ def test_half_an_archive_is_refused(archive: Path, elsewhere: Home) -> None:
     half = archive.read_bytes()[:-200]
     archive.write_bytes(half)
     change(archive, lambda about: about.update(sha256=hashlib.sha256(half).hexdigest()))
-    with pytest.raises(ArchiveError, match="not a whole"):
+    with pytest.raises(ArchiveError, match="not a complete"):
         archives.import_(archive, elsewhere, Silent())
     assert store.all_builds(elsewhere) == []
 

@@ -43,14 +43,14 @@ def test_a_compile_that_is_silent_is_ended(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(CompileError) as caught:
         compile_of(tmp_path, f"for i in 1 2 3 4; do echo $i; sleep 0.2; done; {SLEEPER}")
     assert caught.value.what == (
-        "postgres@18.6: compile failed (silent for 0.01 minutes: it hangs); the log ends with\n"
+        "postgres@18.6: compile failed (stopped after 0.01 minutes without output); the log ends with\n"
         f"\n=== compile: sh -c for i in 1 2 3 4; do echo $i; sleep 0.2; done; {SLEEPER}\n1\n2\n3\n4"
     )
 
 
 def test_a_compile_that_speaks_for_ever_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "STAGE_SECONDS", 0.6)
-    with pytest.raises(CompileError, match=r"compile failed \(not done after 0.000166667 hours\)"):
+    with pytest.raises(CompileError, match=r"compile failed \(stopped after 0.000166667 hours\)"):
         compile_of(tmp_path, "while :; do echo still; sleep 0.05; done")
 
 
@@ -65,7 +65,7 @@ def test_a_fetch_that_hangs_is_ended_with_what_it_started(
     monkeypatch.setenv("GIT_SSH_COMMAND", str(script))
     source = git.mirror("ssh://example.org/postgresql.git", Engine.POSTGRES, home)
     began = time.monotonic()
-    with pytest.raises(GitError, match=r"git fetch is not done after 0\.5 s"):
+    with pytest.raises(GitError, match=r"git fetch took longer than 0\.5 s"):
         source.fetch("master")
     assert time.monotonic() - began < 20
 
@@ -75,7 +75,7 @@ def test_a_server_that_trickles_is_given_up(
 ) -> None:
     monkeypatch.setattr(download, "WHOLE_SECONDS", -1.0)
     (tmp_path / "served").write_bytes(b"x" * 10)
-    with pytest.raises(DownloadError, match="not whole after -1 s, only 10 bytes"):
+    with pytest.raises(DownloadError, match="not complete after -1 s: 10 bytes received"):
         download.download((tmp_path / "served").as_uri(), tmp_path / "file", None, Silent())
     assert not (tmp_path / "file").exists()
 
@@ -88,7 +88,7 @@ def test_a_compile_of_inferno_that_hangs_is_ended(
     cargo.write_text(f"#!/bin/sh\n{SLEEPER}\n")
     cargo.chmod(0o755)
     monkeypatch.setattr(shutil, "which", lambda name, path: str(cargo))
-    with pytest.raises(InfernoError, match=r"is not compiled after 0\.5 s"):
+    with pytest.raises(InfernoError, match=r"took longer than 0\.5 s"):
         provide_inferno(home, Silent())
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from build.build_spec import PatchError
 from build.cache import store
 from build.home import ROOT, Home
 from build.make import lookup, provide
-from build.order import PatchError
 from build.progress import Silent
 from build.version import parse_version
 from build.work import CompileError
@@ -151,7 +151,7 @@ def test_an_install_that_leaves_something_out_has_failed(
     command = ["tar", "-cjf", str(home.sources / TARBALL), "-C", str(stand.folder.parent), stand.folder.name]
     subprocess.run(command, check=True)
     versions()
-    with pytest.raises(CompileError, match=r"it left out lib/pgstattuple\.so"):
+    with pytest.raises(CompileError, match=r"not installed: lib/pgstattuple\.so"):
         provide(RELEASE, home, progress)
 
 

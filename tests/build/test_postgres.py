@@ -47,5 +47,5 @@ def test_every_recipe_optimises_and_keeps_what_profiles_need() -> None:
 
 def test_release_of_configure() -> None:
     assert release_of("#!/bin/sh\nPACKAGE_NAME='PostgreSQL'\nPACKAGE_VERSION='19devel'\n") == "19devel"
-    with pytest.raises(RecipeError, match="does not say"):
+    with pytest.raises(RecipeError, match="names no Postgres release"):
         release_of("PACKAGE_VERSION='$(touch x)'\n")

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.engines import git_ref
-from build.version import Engine, Version, VersionError, parse_version, release_numbers
+from build.version import (
+    Engine,
+    Version,
+    VersionError,
+    parse_revision,
+    parse_version,
+    release_numbers,
+    split_steps,
+)
 
 ENGINES = st.sampled_from(list(Engine))
 NUMBERS = st.lists(st.integers(0, 99), min_size=2, max_size=3)
@@ -47,7 +55,7 @@ def test_a_variant_survives_writing_and_reading(engine: Engine, numbers: list[in
 
 @pytest.mark.parametrize("variant", ["", "-x", "a b", "a#b", "a/b", "../x", "$(touch x)", "ä", "a\n", "_"])
 def test_a_nasty_variant_is_refused(variant: str) -> None:
-    with pytest.raises(VersionError, match="names no variant"):
+    with pytest.raises(VersionError, match="is not a valid variant"):
         parse_version(f"postgres@18.6#{variant}")
 
 
@@ -92,6 +100,56 @@ def test_releases_order_by_number() -> None:
         "18.10",
         "19devel",
     ]
+
+
+# --- steps back
+
+
+@pytest.mark.parametrize("steps", ["~", "^", "~3", "^2", "^^", "^2~10", "~1^2~3"])
+def test_steps_back_are_read_where_something_is_built_and_never_recorded(steps: str) -> None:
+    for ref in ("main", "git:5bf748b86b", "REL_18_6", "a/b"):
+        found = parse_revision(f"postgres@{ref}{steps}#mine")
+        assert found == Version(Engine.POSTGRES, ref + steps, "mine")
+        assert split_steps(found.ref) == (ref, steps)
+        with pytest.raises(VersionError):
+            parse_version(f"postgres@{ref}{steps}")
+
+
+@given(st.text() | st.builds("{}@{}{}".format, ENGINES, WORDS, st.text("~^0123456789@{}:.-/ \n;$")))
+def test_a_revision_is_a_ref_and_plain_steps_or_refused(text: str) -> None:
+    """No option, path, range, message search (`:/`), reflog (`@{}`) or type (`^{}`) gets through to git."""
+    with suppress(VersionError):
+        found = git_ref(parse_revision(text))
+        base, steps = split_steps(found)
+        assert not base.startswith(("-", "/", "."))
+        assert not set(base) & set(" $`;&|<>()'\"\\*?[]{}@~^:\n\t\0")
+        assert ".." not in found
+        assert set(steps) <= set("~^0123456789")
+        assert not steps or steps[0] in "~^"
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [
+        "-x~1",
+        "a^{tree}",
+        "a^{/fix}",
+        "a@{1}",
+        "a~-1",
+        "a^!",
+        "a^@",
+        "a^-1",
+        "../a~1",
+        "18.6~1",
+        "a~1/b",
+        "~1",
+        "a~1:b",
+        "a~9999999",
+    ],
+)
+def test_other_suffixes_are_refused(ref: str) -> None:
+    with pytest.raises(VersionError):
+        parse_revision(f"postgres@{ref}")
 
 
 def test_a_version_of_thousands_of_digits_is_refused_in_few_words() -> None:

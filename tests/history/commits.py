@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from history.changes.confirmation import ConfirmationRequest, Confirms
-from history.changes.detector import Report, judge
+from history.changes.detector import DetectionReport, judge
 from history.store.records import Machine, SessionStatus
 from history.store.writer import Store
 from tests.history.handmade import MACHINE, record_steps, session_start
@@ -56,7 +56,7 @@ class Commits:
         status: SessionStatus = SessionStatus.FINISHED,
         uid: str = "",
     ) -> int:
-        """Tonight's commit against an earlier night's, by default last night's."""
+        """ScreenedNight's commit against an earlier night's, by default last night's."""
         old = old or self.count - 1
         confirms = Confirms(
             question, BRANCH, f"night-{old}", f"night-{self.count}", tuple(steps), 0.02, change
@@ -69,7 +69,7 @@ class Commits:
         both = (commit(old), commit(self.count))
         return self._session(uid, both, factors or {}, options, steps, rounds, ROUND_NOISE / 2, status)
 
-    def judge(self) -> Report:
+    def judge(self) -> DetectionReport:
         return judge(self.store.database, clock=self.clock)
 
     def _session(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from history.changes import repository
-from history.changes.detector import Report, judge
+from history.changes.detector import DetectionReport, judge
 from history.changes.repository import Change
 from history.open import open_store
 from history.store.records import Machine
@@ -46,7 +46,7 @@ class Nights:
             record_steps(self.store, start, rates)
             self.count += 1
 
-    def judge(self) -> Report:
+    def judge(self) -> DetectionReport:
         return judge(self.store.database, clock=lambda: night(self.count))
 
     def _noise(self) -> float:

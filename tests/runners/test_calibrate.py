@@ -164,7 +164,7 @@ def test_the_latest_calibration_holds_step_by_step(night: Night, tmp_path: Path)
         (["calibrate", VERSION, "--suite", "nonsense"], "there is no suite"),
         (["calibrate", VERSION, "--profile", "tiny"], "its profiles are"),
         (["calibrate", VERSION, "--step", "scan"], "its steps are"),
-        (["calibrate", VERSION, "--history", "oracle://host/name"], "cannot lie in oracle"),
+        (["calibrate", VERSION, "--history", "oracle://host/name"], "cannot be stored in oracle"),
     ],
 )
 def test_mistakes(

@@ -60,8 +60,8 @@ def test_a_session_of_commands(home: Path, capsys: pytest.CaptureFixture[str]) -
         "import sheet.csv",
         "import all.ndjson.gz --machine box",
         "import facts.tsv facts.txt --history other.db",
-        "import facts.tsv facts.txt --when 2025-11 --suite sysbench --history other.db",
-        "import facts.tsv facts.txt --when 2025-11 --suite sysbench --cores 48 --history other.db",
+        "import facts.tsv facts.txt --when 2025-11 --suite sb --machine box --history other.db",
+        "import facts.tsv facts.txt --when 2025-11 --suite sb --machine box --cores 48 --history other.db",
         "prune --before 2026-03-03 --dry-run",
         "prune --before 2026-03-03",
         "prune --before 2026-03-03 --history other.db",
@@ -71,6 +71,25 @@ def test_a_session_of_commands(home: Path, capsys: pytest.CaptureFixture[str]) -
     )
     said = "".join(told(capsys, *command.split()) for command in commands).replace(str(home), "HOME")
     require_golden(GOLDEN.name, said, GOLDEN.parent)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("DROP TABLE measurements", "it has no table measurements"),
+        ("DELETE FROM measurements", "a finished run has no measurements: night-1 postgres@17.11 insert 1"),
+        ("DELETE FROM measurements WHERE run_id = 6", "a finished run has no measurements: night-2"),
+    ],
+)
+def test_a_history_without_its_measurements_is_not_exported(
+    home: Path, capsys: pytest.CaptureFixture[str], damage: str, said: str
+) -> None:
+    execute(home / "history.db", damage)
+    for command in (["export", "x.ndjson"], ["export", "x", "--format", "parquet"], ["backup", "x.db"]):
+        assert main(["history", *command]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["history", "merge", "history.db", "--history", "other.db"]) == 2
+    assert not list(home.glob("x*"))
 
 
 def test_backup_and_back(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

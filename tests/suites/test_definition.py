@@ -7,7 +7,7 @@ import pytest
 
 from suites import definition
 from suites.definition import SuiteError, load_suite, suite_names
-from suites.generators.rules import RULES, GeneratorName
+from suites.generator_rules import RULES, GeneratorName
 
 ORDER = [
     "update-inlist",
@@ -169,7 +169,7 @@ MISTAKES = [
     ('["postgres"]', "[]", "engines: Tuple should have at least 1 item"),
     ('"sysbench"', '"hammerdb"', "generator: Input should be 'sysbench' or 'pgbench'"),
     ('"mine.lua"', '"other.lua"', "script: there is no file other.lua beside suite.toml"),
-    ('script = "mine.lua"\n', "", "script: sysbench needs the Lua script that holds the steps"),
+    ('script = "mine.lua"\n', "", "script: sysbench needs the Lua script that implements the steps"),
     ("workload", "[1]", "this suite is not valid TOML"),
     ("seed = 7", "seed =", "Invalid value (at line 7"),
 ]
@@ -196,7 +196,7 @@ def test_a_mistake_is_refused_with_file_key_and_reason(tmp_path: Path, old: str,
         (
             '{ workload = "first" }',
             '{ builtin = "select-only" }\nmost_work_to_rows = 0.5',
-            "steps.first.most_work_to_rows: pgbench works for a time, whatever it does",
+            "steps.first.most_work_to_rows: not supported by pgbench, which runs for a fixed time",
         ),
     ],
 )

@@ -23,8 +23,8 @@ from suites.lifecycle import LocalServer
 from suites.processes import (
     ProcessError,
     as_server_user,
-    kill_living_in,
-    living_in,
+    kill_processes_in,
+    processes_in,
     require_reachable,
     run,
     server_account,
@@ -197,7 +197,7 @@ def test_a_caller_that_fails_ends_the_program() -> None:
 def test_a_program_that_takes_too_long_is_ended(script: str) -> None:
     seen: list[tuple[int, str]] = []
     began = time.monotonic()
-    with pytest.raises(LoadError, match="sh is not done 30 s after its time limit"):
+    with pytest.raises(LoadError, match="sh is still running 30 s after its time limit"):
         seen.extend(lines_of(shell("echo $$; " + script), 0.5))
     assert time.monotonic() - began < 10
     assert gone(int(seen[0][1]), patience=0)
@@ -245,7 +245,7 @@ def test_one_failure_ends_them_all(tmp_path: Path) -> None:
 
 def test_a_load_that_hangs_is_ended(tmp_path: Path) -> None:
     note = tmp_path / "pid"
-    with pytest.raises(LoadError, match="loading data takes too long"):
+    with pytest.raises(LoadError, match="loading data is not finished after"):
         run_all([shell(f"echo $$ >{note}; exec sleep 60")], 1, 1.5)
     assert gone(int(note.read_text()))
 
@@ -254,7 +254,7 @@ def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     with pytest.raises(ProcessError) as caught:
         run(shell(f"echo $$ >{note}; exec sleep 60"), what="initdb", seconds=1.5)
-    assert caught.value.what == "initdb is not done after 1.5 s"
+    assert caught.value.what == "initdb took longer than 1.5 s and was stopped"
     assert gone(int(note.read_text()))
 
 
@@ -283,7 +283,7 @@ def test_a_server_that_does_not_answer_is_ended(tmp_path: Path, monkeypatch: pyt
         time.sleep(0.02)
     with pytest.raises(ServerError) as caught:
         server.ask()
-    assert caught.value.what == "postgres@18.6: the reset was not done after 0.5 s: the server is ended"
+    assert caught.value.what == "postgres@18.6: the reset took longer than 0.5 s; the server was killed"
     assert len(children) == 3
     assert all(gone(pid) for pid in children)
 
@@ -339,7 +339,7 @@ def test_a_user_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
     with pytest.raises(ProcessError) as caught:
         server_account()
-    assert caught.value.what == "there is no user 'no-such-user' to run servers as"
+    assert caught.value.what == "the user 'no-such-user', who runs the servers, does not exist"
     with pytest.raises(KeyError):
         pwd.getpwnam("no-such-user")
 
@@ -355,7 +355,7 @@ def test_the_folder_in_the_way_is_named(server_folder: Path) -> None:
     with pytest.raises(ProcessError) as caught:
         require_reachable(deep)
     assert caught.value.where == str(deep.parent)
-    assert caught.value.what == f"the user that servers run as cannot reach {deep}"
+    assert caught.value.what == f"the user that runs the servers has no access to {deep}"
     assert f"chmod o+x {deep.parent}" in caught.value.hint
     with pytest.raises(ProcessError):
         run(as_server_user(["ls", deep]), what="ls")
@@ -389,8 +389,8 @@ def test_processes_are_found_by_their_folder(tmp_path: Path) -> None:
     inside = subprocess.Popen(["sleep", "60"], cwd=tmp_path)
     beside = subprocess.Popen(["sleep", "60"], cwd=tmp_path / "other")
     try:
-        assert [process.pid for process in living_in(tmp_path)] == [inside.pid]
-        kill_living_in(tmp_path)
+        assert [process.pid for process in processes_in(tmp_path)] == [inside.pid]
+        kill_processes_in(tmp_path)
         assert gone(inside.pid, patience=0)
         assert beside.poll() is None
     finally:

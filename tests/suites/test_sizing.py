@@ -123,7 +123,7 @@ def test_too_little_disk_says_how_much_and_where(tmp_path: Path) -> None:
     require_disk(folder, free // 2)
     with pytest.raises(DiskSpaceError) as caught:
         require_disk(folder, 10**18)
-    assert caught.value.what.startswith("too little disk: 1000000000.0 GB needed, ")
+    assert caught.value.what.startswith("too little disk space: 1000000000.0 GB needed, ")
     assert caught.value.what.endswith(" GB free")
     assert caught.value.where == str(folder)
     assert "smaller profile" in caught.value.hint

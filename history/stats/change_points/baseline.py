@@ -130,7 +130,7 @@ class Baseline:
 
     @property
     def trend(self) -> Array:
-        """By how many standard errors each series rose in its segment, until a while ago."""
+        """The standard errors by which each series rose in its segment, TREND_LAG looks ago."""
         return self._trend.errors
 
     def look_at_trend(self) -> None:
@@ -182,7 +182,7 @@ class Baseline:
 
 
 def _believed(suspected: Array, nights: Array) -> Array:
-    """The correlation of nights that is reckoned with: none where it may be chance, else a little more."""
+    """Return the correlation of nights to allow for: 0 where it may be chance, else slightly increased."""
     variance = 1 / nights
     unbiased = np.minimum(np.maximum(suspected, 1e-6), 0.9)
     doubt = CORRELATION_DOUBT * variance / (unbiased * unbiased)

@@ -52,7 +52,7 @@ class Known:
     """A change of level that was found in another way: it is not looked for any more."""
 
     row: int
-    """Of the series among those that are watched."""
+    """The row of the series among those that are watched."""
 
     night: int
     """The first with the new level."""

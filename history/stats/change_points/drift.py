@@ -27,7 +27,7 @@ class Trend:
 
     @property
     def errors(self) -> Array:
-        """By how many standard errors each line rose, [series], TREND_LAG looks ago; below 0 if it fell."""
+        """The standard errors by which each line rose, [series], TREND_LAG looks ago; below 0 if it fell."""
         return np.asarray(self._looks[(self._look + 1) % len(self._looks)])
 
     def learn(self, values: Array, counted: NDArray[np.bool_]) -> None:

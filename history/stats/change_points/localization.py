@@ -32,7 +32,9 @@ class Located:
 
 
 def located(values: Array, run: int, baseline: Baseline, column: int) -> Located:
-    """Where among the latest `values` of a segment the change lies whose evidence rests on the last `run`.
+    """Return the location of a change among the latest `values` of a segment.
+
+    The evidence for the change is based on the last `run` values.
 
     The position maximises the likelihood of Student's t; its range holds COVERAGE of the likelihood over all
     positions (a uniform prior), flattened where nights correlate. At least one value is older than the
@@ -63,7 +65,7 @@ def located(values: Array, run: int, baseline: Baseline, column: int) -> Located
 
 
 def location(values: Array, scale: float, degrees: float) -> float:
-    """The location of Student's t by reweighting from the median."""
+    """Return the location of Student's t by reweighting from the median."""
     level = float(median(values.tolist()))
     for _ in range(ROUNDS):
         weights = 1 / (degrees + ((values - level) / scale) ** 2)

@@ -43,12 +43,12 @@ class Sums:
     """Values of each series, [series]."""
 
     def between(self, start: Positions, end: Positions) -> Array:
-        """Sums of the values from `start` up to, without, `end`; both [series, anything]."""
+        """Return the sums of the values from `start` to before `end`; both are [series, any]."""
         return np.take_along_axis(self.sums, end, 1) - np.take_along_axis(self.sums, start, 1)
 
 
 def sums_of(values: Array, counts: Positions) -> Sums:
-    """The sums of packed values."""
+    """Return the sums of packed values."""
     there = np.arange(values.shape[1]) < counts[:, None]
     sums = np.zeros((len(values), values.shape[1] + 1))
     np.cumsum(np.where(there, values, 0.0), axis=1, out=sums[:, 1:])
@@ -56,7 +56,7 @@ def sums_of(values: Array, counts: Positions) -> Sums:
 
 
 def candidates(sums: Sums, deviation: Array) -> Positions:
-    """Peaks of the moving sums, at most CANDIDATES of each series; `deviation` [series] of the values."""
+    """Return the peaks of the moving sums, at most CANDIDATES per series; `deviation` is [series]."""
     highest = np.zeros_like(sums.sums)
     ends = np.arange(sums.sums.shape[1])
     for window in WINDOWS:
@@ -77,7 +77,7 @@ def candidates(sums: Sums, deviation: Array) -> Positions:
 
 
 def best_partition(positions: Positions, sums: Sums, penalty: Array) -> Positions:
-    """Those of the positions that minimise the squared residuals plus `penalty` [series] for each of them."""
+    """Return the positions that minimise the squared residuals plus `penalty` [series] per position."""
     nodes = np.concatenate([np.zeros_like(positions[:, :1]), positions, sums.counts[:, None]], axis=1)
     at = np.ascontiguousarray(np.take_along_axis(sums.sums, nodes, 1).T)
     place = np.ascontiguousarray(nodes.T.astype(np.float64))
@@ -101,14 +101,14 @@ def best_partition(positions: Positions, sums: Sums, penalty: Array) -> Position
 
 
 def neighbours(positions: Positions, counts: Positions) -> tuple[Positions, Positions]:
-    """Where the level before each position begins, and where the one after it ends."""
+    """Return where the level before each position begins, and where the one after it ends."""
     before = np.concatenate([np.zeros_like(positions[:, :1]), positions[:, :-1]], axis=1)
     after = np.concatenate([positions[:, 1:], counts[:, None]], axis=1)
     return before, after
 
 
 def gain(start: Positions, position: Positions, end: Positions, sums: Sums) -> Array:
-    """By how much a change at `position` lessens the squared residuals of `start` to `end`; 0 at its ends."""
+    """Return how much a change at `position` reduces the squares from `start` to `end`; 0 at the ends."""
     left = (position - start).astype(np.float64)
     right = (end - position).astype(np.float64)
     inside = (left > 0) & (right > 0)
@@ -118,7 +118,7 @@ def gain(start: Positions, position: Positions, end: Positions, sums: Sums) -> A
 
 
 def moved(positions: Positions, sums: Sums) -> Positions:
-    """Each position where it fits best, up to REACH away, while its neighbours stay."""
+    """Return each position where it fits best, up to REACH away, while its neighbours stay."""
     start, end = neighbours(positions, sums.counts)
     real = positions < sums.counts[:, None]
     best, where = np.full(positions.shape, -1.0), positions
@@ -132,7 +132,7 @@ def moved(positions: Positions, sums: Sums) -> Positions:
 
 
 def levels(positions: Positions, sums: Sums) -> tuple[Array, Positions]:
-    """The mean of every level, [series, levels], and the index of each night's level, [series, nights]."""
+    """Return the means of the levels, [series, levels], and the level index of nights, [series, nights]."""
     start = np.concatenate([np.zeros_like(positions[:, :1]), positions], axis=1)
     end = np.concatenate([positions, sums.counts[:, None]], axis=1)
     means = sums.between(start, end) / np.maximum(end - start, 1)

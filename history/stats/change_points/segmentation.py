@@ -65,31 +65,33 @@ BLOCK = 64
 
 @dataclass(frozen=True)
 class SeriesNoise:
-    """Of each series: a value's standard deviation, and what correlation multiplies a mean's variance by."""
+    """The noise of each series; all arrays are [series]."""
 
     deviation: Array
+    """The standard deviation of a value."""
     inflation: Array
+    """The factor by which correlation increases the variance of a mean."""
     required: Array
-    """Standard errors by which levels have to differ: REQUIRED to REQUIRED_TAILED."""
+    """The standard errors by which levels must differ, REQUIRED to REQUIRED_TAILED."""
 
     @property
     def variance(self) -> Array:
-        """Of a value, as it counts in means."""
+        """The variance of a value, inflated by correlation for use in means."""
         return self.deviation**2 * self.inflation
 
     @property
     def penalty(self) -> Array:
-        """Of a change, in the squared units of the values."""
+        """The penalty of a change, in the squared units of the values."""
         return self.required**2 * self.variance
 
 
 def find_changes(values: Array) -> tuple[ChangePoint, ...]:
-    """The changes in a finished series of nights, nan for a gap; none of fewer than SHORTEST values."""
+    """Return the changes in a finished series, [nights] with nan for a gap; none below SHORTEST values."""
     return find_changes_many(np.asarray(values, dtype=np.float64)[None])[0]
 
 
 def find_changes_many(matrix: Array) -> list[tuple[ChangePoint, ...]]:
-    """The changes in each row of `matrix` [series, nights]; the same as find_changes of each."""
+    """Return the changes in each row of `matrix` [series, nights]; the same as find_changes of each."""
     found: list[tuple[ChangePoint, ...]] = []
     for start in range(0, len(matrix), BLOCK):
         found += _of_block(np.asarray(matrix[start : start + BLOCK], dtype=np.float64))
@@ -120,7 +122,7 @@ def _of_block(matrix: Array) -> list[tuple[ChangePoint, ...]]:
 
 
 def _packed(matrix: Array) -> tuple[Array, Positions, Positions]:
-    """Values without gaps, filled up with the last one; how many there are; and the night of each."""
+    """Return the values without gaps, padded with the last one, their number, and the night of each."""
     there = np.isfinite(matrix)
     counts = there.sum(axis=1)
     if there.all():
@@ -133,7 +135,7 @@ def _packed(matrix: Array) -> tuple[Array, Positions, Positions]:
 
 
 def _first_deviation(values: Array, counts: Positions) -> Array:
-    """The noise's deviation from differences of neighbours, which steps and drift hardly touch."""
+    """Return the noise's deviation from differences of neighbours, which steps and drift hardly touch."""
     differences = np.abs(np.diff(values, axis=1))
     # What fills a series up has no differences: the median is taken among as many as there are.
     ranked = np.sort(differences, axis=1)
@@ -143,13 +145,13 @@ def _first_deviation(values: Array, counts: Positions) -> Array:
 
 
 def _smallest(values: Array) -> Array:
-    """A deviation that is as good as none, so that equal values are divided by something."""
+    """Return a deviation that is as good as none, so that equal values are divided by something."""
     smallest = np.finfo(np.float64)
     return np.asarray(smallest.eps * np.maximum(np.abs(values).max(axis=1), smallest.tiny * 1e20))
 
 
 def _running_median(values: Array) -> Array:
-    """The median of each value and two to either side; at the ends they are repeated from inside."""
+    """Return the median of each value and two to either side; at the ends they are repeated from inside."""
     padded = np.concatenate([values[:, 1:2], values[:, :1], values, values[:, -1:], values[:, -2:-1]], axis=1)
     a, b, c, d, e = (padded[:, i : i + values.shape[1]] for i in range(5))
     low = np.maximum(np.minimum(a, b), np.minimum(c, d))
@@ -158,13 +160,13 @@ def _running_median(values: Array) -> Array:
 
 
 def _trimmed(positions: Positions, counts: Positions) -> Positions:
-    """Without the columns in which no series has a position, but for one."""
+    """Return the array without the columns in which no series has a position, except one."""
     used = int((positions < counts[:, None]).sum(axis=1).max(initial=0))
     return positions[:, : max(used, 1)]
 
 
 def _cleaned(values: Array, positions: Positions, sums: Sums) -> tuple[Array, SeriesNoise]:
-    """The values with residuals cut to what noise could be, and the noise that then is left."""
+    """Return the values with residuals cut to what noise could be, and the noise that then is left."""
     counts = sums.counts
     means, index = levels(positions, sums)
     fitted = np.take_along_axis(means, index, 1)
@@ -190,7 +192,7 @@ def _cleaned(values: Array, positions: Positions, sums: Sums) -> tuple[Array, Se
 
 
 def _tails(mean: Array, root: Array, smallest: Array) -> Array:
-    """How heavy the tails of residuals are that were not cut yet: 0, as Gaussian ones, to 1.
+    """Return how heavy the tails of residuals are that were not cut yet: 0, as Gaussian ones, to 1.
 
     `mean` is what their mean size says of Gaussian noise's deviation, `root` what their mean square says.
     """
@@ -208,7 +210,7 @@ def _inflation(correlation: Array, counts: Positions) -> Array:
 
 
 def _drifted(values: Array, positions: Positions, sums: Sums, noise: SeriesNoise) -> NDArray[np.bool_]:
-    """Whether a curve of CURVE_DEGREE explains a series as well as its steps do; False where it has none."""
+    """Return whether a curve of CURVE_DEGREE fits a series as well as its steps; False without steps."""
     steps = (positions < sums.counts[:, None]).sum(axis=1)
     rows = np.flatnonzero(steps)
     there = (np.arange(values.shape[1]) < sums.counts[rows, None]).astype(np.float64)

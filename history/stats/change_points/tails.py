@@ -15,13 +15,13 @@ MOST_DEGREES = 60.0
 
 
 def mean_absolute(degrees: float) -> float:
-    """E|t| of Student's t with `degrees` > 1 degrees of freedom."""
+    """Return E|t| of Student's t with `degrees` > 1 degrees of freedom."""
     gammas = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)
     return 2 * math.sqrt(degrees / math.pi) * math.exp(gammas) / (degrees - 1)
 
 
 def geary_ratio(degrees: float) -> float:
-    """Mean absolute over standard deviation (Geary, Biometrika 27, 1935); 0.798 of Gaussian noise."""
+    """Return the ratio of mean absolute to standard deviation (Geary, Biometrika 27, 1935); normal: 0.798."""
     return mean_absolute(degrees) * math.sqrt((degrees - 2) / degrees)
 
 
@@ -31,10 +31,10 @@ _MEANS = np.array([mean_absolute(1 / each) for each in _INVERSES])[::-1]
 
 
 def inverse_degrees(ratio: Array) -> Array:
-    """1 / degrees of the t whose Geary ratio is `ratio`, from 1/MOST_DEGREES to 1/LEAST_DEGREES."""
+    """Return 1 / degrees of the t with Geary ratio `ratio`, from 1/MOST_DEGREES to 1/LEAST_DEGREES."""
     return np.interp(ratio, _RATIOS, _INVERSES)
 
 
 def scale_of(mean: Array, inverse: Array) -> Array:
-    """The scale parameter of a t with mean absolute deviation `mean` and 1 / degrees `inverse`."""
+    """Return the scale parameter of a t with mean absolute deviation `mean` and 1 / degrees `inverse`."""
     return np.asarray(mean / np.interp(inverse, _INVERSES[::-1], _MEANS))

@@ -12,7 +12,7 @@ from pathlib import Path
 from history.timestamps import moment_of
 from history.transfer.foreign.units import factor
 from history.transfer.foreign.values import PROFILE, Given, Location, Occasion, Read, Value, refuse
-from history.transfer.foreign.version_names import version_of
+from history.transfer.foreign.version_names import UnknownEngineError, version_of
 from suites.metrics import METRICS
 
 NEEDED = ("machine", "suite", "step", "version", "metric", "value", "when")
@@ -35,10 +35,13 @@ def read_csv(path: Path, given: Given) -> Read:
             continue
         try:
             read.values.append(_value(row, place))
+        except UnknownEngineError as error:
+            read.unknown[error.version] = None
         except ValueError as error:
             raise refuse(place, str(error)) from error
     if empty:
         read.notes.append(f"{path.name}: {empty} rows without a value are left out")
+    read.note_unknown(path.name)
     return read
 
 

@@ -1,8 +1,9 @@
 """The tables of mdcallag/mytools: QPS by test and version, and what an operation cost.
 
-`*.qps.tsv` first says which version each column is, then has a row for each test. `*.per-op.txt` has a block
-for each test; its second half, relative to the first version, is derived and not taken. Costs there are those
-of the whole machine, the load generator included: vmstat and iostat see nothing less.
+`*.qps.tsv` first says which version each column is, then has a row for each test. `qps.abs.*.csv` is the same
+without a head, the test first. `*.per-op.txt` has a block for each test; its second half, relative to the
+first version, is derived and not taken. Costs there are those of the whole machine, the load generator
+included: vmstat and iostat see nothing less. Versions of engines that are not known are left out with a note.
 """
 
 import math
@@ -14,14 +15,19 @@ from pathlib import Path
 from build.version import Version, VersionError, parse_version
 from history.timestamps import moment_of
 from history.transfer.foreign.values import Given, Location, Occasion, Read, Value, refuse
-from history.transfer.foreign.version_names import rest_of, version_of
+from history.transfer.foreign.version_names import UnknownEngineError, rest_of, version_of
 from suites.metrics import QPS
 
 QPS_BEGINS = re.compile(r"col-1 : ")
 PER_OP_BEGINS = re.compile(r"[^\n]+\n--- absolute\n")
+RELATIVE_BEGINS = re.compile(r"Relative to: ")
+HEADLESS_BEGINS = re.compile(r"[^\s,;]+(?:,[-+]?[0-9][0-9.eE+-]*)+\r?(?:\n|$)")
 
 _COLUMN = re.compile(r"col-(\d+) : (\S+)")
 _TEST = re.compile(r"sb\.(prepare\.)?met\.(.+)\.range(\d+)\.pk\d+(?:\.dop\d+)?")
+_KINDS = ("qps", "o")
+"""What mytools calls its tables: this names no machine."""
+
 _DATED = re.compile(r"(.+?)[-_](\d{4}-\d{2}(?:-\d{2})?)")
 
 _METRICS = {
@@ -36,23 +42,65 @@ _CPU = "cpu/o"  # percent of all cores, over operations per second
 
 def read_qps(path: Path, given: Given) -> Read:
     """The QPS of a `.qps.tsv`. Raises TransferError that names the line."""
-    occasion = occasion_of(path, given)
     columns: list[str] = []
-    read = Read()
+    rows: list[tuple[Location, str, list[str]]] = []
     for place, line in _lines(path):
         if match := _COLUMN.fullmatch(line):
             columns.append(match[2])
             continue
         cells = line.split("\t")
-        if cells == [f"col-{number}" for number in range(1, len(columns) + 1)]:
-            continue
-        if len(cells) != len(columns) + 1:
-            raise refuse(place, f"{len(cells)} fields, where {len(columns)} versions and a test are expected")
-        versions = _versions(columns, place)
-        for version, name, cell in zip(versions, columns, cells, strict=False):
-            read.values.append(
-                Value(occasion, version, cells[-1], QPS, _number(cell, place), place, configuration=name)
+        if cells != [f"col-{number}" for number in range(1, len(columns) + 1)]:
+            rows.append((place, cells[-1], cells[:-1]))
+    return _qps(columns, rows, path, given)
+
+
+def read_headless_qps(path: Path, given: Given) -> Read:
+    """The QPS of a `qps.abs.*.csv`, whose columns are those of the `.tsv` beside it, or are given.
+
+    Raises TransferError that names the line, or says that nothing names the columns or what they are.
+    """
+    place = Location(path.name, "its name")
+    if "qps" not in path.name.split("."):
+        what = "the table has no head, and its name does not say that it holds QPS"
+        raise refuse(place, what, "name it as mytools does, such as qps.abs.NAME.csv")
+    rows = [(place, *_first(line.split(","))) for place, line in _lines(path)]
+    return _qps(given.columns or _columns_beside(path), rows, path, given)
+
+
+def _first(cells: list[str]) -> tuple[str, list[str]]:
+    return cells[0], cells[1:]
+
+
+def _columns_beside(path: Path) -> Sequence[str]:
+    """The versions of the columns, from the table with a head beside one without."""
+    beside = path.with_suffix(".tsv")
+    if not beside.is_file():
+        raise refuse(
+            Location(path.name, "line 1"),
+            f"it does not say of which versions its columns are, and there is no {beside.name} beside it",
+            "give them in their order: --columns pg177,pg181",
+        )
+    matches = (_COLUMN.fullmatch(line) for _, line in _lines(beside))
+    return [match[2] for match in matches if match]
+
+
+def _qps(
+    columns: Sequence[str], rows: Sequence[tuple[Location, str, list[str]]], path: Path, given: Given
+) -> Read:
+    """The values of rows, each with its place, its test and a cell for each column."""
+    occasion = occasion_of(path, given)
+    read = Read()
+    for place, step, cells in rows:
+        if len(cells) != len(columns):
+            raise refuse(
+                place, f"{len(cells) + 1} fields, where {len(columns)} versions and a test are expected"
             )
+        versions = _versions(columns, place, read)
+        for version, name, cell in zip(versions, columns, cells, strict=True):
+            number = _number(cell, place)
+            if version:
+                read.values.append(Value(occasion, version, step, QPS, number, place, configuration=name))
+    read.note_unknown(path.name)
     return read
 
 
@@ -62,10 +110,12 @@ def read_per_op(path: Path, given: Given) -> Read:
     read = Read()
     for step, block in _blocks(path):
         names = [cells["dbms"] for _, cells in block]
-        for version, (place, cells) in zip(_versions(names, block[0][0]), block, strict=True):
+        for version, (place, cells) in zip(_versions(names, block[0][0], read), block, strict=True):
             numbers = {
                 metric: _number(cells[head], place) for head, metric in _METRICS.items() if head in cells
             }
+            if not version:
+                continue
             if given.cores and _CPU in cells:
                 numbers["machine_cpu_us_per_op"] = _number(cells[_CPU], place) / 100 * given.cores * 1e6
             read.values += (
@@ -76,6 +126,7 @@ def read_per_op(path: Path, given: Given) -> Read:
         read.notes.append(
             f"{path.name}: CPU per operation is left out: it is a share of the machine; give --cores"
         )
+    read.note_unknown(path.name)
     return read
 
 
@@ -88,19 +139,28 @@ def step_name(test: str) -> str:
 def occasion_of(path: Path, given: Given) -> Occasion:
     """Where and when a table was measured: as given, else by its name, `NAME-2025-11.qps.tsv`.
 
-    Raises TransferError when neither says when.
+    Raises TransferError when neither says on which machine, with which suite and when: tables of several
+    machines would be taken for one.
     """
-    stem = path.name.partition(".")[0]
-    match = _DATED.fullmatch(stem)
-    name, date = (match[1], match[2]) if match else (stem, None)
+    match = _DATED.fullmatch(path.name.partition(".")[0])
+    name = match[1] if match and match[1] not in _KINDS else None
+    asked = {
+        "--machine": given.machine or name,
+        "--suite": given.suite or name,
+        "--when": given.when or (match and match[2]),
+    }
     place = Location(path.name, "its name")
-    if given.when is None and date is None:
-        raise refuse(place, "it does not say when this was measured", "give --when 2025-11")
+    if missing := [option for option, value in asked.items() if not value]:
+        said = {"--machine": "on which machine", "--suite": "with which suite", "--when": "when"}
+        what = " and ".join(said[option] for option in missing)
+        hint = f"give {', '.join(missing)}, or name the file NAME-2025-11.qps.tsv"
+        raise refuse(place, f"it does not say {what} this was measured", hint)
+    machine, suite, when = asked.values()
     try:
-        when = given.when or moment_of(date or "")
+        moment = given.when or moment_of(str(when))
     except ValueError as error:
         raise refuse(place, str(error), "give --when 2025-11") from error
-    return Occasion(given.machine or name, given.suite or name, when)
+    return Occasion(str(machine), str(suite), moment)
 
 
 def _blocks(path: Path) -> Iterator[tuple[str, list[tuple[Location, dict[str, str]]]]]:
@@ -135,15 +195,23 @@ def _lines(path: Path) -> Iterator[tuple[Location, str]]:
         raise refuse(Location(path.name, "its text"), "it is not UTF-8") from error
 
 
-def _versions(names: Sequence[str], place: Location) -> list[str]:
-    """The version of each name; where several are of one version, the rest of the name is the variant."""
-    try:
-        found = [version_of(name) for name in names]
-    except ValueError as error:
-        raise refuse(place, str(error)) from error
+def _versions(names: Sequence[str], place: Location, read: Read) -> list[str]:
+    """The version of each name, empty where its engine is unknown, which is noted.
+
+    Where several are of one version, the rest of the name is the variant.
+    """
+    found: list[Version | None] = []
+    for name in names:
+        try:
+            found.append(version_of(name))
+        except UnknownEngineError as error:
+            read.unknown[error.version] = None
+            found.append(None)
+        except ValueError as error:
+            raise refuse(place, str(error)) from error
     counted = Counter(found)
     return [
-        str(version if counted[version] == 1 else _variant(version, name, place))
+        "" if version is None else str(version if counted[version] == 1 else _variant(version, name, place))
         for version, name in zip(found, names, strict=True)
     ]
 

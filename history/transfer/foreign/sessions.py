@@ -49,7 +49,7 @@ class ImportedRows:
             _add(self._by_occasion[value.occasion], value)
 
     def place(self, item: Item) -> str:
-        """The row that a value stood in, or the first one that made the item needed."""
+        """Return the row that a value stood in, or the first one that made the item needed."""
         return str(self._places[item.number - 1])
 
     def items(self) -> Iterator[Item]:
@@ -107,7 +107,7 @@ class ImportedRows:
 
 
 def known_positions(connection: Connection) -> Mapping[str, Mapping[str, int]]:
-    """Places of the steps of imported sessions by uid: a second table of a session has to keep to them."""
+    """Return the positions of steps by uid of the imported session; further tables of it must keep them."""
     found: defaultdict[str, dict[str, int]] = defaultdict(dict)
     query = (
         select(sessions.c.uid, runs.c.step, runs.c.step_position)
@@ -121,11 +121,11 @@ def known_positions(connection: Connection) -> Mapping[str, Mapping[str, int]]:
 
 
 PREFIX = "imported-"
-"""Of the uid of a session that was imported."""
+"""The prefix of the uid of an imported session."""
 
 
 def uid_of(occasion: Occasion) -> str:
-    """The name of an occasion's session: the same for all tables of it."""
+    """Return the name of an occasion's session: the same for all tables of it."""
     digest = _digest("session", occasion.machine, occasion.suite, to_text(occasion.when), occasion.profile)
     return f"{PREFIX}{occasion.when:%Y%m%d}-{digest[:12]}"
 

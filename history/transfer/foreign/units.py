@@ -25,7 +25,7 @@ _GROUPS: tuple[dict[str, float], ...] = (
 
 
 def factor(metric: Metric, unit: str) -> float:
-    """What a value in `unit` is multiplied by to be in the metric's own unit.
+    """Return what a value in `unit` is multiplied by to be in the metric's own unit.
 
     Raises ValueError when the two do not measure the same, or `unit` is not known.
     """
@@ -40,7 +40,7 @@ def factor(metric: Metric, unit: str) -> float:
 
 
 def _parts(unit: str) -> tuple[str, str]:
-    """What is counted, and per what."""
+    """Return what is counted, and per what."""
     written = unit.strip().lower()
     what, _, per = _WHOLE.get(written, written).partition("/")
     what, per = what.strip(), per.strip()

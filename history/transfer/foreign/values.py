@@ -56,6 +56,9 @@ class Given:
     cores: int | None = None
     """Of the machine; for costs that are shares of it."""
 
+    columns: tuple[str, ...] = ()
+    """The versions of the columns, for a table without a head."""
+
 
 @dataclass
 class Read:
@@ -64,6 +67,15 @@ class Read:
     values: list[Value] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What was left out, and why."""
+
+    unknown: dict[str, None] = field(default_factory=dict)
+    """Versions that were left out because their engine is unknown, in the order of the table."""
+
+    def note_unknown(self, file: str) -> None:
+        """Note the versions of unknown engines, if there are any."""
+        if self.unknown:
+            names = ", ".join(self.unknown)
+            self.notes.append(f"{file}: left out, of an engine that this Tidemark does not know: {names}")
 
 
 def refuse(place: Location, what: str, hint: str = "mend the row; nothing was taken") -> TransferError:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
 from runners.bisect.domain.rules import Direction, Rules
@@ -36,7 +37,7 @@ class Question:
     """The probability, as a fraction, with which a verdict has to be right."""
 
     git: str | None
-    """The address of the git source without user name and password; None for a list of releases."""
+    """The address of the git source without passwords and tokens; None for a list of releases."""
 
     seconds: float | None = None
     """How long each version is measured in a round; None for the time of the profile."""
@@ -57,7 +58,8 @@ class Question:
     def of_json(cls, kept: Mapping[str, Any]) -> "Question":
         """Read what `to_json` wrote."""
         known = {field.name: kept[field.name] for field in fields(cls) if field.name in kept}
-        return cls(**known | {"engine": Engine(kept["engine"])})
+        git = known.get("git")  # of an older Tidemark it may hold a token
+        return cls(**known | {"engine": Engine(kept["engine"]), "git": git and without_secrets(git)})
 
     @property
     def summary(self) -> str:

@@ -1,9 +1,10 @@
 """The candidates between good and bad: commits of a git source, or known releases without one."""
 
+from build.addresses import without_secrets
 from build.engines import ENGINES
 from build.home import Home
-from build.sources.commits import CommitRange, Described, RangeError, commit_range
-from build.sources.git import mirror, without_credentials
+from build.sources.commits import CommitInfo, CommitRange, RangeError, commit_range
+from build.sources.git import mirror
 from build.sources.releases import known_releases
 from build.sources.source import git_address
 from build.version import Engine, Version, is_release, release_numbers
@@ -47,15 +48,15 @@ def candidate_range(engine: Engine, good: str, bad: str, address: str | None, ho
 
 
 def shown_address(address: str | None) -> str | None:
-    """Return the address as history and reports show it: without user name and password."""
-    return None if address is None else without_credentials(address)
+    """Return the address as history and reports show it: without passwords and tokens."""
+    return None if address is None else without_secrets(address)
 
 
 def _collapsed_bad(commits: CommitRange) -> str:
     return "" if commits.candidates[-1].commit == commits.bad.commit else commits.bad.commit
 
 
-def _point(engine: Engine, commit: Described) -> BisectPoint:
+def _point(engine: Engine, commit: CommitInfo) -> BisectPoint:
     version = Version(engine, f"git:{commit.commit[:DIGITS]}")
     message = commit.message[:LONGEST_MESSAGE]
     return BisectPoint(str(version), commit.commit, commit.author, commit.date, commit.subject, message)

@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.changes.confirmation import Confirmation, ConfirmationRequest
-from history.changes.detector import known_shifts, without_known
-from history.changes.level_shift import Course, Direction, Return, Shift, courses, direction_of, together
+from history.changes.detector import confirmed_shifts, without_confirmed
+from history.changes.level_shift import (
+    Direction,
+    LevelReturn,
+    Shift,
+    ShiftOutcome,
+    direction_of,
+    group_shifts,
+    shift_outcomes,
+)
 from history.comparison.verdict import MetricChange
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night, SeriesKey
@@ -71,43 +79,43 @@ def test_the_direction_of_several() -> None:
 
 def test_what_lasts_has_one_course_each() -> None:
     down, further = shift(5, 0.9), shift(30, 0.9, before=0.9)
-    assert courses([down, further]) == (Course(down), Course(further))
+    assert shift_outcomes([down, further]) == (ShiftOutcome(down), ShiftOutcome(further))
 
 
 def test_what_is_undone_is_gone_and_its_end_is_no_shift() -> None:
     down, up = shift(5, 0.9), shift(30, 1 / 0.9, before=0.9)
-    assert courses([down, up]) == (Course(down, night(30)),)
+    assert shift_outcomes([down, up]) == (ShiftOutcome(down, night(30)),)
 
 
 def test_half_undone_is_another_shift() -> None:
     down, up = shift(5, 0.9), shift(30, 0.95 / 0.9, before=0.9)
-    assert courses([down, up]) == (Course(down), Course(up))
+    assert shift_outcomes([down, up]) == (ShiftOutcome(down), ShiftOutcome(up))
 
 
 def test_another_series_undoes_nothing() -> None:
     down, up = shift(5, 0.9), shift(30, 1 / 0.9, before=0.9, series=2)
-    assert len(courses([down, up])) == 2
+    assert len(shift_outcomes([down, up])) == 2
 
 
 def test_what_comes_back_is_the_same_shift_again() -> None:
     down, up, again = shift(5, 0.9), shift(30, 1 / 0.9, before=0.9), shift(50, 0.905)
-    assert courses([down, up, again]) == (Course(down),)
+    assert shift_outcomes([down, up, again]) == (ShiftOutcome(down),)
     much_worse = shift(50, 0.7)
-    assert courses([down, up, much_worse]) == (Course(down, night(30)), Course(much_worse))
+    assert shift_outcomes([down, up, much_worse]) == (ShiftOutcome(down, night(30)), ShiftOutcome(much_worse))
 
 
 def test_what_earlier_judges_found_is_undone_too() -> None:
     down, up = shift(5, 0.9), shift(500, 1 / 0.9, before=0.9)
-    undone = courses([up], [Course(down)])
-    assert undone == (Course(down, night(500)),)
+    undone = shift_outcomes([up], [ShiftOutcome(down)])
+    assert undone == (ShiftOutcome(down, night(500)),)
     # A night later the end is seen again: it is neither new nor a way back.
-    assert courses([up], undone) == undone
+    assert shift_outcomes([up], undone) == undone
 
 
 @given(st.floats(0.5, 2.0).filter(lambda ratio: abs(math.log(ratio)) > 0.001))
 def test_a_shift_and_its_mirror_always_cancel(ratio: float) -> None:
     down = shift(5, ratio)
-    (course,) = courses([down, shift(30, 1 / ratio, before=ratio)])
+    (course,) = shift_outcomes([down, shift(30, 1 / ratio, before=ratio)])
     assert course.gone == night(30)
 
 
@@ -116,25 +124,27 @@ def test_what_can_be_one_moment_is_one_change() -> None:
     beside = shift(12, series=2, width=5, metric="server_cpu_us_per_op", confidence=0.9)
     elsewhere = shift(10, series=3, place=THERE)
     later = shift(11, series=4)
-    found = together(map(Course, [beside, later, elsewhere, seed]))
+    found = group_shifts(map(ShiftOutcome, [beside, later, elsewhere, seed]))
     assert [[each.shift.series_id for each in cluster] for cluster in found] == [[1, 3, 2], [4]]
 
 
 def test_ranges_that_only_touch_are_two_changes() -> None:
     """The last night before one is the first after the other: no moment lies in both."""
-    found = together([Course(shift(10, series=1)), Course(shift(11, series=2))])
+    found = group_shifts([ShiftOutcome(shift(10, series=1)), ShiftOutcome(shift(11, series=2))])
     assert len(found) == 2
 
 
 def test_a_wide_range_does_not_make_one_of_two() -> None:
     wide = shift(20, series=3, width=15, confidence=0.5)
-    found = together([Course(shift(8, series=1)), Course(shift(18, series=2)), Course(wide)])
+    found = group_shifts(
+        [ShiftOutcome(shift(8, series=1)), ShiftOutcome(shift(18, series=2)), ShiftOutcome(wide)]
+    )
     assert sorted(len(each) for each in found) == [1, 2]
 
 
 def test_suites_and_branches_are_apart() -> None:
     other = Environment("db1", "pgbench", "short relaxed")
-    assert len(together([Course(shift(10)), Course(shift(10, series=2, place=other))])) == 2
+    assert len(group_shifts([ShiftOutcome(shift(10)), ShiftOutcome(shift(10, series=2, place=other))])) == 2
 
 
 # --- confirmed in their own night
@@ -144,7 +154,7 @@ def test_what_was_confirmed_is_not_drawn_into_a_change_whose_nights_are_a_guess(
     first = replace(shift(10, series=1), confirmed=True)
     second = replace(shift(12, series=1, before=0.9), confirmed=True)
     guess = shift(14, series=2, width=6, confidence=0.99999)
-    found = together(courses([first, second, guess]))
+    found = group_shifts(shift_outcomes([first, second, guess]))
     assert [[each.shift for each in cluster] for cluster in found] == [[first, guess], [second]]
 
 
@@ -152,34 +162,36 @@ def test_the_watch_sees_what_was_confirmed_and_it_counts_once() -> None:
     confirmed = replace(shift(10), confirmed=True)
     seen, other_way = shift(12, 0.91, width=4), shift(12, 1.1, width=4)
     elsewhere, later = shift(12, 0.91, width=4, series=2), shift(20, 0.9)
-    found = without_known([seen, other_way, elsewhere, later], [confirmed])
+    found = without_confirmed([seen, other_way, elsewhere, later], [confirmed])
     assert found == [other_way, elsewhere, later]
 
 
 def test_a_shift_between_the_levels_of_one_that_lasts_is_that_one() -> None:
     open_, again = shift(10), shift(30, 0.91)
     further = shift(30, 0.91, before=0.9)
-    assert courses([open_, again]) == (Course(open_),)
-    assert courses([open_, further]) == (Course(open_), Course(further))
+    assert shift_outcomes([open_, again]) == (ShiftOutcome(open_),)
+    assert shift_outcomes([open_, further]) == (ShiftOutcome(open_), ShiftOutcome(further))
 
 
 def test_a_remembered_course_says_what_lay_before_its_end() -> None:
-    known = Course(shift(10), night(50))
+    known = ShiftOutcome(shift(10), night(50))
     to_and_fro = [shift(20, 1 / 0.9, before=0.9), shift(30, 0.9), shift(50, 1 / 0.9, before=0.9)]
-    assert courses(to_and_fro, [known]) == (known,)
+    assert shift_outcomes(to_and_fro, [known]) == (known,)
 
 
 def test_a_return_that_was_confirmed_ends_the_last_change_that_it_was_held_against() -> None:
     change = shift(10)
-    assert courses([change, Return(1, night(9), night(20))]) == (Course(change, night(20)),)
-    assert courses([change, Return(1, night(8), night(20))]) == (Course(change, night(20)),)
-    assert courses([change, Return(1, night(10), night(20))]) == (Course(change),)  # not surely before it
-    assert courses([change, Return(2, night(9), night(20))]) == (Course(change),)
+    assert shift_outcomes([change, LevelReturn(1, night(9), night(20))]) == (ShiftOutcome(change, night(20)),)
+    assert shift_outcomes([change, LevelReturn(1, night(8), night(20))]) == (ShiftOutcome(change, night(20)),)
+    assert shift_outcomes([change, LevelReturn(1, night(10), night(20))]) == (
+        ShiftOutcome(change),
+    )  # not surely before it
+    assert shift_outcomes([change, LevelReturn(2, night(9), night(20))]) == (ShiftOutcome(change),)
     back = shift(30)
-    assert courses([change, Return(1, night(9), night(20)), back]) == (Course(change),)
-    earlier = Return(1, night(5), night(8))
-    assert courses([earlier, change]) == (Course(change),)
-    assert courses([earlier], [Course(change)]) == (Course(change),)
+    assert shift_outcomes([change, LevelReturn(1, night(9), night(20)), back]) == (ShiftOutcome(change),)
+    earlier = LevelReturn(1, night(5), night(8))
+    assert shift_outcomes([earlier, change]) == (ShiftOutcome(change),)
+    assert shift_outcomes([earlier], [ShiftOutcome(change)]) == (ShiftOutcome(change),)
 
 
 def test_the_watch_is_told_the_levels_of_what_was_confirmed() -> None:
@@ -200,14 +212,16 @@ def test_the_watch_is_told_the_levels_of_what_was_confirmed() -> None:
         found(66, ConfirmationRequest.NEW, MetricChange.SAME),
         found(67, ConfirmationRequest.GONE, MetricChange.UNKNOWN),
     ]
-    its = known_shifts(matrix, [step, back, *nothing], 400)
+    its = confirmed_shifts(matrix, [step, back, *nothing], 400)
     level = math.log(1.2 * 0.9)
-    assert its.known == (Known(0, 62, level), Known(0, 65, level))
-    assert [type(each) for each in its.events] == [Shift, Return]
-    (event,) = known_shifts(matrix, [step], 400).events
+    assert its.levels == (Known(0, 62, level), Known(0, 65, level))
+    assert [type(each) for each in its.events] == [Shift, LevelReturn]
+    (event,) = confirmed_shifts(matrix, [step], 400).events
     assert isinstance(event, Shift)
     assert (event.confirmed, event.before, event.after) == (True, 1.2, 1.2 * 0.9)
     early = found(30, ConfirmationRequest.NEW, MetricChange.LESS)
-    assert len(known_shifts(matrix, [early], 400).events) == 1
-    assert known_shifts(matrix, [early], 70).events == ()  # what is remembered counts, once the past is lost
-    assert known_shifts(matrix, [found(99, ConfirmationRequest.NEW, MetricChange.LESS)], 400).events == ()
+    assert len(confirmed_shifts(matrix, [early], 400).events) == 1
+    assert (
+        confirmed_shifts(matrix, [early], 70).events == ()
+    )  # what is remembered counts, once the past is lost
+    assert confirmed_shifts(matrix, [found(99, ConfirmationRequest.NEW, MetricChange.LESS)], 400).events == ()

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from history.changes import repository
-from history.changes.level_shift import Course, Direction, Shift
+from history.changes.level_shift import Direction, Shift, ShiftOutcome
 from history.changes.repository import ChangeStatus
 from history.errors import HistoryError
 from history.open import open_store
@@ -35,18 +35,18 @@ def night(number: int) -> Night:
     return Night(number + 1, NIGHT + timedelta(days=number), NEW, 2)
 
 
-def course(series_id: int = 3, gone: Night | None = None, confidence: float = 0.99) -> Course:
+def course(series_id: int = 3, gone: Night | None = None, confidence: float = 0.99) -> ShiftOutcome:
     """Series 3 is the first of the contender: queries per second."""
     place = Environment("db1", "write-heavy", "short relaxed")
     shift = Shift(
         series_id, place, NEW, "insert", "qps", night(1), night(3), night(4), 1.0, 0.9, 0.88, 0.92, confidence
     )
-    return Course(shift, gone)
+    return ShiftOutcome(shift, gone)
 
 
-def write(store: Store, *courses: Course, status: ChangeStatus = ChangeStatus.OPEN) -> int:
+def write(store: Store, *courses: ShiftOutcome, status: ChangeStatus = ChangeStatus.OPEN) -> int:
     with store.database.writing() as connection:
-        return repository.write_new(connection, "f1", courses, Direction.REGRESSION, status, None, LATER)
+        return repository.insert_change(connection, "f1", courses, Direction.REGRESSION, status, None, LATER)
 
 
 def load(store: Store, **limits: str) -> tuple[repository.Change, ...]:
@@ -84,7 +84,7 @@ def test_the_range_is_where_all_series_agree(store: Store) -> None:
 def test_members_are_replaced_and_the_others_kept(store: Store) -> None:
     id_ = write(store, course(3), course(4, confidence=0.9))
     with store.database.writing() as connection:
-        repository.write_members(connection, id_, [course(4, gone=night(4), confidence=0.999)])
+        repository.replace_members(connection, id_, [course(4, gone=night(4), confidence=0.999)])
     (change,) = load(store)
     assert [(each.series_id, each.gone) for each in change.members] == [(4, night(4)), (3, None)]
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from benchmarks.simulation.vectorised import IMPROVEMENT, REGRESSION, run_suites
 from history.changes import repository
-from history.changes.anomaly_score import Line, RoundNoise, Row, probabilities
+from history.changes.anomaly_score import BranchLogRatios, RoundNoise, ScoredSeries, tonight_probabilities
 from history.changes.confirmation import CONFIDENCE, METRIC_CONFIDENCE, ConfirmationRequest
-from history.changes.suspects import FALSE_SUSPECTS_A_NIGHT, Tonight, look
+from history.changes.suspects import FALSE_SUSPECTS_A_NIGHT, ScreenedNight, find_suspects
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
 from history.stats.repeated_intervals import Design
@@ -34,9 +34,9 @@ def commits(tmp_path: Path) -> Iterator[Commits]:
         yield commits
 
 
-def tonight(commits: Commits) -> Tonight | None:
+def tonight(commits: Commits) -> ScreenedNight | None:
     with commits.store.database.reading() as connection:
-        return look(connection, PLACE, BRANCH, repository.load(connection), 0.02)
+        return find_suspects(connection, PLACE, BRANCH, repository.load(connection), 0.02)
 
 
 def suspected(commits: Commits) -> set[str]:
@@ -124,7 +124,7 @@ def test_what_a_confirmed_change_left_undecided_is_not_asked_again(commits: Comm
     # One that only nights speak for has had no rounds that could have decided the cost.
     raised = replace(change, members=tuple(replace(each, confirmed=None) for each in change.members))
     with commits.store.database.reading() as connection:
-        found = look(connection, PLACE, BRANCH, [raised], 0.02)
+        found = find_suspects(connection, PLACE, BRANCH, [raised], 0.02)
     assert found is not None
     assert {each.metric for each in found.suspects} == {"server_cpu_us_per_op"}
     commits.more(1, {"insert": 0.9, "delete": 0.9})
@@ -137,9 +137,9 @@ def test_steps_of_a_group_are_looked_at_together(commits: Commits) -> None:
     its = matrix(np.random.default_rng(8).standard_normal((8, 31)) * 0.005)
     its.ratios[[0, 2, 4], -1] = 0.99  # throughput of three steps, two standard deviations
     groups = {"step 0": "updates", "step 1": "updates", "step 2": "updates", "step 3": "alone"}
-    line = Line(its, (), groups)
-    assert line.rows[8:] == [Row("qps", ("step 0", "step 1", "step 2"), (0, 2, 4))]
-    found = probabilities(line, Rounds(its, np.random.default_rng(1), 0.01))
+    line = BranchLogRatios(its, (), groups)
+    assert line.rows[8:] == [ScoredSeries("qps", ("step 0", "step 1", "step 2"), (0, 2, 4))]
+    found = tonight_probabilities(line, Rounds(its, np.random.default_rng(1), 0.01))
     assert found[8] < min(found[[0, 2, 4]]) / 2
     commits.more(12)
     commits.more(1, {"update-one": 0.968, "update-index": 0.968})
@@ -201,7 +201,7 @@ class Rounds(RoundNoise):
     def __init__(self, its: SeriesMatrix, rng: np.random.Generator, sd: NDArray[np.float64] | float) -> None:
         self._its, self._rng, self._sd = its, rng, np.broadcast_to(sd, len(its.series))
 
-    def of(self, night: Night, row: Row) -> list[float]:
+    def of(self, night: Night, row: ScoredSeries) -> list[float]:
         place = row.series_ids[0]
         noise = self._rng.standard_normal(5) * self._sd[place]
         middle = np.log(self._its.ratios[place, night.session_id])
@@ -227,7 +227,7 @@ def test_quiet_nights_are_rarely_suspected(kind: str, nights: int, most: float) 
     hits = 0
     for _ in range(repeated):
         its = matrix(simulated(kind, (rows, nights + 1), rng))
-        found = probabilities(Line(its, (), {}), Rounds(its, rng, 0.01))
+        found = tonight_probabilities(BranchLogRatios(its, (), {}), Rounds(its, rng, 0.01))
         hits += int(np.sum(found <= FALSE_SUSPECTS_A_NIGHT / SERIES))
     a_night = hits * SERIES / (rows * repeated)
     assert 0 < a_night <= most * FALSE_SUSPECTS_A_NIGHT
@@ -239,7 +239,7 @@ def test_with_one_night_before_the_rounds_say_the_noise() -> None:
     for _ in range(100):
         sd = 0.02 * np.exp(0.3 * rng.standard_normal(SERIES))
         its = matrix(rng.standard_normal((SERIES, 2)) * sd[:, None] / np.sqrt(5))
-        found = probabilities(Line(its, (), {}), Rounds(its, rng, sd))
+        found = tonight_probabilities(BranchLogRatios(its, (), {}), Rounds(its, rng, sd))
         hits += int(np.sum(found <= FALSE_SUSPECTS_A_NIGHT / SERIES))
     assert 0 < hits / 100 <= 1.5 * FALSE_SUSPECTS_A_NIGHT
 

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.comparison.explanation import Variation, explained_by, variation
+from history.comparison.explanation import Explanation, Variation, explained_by, explanation, variation
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs, pair_steps
+from history.comparison.profile_diff import Cost, FunctionChange
 from history.comparison.verdict import (
     MetricChange,
     Ratio,
@@ -145,6 +146,35 @@ def test_where_there_is_nothing_to_explain() -> None:
 def test_without_any_cost_nothing_is_called_unexplained() -> None:
     assert explained_by("qps", REGRESSION, []) is None
     assert explained_by("qps", REGRESSION, [absent(metric) for metric in COSTS]) is None
+
+
+def function(own: float, share: float | None, error: float | None) -> FunctionChange:
+    return FunctionChange("heap_insert", Cost(1, 1), Cost(1 + own, 1 + own), error, share, share)
+
+
+@pytest.mark.parametrize(
+    ("costs", "gained", "found"),
+    [
+        ((SAME, LESS), [], Explanation.NONE),
+        ((SAME, UNKNOWN), [], Explanation.UNDECIDED),
+        ((MORE, UNKNOWN), [], Explanation.COST),
+        ((SAME, SAME), [function(5, 1.2, 1)], Explanation.PROFILE),  # it gained more than the whole change
+        ((SAME, UNKNOWN), [function(5, 0.6, None)], Explanation.PROFILE),  # of two rounds
+        ((SAME, SAME), [function(5, 1.2, 4)], Explanation.UNDECIDED),  # as large as its error
+        ((SAME, SAME), [function(5, 0.2, 1)], Explanation.NONE),
+        ((SAME, SAME), [function(5, None, 1)], Explanation.NONE),  # the server's CPU time hardly changed
+        ((SAME, SAME), [function(-5, 1.2, 1)], Explanation.NONE),  # of a server that became cheaper
+    ],
+)
+def test_the_profile_is_evidence_and_an_undecided_cost_is_not_the_same(
+    costs: tuple[MetricChange, ...], gained: list[FunctionChange], found: Explanation
+) -> None:
+    beside = [went(metric, change) for metric, change in zip(COSTS, costs, strict=False)]
+    assert explanation(explained_by("qps", REGRESSION, beside), beside, gained) is found
+
+
+def test_nothing_to_explain_needs_no_explanation() -> None:
+    assert explanation(None, [went(CPU, UNKNOWN)], [function(5, 1.2, 1)]) is None
 
 
 # --- how throughput varied

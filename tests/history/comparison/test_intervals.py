@@ -1,7 +1,8 @@
 """One rule for all intervals of a session: who shares the error, who lends noise, and what can be seen."""
 
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -80,27 +81,60 @@ def test_every_step_of_the_session_shares_the_error_of_all_looks() -> None:
     assert Intervals([ONE], 0.95, (3, 5)).design("qps", 7).cap == 7, "more rounds than planned"
 
 
-@settings(max_examples=30)
-@given(st.lists(st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=20), min_size=1, max_size=4))
-def test_compare_judges_as_the_session_did_that_decided(rounds: list[list[float]]) -> None:
-    """Else a step that was decided might be open afterwards, or one that stayed open be called clean."""
-    names = [f"step-{place}" for place in range(len(rounds))]
-    calibrated = {names[0]: Noise(0.01, 9)}
-    sequential = SequentialVerdicts(
-        "base", ["new"], Design(steps=len(names), confidence=0.98), 0.02, calibrated
-    )
-    for name, numbers in zip(names, rounds, strict=True):
-        for log in numbers:
-            sequential.add(name, {"base": 1000.0, "new": 1000 * math.exp(log)})
-    steps = [step_of(name, numbers) for name, numbers in zip(names, rounds, strict=True)]
-    intervals = Intervals(steps, 0.98, UNTIL_DECIDED, lambda metric: calibrated)
-    verdicts = sequential.verdicts("new")
-    for step in steps:
-        judgement = judge_step(step, QPS, 0.02, intervals)
-        if len(step.pairs) < 3:
-            assert (judgement.gap, verdicts[step.step]) == (Gap.TOO_FEW, Verdict.INCONCLUSIVE)
-        else:
-            assert judgement.verdict is verdicts[step.step]
+def decided_as_measured(
+    rounds: Mapping[str, Sequence[float]], cap: int, calibrated: Mapping[str, Noise]
+) -> tuple[dict[str, Verdict], list[StepPairs]]:
+    """Round by round as a session does it: the verdict by which each step stopped, and what was measured."""
+    deciding = SequentialVerdicts("base", ["new"], Design(len(rounds), 3, cap, 0.98), 0.02, calibrated)
+    verdicts, measured = dict.fromkeys(rounds, Verdict.INCONCLUSIVE), dict.fromkeys(rounds, 0)
+    still_open = list(rounds)
+    for number in range(1, cap + 1):
+        for name in still_open:
+            if number <= len(rounds[name]):
+                deciding.add(name, number, {"base": 1000.0, "new": 1000 * math.exp(rounds[name][number - 1])})
+                measured[name] = number
+        if number >= 3:
+            verdicts |= {name: deciding.verdicts("new", number)[name] for name in still_open}
+            still_open = deciding.open_steps(still_open, number)
+    return verdicts, [step_of(name, rounds[name][: measured[name]]) for name in rounds]
+
+
+def read(steps: Sequence[StepPairs], cap: int, calibrated: Mapping[str, Noise]) -> dict[str, Verdict | None]:
+    intervals = Intervals(steps, 0.98, (3, cap), lambda metric: calibrated)
+    return {step.step: judge_step(step, QPS, 0.02, intervals).verdict for step in steps}
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0.0, 0.0, -0.03, -0.05, 0.05]), st.sampled_from([0.002, 0.01, 0.02, 0.06])
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_verdict_that_stops_a_step_is_the_one_that_is_read(
+    kinds: list[tuple[float, float]], seed: int
+) -> None:
+    """Whatever the other steps showed in the rounds that they got afterwards."""
+    rng = random.Random(seed)
+    rounds = {f"step-{place}": [rng.gauss(*kind) for _ in range(12)] for place, kind in enumerate(kinds)}
+    calibrated = {"step-0": Noise(0.01, 9)}
+    verdicts, steps = decided_as_measured(rounds, 12, calibrated)
+    assert read(steps, 12, calibrated) == verdicts
+
+
+def test_rounds_that_others_got_later_change_no_verdict() -> None:
+    """One step is decided after four rounds; in the sixteen that follow the machine turns out to be noisy."""
+    quiet = [-0.05, -0.052, -0.049, -0.051]
+    loud = [0.01, -0.011, 0.0, 0.002, *[0.3, -0.3] * 8]
+    verdicts, steps = decided_as_measured({"one": quiet, "two": loud}, 20, {})
+    assert [len(step.pairs) for step in steps] == [4, 20]
+    assert verdicts["one"] is Verdict.REGRESSION
+    assert read(steps, 20, {})["one"] is Verdict.REGRESSION
+    assert read([steps[0], step_of("two", loud[:4])], 20, {})["one"] is Verdict.REGRESSION
 
 
 def test_before_the_first_look_there_are_too_few_rounds() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from history.comparison.verdict import Verdict, judge
+from history.comparison.verdict import TRAITS, Verdict, judge
 from history.stats.estimators import Interval
 from suites.metrics import Better
 
@@ -39,3 +39,9 @@ def test_verdict(low: float, estimate: float, high: float, higher: Verdict, lowe
 def test_no_verdict_without_a_direction() -> None:
     with pytest.raises(ValueError, match="no verdict"):
         judge(Interval(1.0, 1.0, 1.0, 3), Better.NEITHER, 0.02)
+
+
+def test_every_verdict_has_its_traits() -> None:
+    assert list(TRAITS) == list(Verdict)
+    assert {traits.exit_code for traits in TRAITS.values()} == {0, 1, 2}
+    assert all((traits.exit_code == 2) == traits.is_open for traits in TRAITS.values())

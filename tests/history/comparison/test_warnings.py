@@ -12,6 +12,7 @@ from history.comparison.warnings import (
     ranges,
     remeasured_rounds,
     steps_and_rounds,
+    warnings_of_runs,
 )
 from history.store.records import DroppedRound, Run, RunStatus
 
@@ -53,3 +54,13 @@ def test_both_versions_of_a_round_are_one_disturbance_and_a_round_dropped_twice_
     assert disturbed_rounds(runs) == [Disturbed("insert", 4, STEAL.format(5))]
     dropped = DroppedRound("insert", 4, f"{STEAL.format(5)}; {OTHERS.format(50, 'cron')}", {})
     assert len(remeasured_rounds([dropped, dropped])) == 4
+
+
+def test_the_output_of_a_program_in_an_old_warning_is_not_repeated() -> None:
+    text = (
+        "no profile: inferno cannot fold the samples\n  to do: thread 'main' panicked at perf.rs:192\n0: main"
+    )
+    run = Run(0, "postgres@18.6", "", "insert", 1, 4, 0, RunStatus.FINISHED, None, {}, (text,))
+    assert list(warnings_of_runs([run])) == [
+        "postgres@18.6, insert, round 4: no profile: inferno cannot fold the samples"
+    ]

@@ -7,7 +7,7 @@ import pytest
 from build.version import parse_version
 from history.derive import derive_missing
 from history.series.night import branch_line, branches
-from history.series.series import Point, SeriesKey, find, read
+from history.series.series import Point, SeriesKey, find_series, read_series
 from history.store.records import DroppedRound, Environment, SessionStatus
 from history.store.writer import Store
 from tests.history.conftest import rows
@@ -19,7 +19,7 @@ PLACE = Environment("db1", "write-heavy", "short relaxed")
 
 def series(store: Store, branch: str, step: str = "insert", base: str | None = None) -> tuple[Point, ...]:
     with store.database.reading() as connection:
-        return read(connection, SeriesKey(PLACE, branch, step, "qps"), base)
+        return read_series(connection, SeriesKey(PLACE, branch, step, "qps"), base)
 
 
 @pytest.mark.parametrize(
@@ -142,13 +142,13 @@ def test_configurations_are_series_of_their_own(store: Store) -> None:
         start = replace(session_start(uid), options=options)
         record_steps(store, start, {"insert": {BASE: [1.0]}})
     with store.database.reading() as connection:
-        found = find(connection, metric="qps", step="insert", branch="postgres@17", box="db1")
+        found = find_series(connection, metric="qps", step="insert", branch="postgres@17", box="db1")
         assert [key.place.configuration for key in found] == [
             "short relaxed",
             "short relaxed long 7200s",
             "short relaxed wal_compression=on",
         ]
-        assert not find(connection, box="db2")
+        assert not find_series(connection, box="db2")
 
 
 def test_sessions_of_dead_processes_get_their_nights_later_and_once(store: Store) -> None:

@@ -162,10 +162,10 @@ def test_nothing_known_is_none() -> None:
     assert pooled_noise([]) == ()
     assert pooled_noise([[0.1, 0.2, 0.3]]) == (None,)
     assert pooled_noise([[0.1, 0.2], [0.0, 0.0], [0.1]])[0] is None
-    with pytest.raises(ValueError, match="2 steps, but 1"):
+    with pytest.raises(ValueError, match="2 steps have rounds, but 1"):
         pooled_noise([[], []], [None])
     for sd, df, correlation in ((0.0, 1.0, 0.0), (1.0, math.inf, 0.0), (1.0, 1.0, 1.0)):
-        with pytest.raises(ValueError, match="no such noise"):
+        with pytest.raises(ValueError, match="must be finite"):
             Noise(sd, df, correlation)
 
 
@@ -206,10 +206,13 @@ def _correlated(seed: int, correlation: float, steps: int, rounds: int) -> list[
     return [list(map(float, row)) for row in values]
 
 
-@pytest.mark.parametrize(("rounds", "least"), [(3, 0.14), (6, 0.19), (12, 0.23)])
+@pytest.mark.parametrize(("rounds", "least"), [(3, 0.18), (6, 0.25), (12, 0.3)])
 def test_correlation_is_found(rounds: int, least: float) -> None:
-    """Of 0.3 the more, the more rounds there are; of independent rounds none, but for 2,000 steps' error."""
-    assert least < pooled_correlation(_correlated(5, 0.3, 2000, rounds)) < 0.3
+    """Of 0.3 the more, the more rounds there are; of independent rounds none, but for 2,000 steps' error.
+
+    From many rounds it is somewhat too large, which is the price of one factor for all numbers of rounds.
+    """
+    assert least < pooled_correlation(_correlated(5, 0.3, 2000, rounds)) < 0.36
     assert pooled_correlation(_correlated(5, 0.0, 2000, rounds)) < 0.06
 
 

@@ -47,8 +47,8 @@ def test_a_full_disk_loses_nothing_and_can_be_freed(small_disk: Path) -> None:
         recorded: list[int] = []
         with pytest.raises(HistoryError) as caught:
             fill(store, session, recorded)
-        assert "no room left for the history" in str(caught.value)
-        assert "what was recorded before is safe" in str(caught.value)
+        assert "no space left for the history" in str(caught.value)
+        assert "earlier records are intact" in str(caught.value)
         assert str(path) in str(caught.value)
         assert len(recorded) > 3
         assert [run.id for run in store.runs(session)] == recorded
@@ -66,5 +66,5 @@ def test_a_new_history_on_a_full_disk_says_so(small_disk: Path) -> None:
     with suppress(OSError), (small_disk / "ballast").open("wb", buffering=0) as ballast:
         while True:
             ballast.write(bytes(4096))
-    with pytest.raises(HistoryError, match="free some space"):
+    with pytest.raises(HistoryError, match="free some disk space"):
         open_store(small_disk / "history.db")

@@ -76,7 +76,7 @@ def test_a_migration_that_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> 
     assert tables(path) == before
     execute(path, "SELECT * FROM relative_qps")
     database = connect(path)
-    assert schema_number(database, known=NEWEST + 1) == NEWEST
+    assert schema_number(database, supported=NEWEST + 1) == NEWEST
     database.close()
 
 
@@ -160,7 +160,7 @@ def test_a_folder_cannot_be_a_history(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "what"), [("://", "not a database URL"), ("oracle://host/name", "cannot lie in oracle")]
+    ("address", "what"), [("://", "not a database URL"), ("oracle://host/name", "cannot be stored in oracle")]
 )
 def test_nonsense_is_no_address(address: str, what: str) -> None:
     with pytest.raises(HistoryError, match=what):
@@ -183,7 +183,7 @@ def test_migrations_load_in_every_dialect(dialect: str) -> None:
 
 def test_a_gap_in_the_numbers_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "0002_early.sql").write_text("CREATE TABLE x (n $integer);\n")
-    with pytest.raises(ValueError, match="should be migration 0001"):
+    with pytest.raises(ValueError, match="must be named 0001"):
         load("sqlite", tmp_path)
 
 
@@ -193,7 +193,7 @@ def test_statements_end_where_sql_says() -> None:
         "-- a; b\nCREATE TABLE x (\n  a TEXT DEFAULT ';'\n);",
         "DROP TABLE x;",
     )
-    with pytest.raises(ValueError, match="not ended"):
+    with pytest.raises(ValueError, match="not terminated"):
         split_statements("DROP TABLE x")
 
 

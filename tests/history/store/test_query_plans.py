@@ -14,7 +14,7 @@ from sqlalchemy.engine import Engine
 from build.version import parse_version
 from history.comparison.compare import CompareOptions, ComparisonError, compare
 from history.open import open_reader, open_store
-from history.series.inventory import InventoryFilter, steps_held
+from history.series.inventory import InventoryFilter, list_series
 from history.series.timeline import read_timeline
 from history.store.reader import Reader
 from tests.history.handmade import NIGHT
@@ -108,7 +108,7 @@ def test_all_series_are_counted_in_one_query(path: Path) -> None:
         store.database.reading() as connection,
         recorded_statements() as statements,
     ):
-        held = steps_held(connection, InventoryFilter(branch=NEW, metric="qps"))
+        held = list_series(connection, InventoryFilter(branch=NEW, metric="qps"))
     assert {key.step: count for key, count in held} == {"update-index": 4, "update-one": 4, "insert": 4}
     assert len(statements) == 1
     assert [each for each in scans(path, statements) if not each.startswith("SCAN series")] == []

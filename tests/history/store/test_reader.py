@@ -91,7 +91,7 @@ def test_a_history_says_the_same_however_it_was_opened(tmp_path: Path) -> None:
         assert type(at_once) is Reader
         for case in CASES.values():
             assert case(at_once) == case(store)
-        assert at_once.sightings() == store.sightings()
+        assert at_once.latest_runs() == store.latest_runs()
         assert at_once.latest_machine("db1") == store.latest_machine("db1") is not None
 
 
@@ -102,7 +102,7 @@ def test_who_looks_leaves_the_file_as_it_is(tmp_path: Path) -> None:
     with open_reader(path) as history:
         CASES["versions"](history)
         with (
-            pytest.raises(HistoryError, match="may not be written"),
+            pytest.raises(HistoryError, match="is not writable"),
             history.database.writing() as connection,
         ):
             connection.execute(delete(runs))
@@ -113,13 +113,13 @@ def test_a_writer_is_not_held_up_and_its_work_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     outcomes(path)
     with open_reader(path) as history:
-        before = history.sightings()
+        before = history.latest_runs()
         counted = select(func.count()).select_from(sessions)
         with history.database.reading() as connection:
             number = connection.execute(counted).scalar_one()
             nights(path)
             assert connection.execute(counted).scalar_one() == number
-        assert {each.version for each in history.sightings()} > {each.version for each in before}
+        assert {each.version for each in history.latest_runs()} > {each.version for each in before}
 
 
 def of_an_older_tidemark(path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_writer_that_waited_long_is_told_of_the_other(
     monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 100)
     with open_store(target) as other, store.database.writing() as connection:
         connection.execute(update(sessions).values(seed=1))
-        with pytest.raises(HistoryError, match="another process keeps the history locked"):
+        with pytest.raises(HistoryError, match="another process holds a lock on the history"):
             other.start_session(session_start("second"))
     assert rows(store, "SELECT uid FROM sessions") == []
 

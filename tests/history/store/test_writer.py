@@ -13,7 +13,7 @@ from build.version import parse_version
 from history.errors import RecordError
 from history.open import open_store
 from history.store import process, writer
-from history.store.records import RunStatus, SessionStatus
+from history.store.records import DroppedRound, RunStatus, SessionStatus, StepNoise
 from history.store.writer import Store
 from suites.metrics import METRICS
 from tests.history.conftest import rows
@@ -89,6 +89,10 @@ def test_a_machine_is_kept_once(store: Store) -> None:
         ({"qps": 1.0, "furlongs": 2.0}, "unknown metric: furlongs"),
         ({"qps": math.nan}, "not a finite number: qps"),
         ({"qps": math.inf}, "not a finite number: qps"),
+        ({"qps": -1.0}, "qps cannot be -1 queries/s: it lies from 0 to 1e"),
+        ({"qps": 1e300}, "qps cannot be 1e"),
+        ({"qps": 1.0, "latency_p99_ms": -0.5}, "latency_p99_ms cannot be -0.5 ms"),
+        ({"qps": 1.0, "machine_steal_share": 1.5}, "machine_steal_share cannot be 1.5 ratio"),
     ],
 )
 def test_measurements_are_checked(store: Store, values: dict[str, float], what: str) -> None:
@@ -97,6 +101,12 @@ def test_measurements_are_checked(store: Store, values: dict[str, float], what: 
         store.record_run(session, run_record(values))
     with pytest.raises(RecordError, match="per-second"):
         store.record_run(session, run_record(per_second=(1.0, math.nan)))
+    with pytest.raises(RecordError, match="qps cannot be -1"):
+        store.record_run(session, run_record(per_second=(1.0, -1.0)))
+    with pytest.raises(RecordError, match="qps cannot be -1"):
+        store.record_dropped(session, DroppedRound("insert", 1, "noise", {"postgres@18.6": -1.0}))
+    with pytest.raises(RecordError, match="not a finite number"):
+        store.record_noise(session, [StepNoise("insert", "qps", math.inf, 9.0, 10)])
     assert store.runs(session) == ()
 
 
@@ -111,7 +121,7 @@ def test_a_session_ends_once(store: Store) -> None:
     store.finish_session(session, SessionStatus.FINISHED)
     with pytest.raises(RecordError, match="not running"):
         store.finish_session(session, SessionStatus.FINISHED)
-    with pytest.raises(ValueError, match="does not end as running"):
+    with pytest.raises(ValueError, match="cannot end with status running"):
         store.finish_session(session, SessionStatus.RUNNING)
 
 
@@ -179,7 +189,7 @@ def test_latest_session_holds_all_versions(tmp_path: Path) -> None:
         assert uid(str(OLD), uid="third") is None
         assert uid(str(NEW), profile="long") is None
         assert uid("mysql@9.7.2") is None
-        assert [(each.version, each.suite, each.session_uid) for each in store.sightings()] == [
+        assert [(each.version, each.suite, each.session_uid) for each in store.latest_runs()] == [
             (str(NEW), "write-heavy", "third"),
             (str(OLD), "read-only", "reads"),
             (str(NEW), "read-only", "reads"),

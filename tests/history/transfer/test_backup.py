@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -146,3 +147,82 @@ def test_the_mark_is_where_sqlite_has_it(history: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "b.db")) as connection:
         assert connection.execute("PRAGMA application_id").fetchone() == (0x54696465,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+# --- damages that SQLite's own quick check does not see
+
+
+def overwrite(path: Path, old: bytes, new: bytes) -> None:
+    """Change bytes of the database file, every time they stand there, as a failing disk may."""
+    execute(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = path.read_bytes()
+    assert old in whole
+    assert len(old) == len(new)
+    path.write_bytes(whole.replace(old, new))
+
+
+def rewrite(path: Path, *statements: str) -> None:
+    """Write what Tidemark would not, without foreign keys and the rules of the schema."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        for statement in statements:
+            connection.execute(statement)
+
+
+def first_of(path: Path, old: bytes, new: bytes) -> None:
+    """Change the first occurrence alone, so that an index and its table differ."""
+    execute(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = path.read_bytes()
+    assert old in whole
+    path.write_bytes(whole.replace(old, new, 1))
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "an index that differs from its table": lambda path: first_of(path, b"night-2", b"night-X"),
+    "a table that is gone": lambda path: rewrite(path, "DROP TABLE measurements"),
+    "a table that is gone and empty": lambda path: rewrite(path, "DROP TABLE gaps"),
+    "rows that are gone": lambda path: rewrite(path, "DELETE FROM measurements"),
+    "one run's rows that are gone": lambda path: rewrite(path, "DELETE FROM measurements WHERE run_id = 5"),
+    "a run that is gone": lambda path: rewrite(path, "DELETE FROM runs WHERE id = 1"),
+    "a session that is gone": lambda path: rewrite(path, "DELETE FROM sessions WHERE id = 1"),
+    "text that is no UTF-8": lambda path: overwrite(path, b"EPYC 9454P", b"EPYC \xff454P"),
+    "text that is no JSON": lambda path: overwrite(path, b'{"governor":', b'}"governor":'),
+    "a time that is none": lambda path: rewrite(path, "UPDATE runs SET ended_at = 'soon' WHERE id = 3"),
+    "a version that is none": lambda path: rewrite(path, "UPDATE runs SET version = '18' WHERE id = 3"),
+    "a number that is infinite": lambda path: rewrite(
+        path, "UPDATE samples SET qps = 9e999 WHERE second = 2"
+    ),
+    "a profile that is cut": lambda path: rewrite(path, "UPDATE profiles SET stacks = substr(stacks, 1, 20)"),
+    "a rule that is broken": lambda path: rewrite(path, "UPDATE runs SET repetition = 0 WHERE id = 1"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damage_keeps_the_earlier_backup(history: Path, tmp_path: Path, damage: str) -> None:
+    back_up(history, tmp_path / "b.db")
+    before = (tmp_path / "b.db").read_bytes()
+    DAMAGES[damage](history)
+    with pytest.raises(HistoryError) as refused:
+        back_up(history, tmp_path / "b.db")
+    assert refused.value.hint
+    assert (tmp_path / "b.db").read_bytes() == before
+    assert files(tmp_path) == {"b.db"}
+
+
+def test_a_history_that_lost_sessions_keeps_the_earlier_backup(history: Path, tmp_path: Path) -> None:
+    """As one that was moved away, so that the next night began a new one."""
+    back_up(history, tmp_path / "b.db")
+    record(tmp_path / "new.db", [NIGHT_2])
+    with pytest.raises(TransferError, match="lacks 1 sessions of this earlier backup, such as night-1"):
+        back_up(tmp_path / "new.db", tmp_path / "b.db")
+    assert contents(tmp_path / "b.db") == contents(history)
+
+
+def test_sessions_that_run_are_in_a_backup_and_may_have_no_measurements_yet(
+    history: Path, tmp_path: Path
+) -> None:
+    with open_store(history) as store:
+        store.start_session(session_start("under way"))
+    back_up(history, tmp_path / "b.db")
+    with open_store(tmp_path / "b.db") as store:
+        assert store.latest_session([], uid="under way")

@@ -153,9 +153,9 @@ def test_rounds_and_units_and_configurations(tmp_path: Path) -> None:
         (ROW.replace("1000", "nan"), "'nan' is no number"),
         (ROW.replace("1000", "1_000"), "'1_000' is no number"),
         (ROW.replace("postgres@17.7", "17.7"), "'17.7' names no version"),
-        (ROW.replace("postgres@17.7", "oracle@19"), "unknown engine 'oracle'"),
-        (ROW.replace("2025-11", "last week"), "'last week' is no date"),
-        (ROW.replace("2025-11", "2025-13"), "'2025-13' is no date"),
+        (ROW.replace("postgres@17.7", "postgers@17.7"), "unknown engine 'postgers'"),
+        (ROW.replace("2025-11", "last week"), "'last week' is not a date"),
+        (ROW.replace("2025-11", "2025-13"), "'2025-13' is not a date"),
         (ROW.replace("insert", ""), "step is empty"),
         (f"{ROW},,0", "'0' is no repetition"),
         (f"{ROW},,1.5", "no repetition"),
@@ -200,6 +200,19 @@ def test_what_a_sheet_does_not_say_can_be_given(tmp_path: Path) -> None:
     take_in(tmp_path / "h.db", path, given=given)
     take_in(tmp_path / "other.db", sheet(tmp_path / "y.csv", ROW))
     assert contents(tmp_path / "h.db") == contents(tmp_path / "other.db")
+
+
+def test_rows_of_an_unknown_engine_are_left_out_with_a_note(tmp_path: Path) -> None:
+    others = [ROW.replace("postgres@17.7", name) for name in ("oracle@19", "ma100230", "mariadb@10.2.44")]
+    path = sheet(tmp_path / "x.csv", others[0], ROW, *others[1:])
+    with open_store(tmp_path / "h.db") as store:
+        coming = coming_files([path], Given(), store)
+        merge(store, coming.sources)
+    assert list(values(tmp_path / "h.db")) == [("postgres@17.7", "insert", 1, "qps")]
+    assert coming.notes == (
+        "x.csv: left out, of an engine that this Tidemark does not know: "
+        "oracle@19, mariadb@10.2.30, mariadb@10.2.44",
+    )
 
 
 def test_rows_without_a_value_are_left_out_and_counted(tmp_path: Path) -> None:

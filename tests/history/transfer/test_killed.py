@@ -130,11 +130,11 @@ def test_a_full_disk_in_the_middle_keeps_what_was_whole(source: Path, tmp_path: 
     event.listen(Engine, "connect", limit)  # of the source too, which is not written to
     try:
         store, source_rows = open_store(path), opened(source / "a.db")
-        with store, source_rows as rows, pytest.raises(HistoryError, match="no room left") as refused:
+        with store, source_rows as rows, pytest.raises(HistoryError, match="no space left") as refused:
             merge(store, [rows])
     finally:
         event.remove(Engine, "connect", limit)
-    assert "what was recorded before is safe" in refused.value.hint
+    assert "earlier records are intact" in refused.value.hint
     assert 0 < assert_whole_sessions(path, whole) < SESSIONS
     assert added(into(path, source / "a.db"))
     assert contents(path) == whole

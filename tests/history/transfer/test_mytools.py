@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.open import open_store
+from history.store.schema import machines
 from history.transfer.foreign.csv_table import read_csv
-from history.transfer.foreign.mytools import occasion_of, read_per_op, read_qps, step_name
+from history.transfer.foreign.mytools import occasion_of, read_headless_qps, read_per_op, read_qps, step_name
 from history.transfer.foreign.values import Given, Read
 from history.transfer.format_detection import coming_files
 from history.transfer.merging import merge
@@ -96,6 +98,134 @@ def test_a_line_that_is_not_understood_is_named(
     assert f"{path.name}, {said}" in refused.value.where
 
 
+# --- as the tables are published, with names that say no machine
+
+ABS = "qps.abs.my.ma.pg.latest"
+MIXED = (
+    "col-1 : x.my8407_rel_o2nofp.z12a_c32r128.pk1\ncol-2 : x.ma110806_rel_withdbg.z12b_c32r128.pk1\n"
+    "col-3 : x.pg182_o2nofp.x10b_c32r128.pk1\n\ncol-1\tcol-2\tcol-3\n"
+    "58270\t85603\t281092\thot-points_range=100\n"
+    "721374\t804883\t1013725\tpoint-query_range=100\n"
+)
+HEADLESS = "hot-points_range=100,58270,85603,281092\npoint-query_range=100,721374,804883,1013725\n"
+HOT = "hot-points_range=100"
+TAKEN = {
+    ("mysql@8.4.7", HOT, 1, "qps"): 58270.0,
+    ("postgres@18.2", HOT, 1, "qps"): 281092.0,
+    ("mysql@8.4.7", "point-query_range=100", 1, "qps"): 721374.0,
+    ("postgres@18.2", "point-query_range=100", 1, "qps"): 1013725.0,
+}
+BOX = Given("box", "sysbench", datetime(2026, 4, 1, tzinfo=UTC))
+NOTE = "left out, of an engine that this Tidemark does not know: mariadb@11.8.6"
+
+
+def test_tables_of_several_servers_are_not_joined(tmp_path: Path) -> None:
+    """Three servers' tables were one session of a machine called qps."""
+    for name in ("qps.abs.fbin.tsv", "qps.abs-2026-04.tsv", "o.met.fbin", "qps-2026-04.tsv"):
+        path = tmp_path / name
+        path.write_text(PER_OP if name.startswith("o") else QPS)
+        with pytest.raises(TransferError) as refused:
+            take_in(tmp_path / "h.db", path, given=Given(when=BOX.when, cores=4))
+        assert refused.value.what == "it does not say on which machine and with which suite this was measured"
+        assert refused.value.where == f"{name}, its name"
+        assert "--machine, --suite" in refused.value.hint
+        take_in(tmp_path / "h.db", path, given=replace(BOX, machine=name))
+    with open_store(tmp_path / "h.db") as store, store.database.reading() as connection:
+        assert len(connection.execute(machines.select()).all()) == 4
+
+
+def test_tables_that_become_one_session_are_named(tmp_path: Path) -> None:
+    with open_store(tmp_path / "h.db") as store:
+        files = mytools(tmp_path)
+        coming = coming_files(files, Given(cores=48), store)
+    assert coming.notes == (f"{files[0]}, {files[1]}: one session, machine lab, suite lab, 2025-11-01",)
+
+
+def test_the_columns_of_an_unknown_engine_are_left_out_with_a_note(tmp_path: Path) -> None:
+    path = tmp_path / f"{ABS}.tsv"
+    path.write_text(MIXED)
+    with open_store(tmp_path / "h.db") as store:
+        coming = coming_files([path], BOX, store)
+        merge(store, coming.sources)
+    assert coming.notes == (f"{path.name}: {NOTE}",)
+    assert values(tmp_path / "h.db") == TAKEN
+
+
+def test_the_rows_of_an_unknown_engine_are_left_out_with_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "lab-2025-11.per-op.txt"
+    path.write_text(PER_OP.replace("pg1222", "ma110806"))
+    with open_store(tmp_path / "h.db") as store:
+        coming = coming_files([path], Given(cores=4), store)
+        merge(store, coming.sources)
+    assert coming.notes == (f"{path.name}: {NOTE}",)
+    assert {key[0] for key in values(tmp_path / "h.db")} == {"postgres@18.1"}
+
+
+def test_a_table_of_unknown_engines_alone_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / f"{ABS}.tsv"
+    path.write_text(QPS.replace("pg1222", "ma100230").replace("pg181", "ma100244"))
+    with pytest.raises(TransferError, match=r"holds no value .* mariadb@10\.2\.30, mariadb@10\.2\.44"):
+        take_in(tmp_path / "h.db", path, given=BOX)
+
+
+def test_a_table_without_a_head_has_that_of_the_table_beside_it(tmp_path: Path) -> None:
+    (tmp_path / f"{ABS}.tsv").write_text(MIXED)
+    path = tmp_path / f"{ABS}.csv"
+    path.write_text(HEADLESS)
+    with open_store(tmp_path / "h.db") as store:
+        coming = coming_files([path], BOX, store)
+        merge(store, coming.sources)
+    assert coming.notes == (f"{path.name}: {NOTE}",)
+    assert values(tmp_path / "h.db") == TAKEN
+    take_in(tmp_path / "h.db", path, path.with_suffix(".tsv"), given=BOX)
+
+
+def test_a_table_without_a_head_whose_columns_are_given(tmp_path: Path) -> None:
+    path = tmp_path / f"{ABS}.csv"
+    path.write_text(HEADLESS)
+    with pytest.raises(TransferError, match=f"no {ABS}.tsv beside it") as refused:
+        take_in(tmp_path / "h.db", path, given=BOX)
+    assert "--columns" in refused.value.hint
+    with pytest.raises(TransferError, match="4 fields, where 2 versions and a test"):
+        take_in(tmp_path / "h.db", path, given=replace(BOX, columns=("my8407", "pg182")))
+    take_in(tmp_path / "h.db", path, given=replace(BOX, columns=("my8407", "ma110806", "pg182")))
+    assert values(tmp_path / "h.db") == TAKEN
+
+
+def test_columns_are_for_tables_without_a_head(tmp_path: Path) -> None:
+    with pytest.raises(TransferError, match="--columns is for tables without a head"):
+        take_in(tmp_path / "h.db", *mytools(tmp_path), given=Given(columns=("pg177",)))
+
+
+def test_a_table_without_a_head_says_by_its_name_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "sum.abs0.byrx.csv"
+    path.write_text(HEADLESS)
+    with pytest.raises(TransferError, match="does not say that it holds QPS"):
+        take_in(tmp_path / "h.db", path, given=replace(BOX, columns=("my8407", "ma110806", "pg182")))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "qps.rel.ma.tsv",
+            "Relative to: x.pg1222_a.pk1\ncol-1 : x.pg181_b.pk1\n\ncol-1\n2.00\tinsert_range=100\n",
+        ),
+        (
+            "renamed-2025-11.tsv",
+            "Relative to: x.pg1222_a.pk1\ncol-1 : x.pg181_b.pk1\n\n2.00\tinsert_range=100\n",
+        ),
+        ("qps.rel.ma.csv", "insert_range=100,2.00\n"),
+    ],
+)
+def test_a_relative_table_is_refused_as_one(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(TransferError, match="relative to one of its versions") as refused:
+        take_in(tmp_path / "h.db", path, given=BOX)
+    assert "qps.abs" in refused.value.hint
+
+
 def test_names_of_tests_agree() -> None:
     assert step_name("sb.met.update-index.range100.pk1.dop40") == "update-index_range=100"
     assert step_name("sb.met.scan.warm.range100.pk1.dop40") == "scan.warm_range=100"
@@ -117,17 +247,17 @@ def test_occasions() -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_is_a_table_or_refused(text: str) -> None:
-    readers: list[Callable[[Path, Given], Read]] = [read_csv, read_qps, read_per_op]
-    given = Given("box", "suite", datetime(2026, 1, 1, tzinfo=UTC), 4)
+    readers: list[Callable[[Path, Given], Read]] = [read_csv, read_qps, read_per_op, read_headless_qps]
+    given = Given("box", "suite", datetime(2026, 1, 1, tzinfo=UTC), 4, ("my8407", "ma110806", "pg182"))
     with TemporaryDirectory() as name:
-        for reader, head in zip(readers, (f"{HEAD}\n", QPS, PER_OP), strict=True):
-            path = Path(name) / "x"
+        for reader, head in zip(readers, (f"{HEAD}\n", QPS, PER_OP, HEADLESS), strict=True):
+            path = Path(name) / "x.qps"
             path.write_text(head + text, encoding="utf-8", newline="")
             try:
                 read = reader(path, given)
             except TransferError as error:
                 where = error.where
             else:
-                where = "x, "
+                where = "x.qps, "
                 assert all(math.isfinite(value.number) for value in read.values)
-            assert where.startswith("x, ")
+            assert where.startswith("x.qps, ")

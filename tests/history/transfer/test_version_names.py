@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from build.version import Engine, Version, parse_version
 from history.timestamps import moment_of
 from history.transfer.foreign.units import factor
-from history.transfer.foreign.version_names import rest_of, version_of
+from history.transfer.foreign.version_names import UnknownEngineError, rest_of, version_of
 from suites.metrics import METRICS
 
 
@@ -67,6 +67,30 @@ def test_short_names(text: str, version: str, rest: str) -> None:
 def test_names_that_say_no_version(text: str) -> None:
     with pytest.raises(ValueError, match="version"):
         version_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("x.ma100230_rel_withdbg.z12a_c32r128.pk1", "mariadb@10.2.30"),
+        ("ma110806", "mariadb@11.8.6"),
+        ("mariadb@10.2.30", "mariadb@10.2.30"),
+        ("fbmy8032_rel", "fbmy8032_rel"),
+        ("x.pg_oriole_patches17_5_o2nofp", "x.pg_oriole_patches17_5_o2nofp"),
+        ("oracle@19", "oracle@19"),
+    ],
+)
+def test_versions_of_other_engines(text: str, version: str) -> None:
+    with pytest.raises(UnknownEngineError, match="an engine that this Tidemark does not know") as unknown:
+        version_of(text)
+    assert unknown.value.version == version
+
+
+@pytest.mark.parametrize("text", ["ma1011", "ma1002301", "pg96241x", "postgers@17.7", "postgresql@18"])
+def test_a_mistake_in_a_version_is_no_other_engine(text: str) -> None:
+    with pytest.raises(ValueError, match=r"version|unknown engine") as refused:
+        version_of(text)
+    assert not isinstance(refused.value, UnknownEngineError)
 
 
 @given(st.integers(10, 89), st.integers(0, 99))

@@ -151,11 +151,11 @@ def test_a_dirty_build_is_refused(stand: Made, line: Line) -> None:
     machine = stand((11, SLOWER))
     machine.bisect(asked(line, seconds=2.0))
     (machine.folder / "prefix/bin/psql").write_text("changed")
-    with pytest.raises(StoreError, match="dirty: bin/psql was written later") as caught:
+    with pytest.raises(StoreError, match="modified: bin/psql is newer than the manifest") as caught:
         machine.bisect(asked(line))
     assert "remove the folder" in caught.value.hint
     (machine.folder / "prefix/bin/psql").unlink()
-    with pytest.raises(StoreError, match="dirty: bin/psql is gone"):
+    with pytest.raises(StoreError, match="modified: bin/psql is missing"):
         machine.bisect(asked(line))
 
 

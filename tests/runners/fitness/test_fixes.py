@@ -1,6 +1,7 @@
 """--fix and --restore: whatever was there comes back, however often and however badly it went."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -258,3 +259,22 @@ def test_what_is_as_it_was_needs_no_putting_back(kernel: FakeKernel, state: Path
     kernel.governors("powersave")
     assert restore(kernel, state) == AppliedChanges()
     assert not state.exists()
+
+
+def test_a_link_in_place_of_the_saved_settings_is_refused(kernel: FakeKernel, state: Path) -> None:
+    elsewhere = state.with_name("elsewhere")
+    elsewhere.write_text(json.dumps({memory.SWAPPINESS: "60"}))
+    state.symlink_to(elsewhere)
+    a_good_machine(kernel.root)
+    for act in (fix, restore):
+        with pytest.raises(SavedSettingsError, match="symbolic link"):
+            act(kernel, state)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs two users")
+def test_saved_settings_of_another_user_are_refused(kernel: FakeKernel, state: Path) -> None:
+    state.write_text(json.dumps({memory.SWAPPINESS: "60"}))
+    os.chown(state, 65534, 65534)
+    a_good_machine(kernel.root)
+    with pytest.raises(SavedSettingsError, match="belongs to the user 65534"):
+        restore(kernel, state)

@@ -1,5 +1,6 @@
 """A box installed below a root of its own: what is written, that twice is once, and what a person changed."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,35 @@ def test_a_hook_of_somebody_else_is_kept(
     assert "-ACTIONS_RUNNER_HOOK_JOB_STARTED=/opt/theirs.sh" in capsys.readouterr().out
     assert install(plan, root, "--actions-runner", "/srv/actions runner", "--force") == 0
     assert "/opt/theirs.sh" not in (agent / ".env").read_text()
+
+
+def test_an_environment_that_is_a_link_is_refused(
+    plan: Path, root: Path, agent: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its folder belongs to the user of GitHub's runner, who could show us a file of root's."""
+    secret = root / "secret"
+    secret.write_text("PASSWORD=x\n")
+    (agent / ".env").unlink()
+    (agent / ".env").symlink_to(secret)
+    assert install(plan, root, "--actions-runner", "/srv/actions runner") == 2
+    said = capsys.readouterr()
+    assert "symbolic link" in said.err
+    assert "PASSWORD" not in said.out + said.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs two users")
+def test_an_environment_keeps_its_owner_and_a_home_is_no_foreign_link(
+    plan: Path, root: Path, agent: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.chown(agent / ".env", 65534, 65534)
+    (agent / ".env").chmod(0o600)
+    assert install(plan, root, "--actions-runner", "/srv/actions runner") == 0
+    status = (agent / ".env").stat()
+    assert (status.st_uid, status.st_mode & 0o777) == (65534, 0o600)
+    (root / "etc-of-root").mkdir(mode=0o700)
+    (root / "srv/home").symlink_to(root / "etc-of-root")
+    os.chown(root / "srv/home", 65534, 65534, follow_symlinks=False)
+    capsys.readouterr()
+    assert install(plan, root, "--home", "/srv/home") == 2
+    assert "the folder is a link of another user" in capsys.readouterr().err
+    assert (root / "etc-of-root").stat().st_mode & 0o777 == 0o700

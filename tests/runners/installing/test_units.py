@@ -61,6 +61,15 @@ def test_what_is_measured_has_no_token_and_no_filter(tmp_path: Path) -> None:
         assert {"LoadCredential", "SystemCallFilter", "ProtectSystem"} <= found[unit]
 
 
+def test_root_may_write_no_more_than_settings_and_its_state(tmp_path: Path) -> None:
+    found = {file.path.name: keys(file.text) for file in files(a_site(tmp_path))}
+    for unit in ("tidemark-tune.service", "tidemark-restore.service"):
+        assert found[unit]["ProtectSystem"] == "strict"
+        assert found[unit]["ReadWritePaths"] == f"{tmp_path}/home -/run/lock"
+        # flock(1) creates a file through a link, which in /run/lock anybody may have made.
+        assert found[unit]["ExecCondition"].startswith("/usr/bin/setpriv --reuid=tidemark --regid=tidemark ")
+
+
 def test_the_limit_of_the_unit_is_that_of_the_workflow() -> None:
     text = (ROOT / ".github/workflows/nightly.yml").read_text()
     limit = max(map(int, re.findall(r"timeout-minutes: (\d+)", text))) * 60

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT, Home
+from build.lock import LockError
+from runners.cli import main
 from runners.measuring import machine_lock
 from runners.measuring.machine_lock import BusyError, lock_path, measuring_alone
 
@@ -99,3 +101,61 @@ def test_who_held_it_is_not_named_any_more(tmp_path: Path, lock_of_its_own: Path
     with measuring_alone(Home(tmp_path)):
         assert lock_of_its_own.read_text() == str(os.getpid())
     assert lock_of_its_own.read_text() == ""
+
+
+def test_a_link_at_its_path_is_refused(tmp_path: Path, lock_of_its_own: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("a password")
+    lock_of_its_own.symlink_to(victim)
+    with pytest.raises(LockError, match="symbolic link"), measuring_alone(Home(tmp_path)):
+        pass
+    assert victim.read_text() == "a password"
+    assert not (tmp_path / "measuring.lock").exists(), "the lock of the home is not used instead"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="about root")
+def test_root_never_uses_the_lock_of_a_home_instead(
+    tmp_path: Path, lock_of_its_own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(machine_lock, "open_lock", refused)
+    with (
+        pytest.raises(LockError, match="the lock of this machine may not be opened"),
+        measuring_alone(Home(tmp_path)),
+    ):
+        pass
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with (
+        pytest.raises(LockError, match="neither the lock of this machine nor"),
+        measuring_alone(Home(tmp_path)),
+    ):
+        pass
+
+
+def test_a_file_with_a_second_name_is_not_written(tmp_path: Path, lock_of_its_own: Path) -> None:
+    (lock_of_its_own.parent / "victim").write_text("kept")
+    lock_of_its_own.hardlink_to(lock_of_its_own.parent / "victim")
+    with measuring_alone(Home(tmp_path)):
+        assert lock_of_its_own.read_text() == "kept"
+    assert lock_of_its_own.read_text() == "kept"
+
+
+def test_a_folder_at_its_path_and_a_foreign_holder_are_said(
+    tmp_path: Path, lock_of_its_own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock_of_its_own.mkdir()
+    assert main(["check"]) == 2
+    assert "tidemark: a folder is where the file of a lock belongs" in capsys.readouterr().err
+    lock_of_its_own.rmdir()
+    pipe = subprocess.PIPE
+    command = ["flock", str(lock_of_its_own), "sh", "-c", "echo held; exec cat"]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        assert main(["check"]) == 2
+        said = capsys.readouterr().err
+        other.communicate("")
+    assert f"or another program holds its lock: process {other.pid} (flock)" in said
+    assert f"ps -o pid,user,lstart,args {other.pid}" in said

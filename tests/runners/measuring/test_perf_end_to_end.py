@@ -39,7 +39,7 @@ def test_profiles_of_two_releases(home: Home, postgres_17: Build, postgres_18: B
     for file in found["flame_graphs"]:
         assert "heap_update" in Path(file).read_text()
     connection = sqlite3.connect(home.history)
-    assert connection.execute("SELECT DISTINCT event FROM profiles").fetchall() == [(perf.described,)]
+    assert connection.execute("SELECT DISTINCT event FROM profiles").fetchall() == [(perf.description,)]
     query = "SELECT max(length(stacks)) FROM profiles"
     assert connection.execute(query).fetchone()[0] < 200_000
     connection.close()

@@ -239,7 +239,7 @@ def test_decided_steps_stop_and_open_ones_go_on(journal: Journal) -> None:
 
 
 def test_an_open_step_gets_rounds_up_to_the_cap(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SequentialVerdicts, "open_steps", lambda self, steps: ["delete"])
+    monkeypatch.setattr(SequentialVerdicts, "open_steps", lambda self, steps, number: ["delete"])
     carry_out(journal, (OLD, NEW), 3, until_decided=True)
     assert len(journal.rounds_of("18.6", "update-index")) == 3
     assert len(journal.rounds_of("18.6", "delete")) == SUITE.profile("smoke").most_rounds
@@ -248,7 +248,7 @@ def test_an_open_step_gets_rounds_up_to_the_cap(journal: Journal, monkeypatch: p
 def test_the_budget_ends_open_steps_but_never_the_least_rounds(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SequentialVerdicts, "open_steps", lambda self, steps: list(steps))
+    monkeypatch.setattr(SequentialVerdicts, "open_steps", lambda self, steps, number: list(steps))
     carry_out(journal, (OLD, NEW), 3, until_decided=True, budget_seconds=0.0)
     assert [len(journal.rounds_of("18.6", step.name)) for step in STEPS] == [3, 3]
 

@@ -47,8 +47,9 @@ def test_a_session_that_confirms_decides_more_strictly() -> None:
     builds = [Build(each, each.ref, each.ref, Path("/nowhere"), {}) for each in VERSIONS]
     usual = preparation.verdicts_of(request, builds, {})
     strict = preparation.verdicts_of(replace(request, confirms=confirms), builds, {})
-    for round_ in range(8):
+    for number in range(1, 9):
         for verdicts in (usual, strict):
-            verdicts.add("insert", {"postgres@17.11": 1000.0, "postgres@18.6": 940.0 + 30 * (round_ % 2)})
-    assert usual.open_steps(["insert"]) == []
-    assert strict.open_steps(["insert"]) == ["insert"]
+            rates = {"postgres@17.11": 1000.0, "postgres@18.6": 940.0 + 30 * (number % 2)}
+            verdicts.add("insert", number, rates)
+    assert usual.open_steps(["insert"], 8) == []
+    assert strict.open_steps(["insert"], 8) == ["insert"]

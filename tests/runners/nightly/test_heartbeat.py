@@ -9,7 +9,16 @@ import pytest
 
 from build.progress import Silent
 from runners.nightly import heartbeat
-from runners.nightly.heartbeat import MISSED_HOURS, STALE_MINUTES, Heart, State, read, status
+from runners.nightly.heartbeat import (
+    MISSED_HOURS,
+    STALE_MINUTES,
+    WELL,
+    Heart,
+    State,
+    read,
+    record_failure,
+    status,
+)
 
 NOW = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 
@@ -78,6 +87,37 @@ def test_a_night_whose_process_is_gone(tmp_path: Path, clock: Clock) -> None:
     assert status(path, NOW).state is State.DEAD
 
 
+def test_a_night_that_failed_is_not_well(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "heartbeat.json"
+    Heart(path, "db1", Silent(), clock)
+    record_failure(path, "db1", RuntimeError("the disk is full\nwhere: /"), clock.pass_by(minutes=5))
+    failed = status(path, clock.now)
+    assert failed.state is State.FAILED
+    assert failed.state not in WELL
+    assert failed.beat is not None
+    assert (failed.beat.outcome, failed.beat.began_at) == ("the disk is full", NOW.isoformat())
+    assert status(path, clock.now + timedelta(hours=MISSED_HOURS + 0.1)).state is State.MISSED
+    Heart(path, "db1", Silent(), clock).end("1 session")
+    assert status(path, clock.now).state is State.ENDED
+
+
+def test_a_failure_before_the_first_beat_is_recorded_but_no_other_night_is_overwritten(
+    tmp_path: Path, clock: Clock
+) -> None:
+    path = tmp_path / "deep/heartbeat.json"
+    record_failure(path, "db1", ZeroDivisionError(), clock.now)
+    beat = read(path)
+    assert beat is not None
+    assert (status(path, clock.now).state, beat.outcome) == (State.FAILED, "ZeroDivisionError")
+    Heart(path, "db1", Silent(), clock)
+    other = os.getppid()
+    ticks = int(Path(f"/proc/{other}/stat").read_text().rpartition(")")[2].split()[19])  # proc_pid_stat(5)
+    running = json.loads(path.read_text()) | {"process_id": other, "start_ticks": ticks}
+    path.write_text(json.dumps(running))
+    record_failure(path, "db1", ZeroDivisionError(), clock.now)
+    assert json.loads(path.read_text()) == running
+
+
 def test_a_night_whose_heartbeat_cannot_be_written_goes_on_and_beats_again_later(
     tmp_path: Path, clock: Clock
 ) -> None:
@@ -110,6 +150,7 @@ def test_a_night_whose_heartbeat_cannot_be_written_goes_on_and_beats_again_later
         {"process_id": "me"},
         {"what": None},
         {"ended_at": []},
+        {"failed": "no"},
     ],
 )
 def test_a_heartbeat_of_another_shape_is_none(

@@ -16,7 +16,9 @@ from build.progress import Silent
 from history.open import open_store
 from history.store import alert_outbox
 from history.store.writer import Store
+from history.transfer.backup import back_up
 from runners.cli import main
+from runners.commands import nightly as nightly_command
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome
@@ -242,6 +244,52 @@ def test_trouble_is_an_exit_code(plan_file: Path, sessions: Sessions, tmp_path: 
     assert main(["nightly", "--plan", str(plan_file), "--measure"]) == 2
     assert main(["nightly", "--plan", str(plan_file), "--box", "$(touch x)"]) == 2
     assert len(sessions.asked) == 1
+
+
+@pytest.mark.parametrize("fails", ["measuring", "reporting", "opening"])
+def test_a_night_that_an_error_ends_is_not_well(
+    plan_file: Path,
+    sessions: Sessions,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    fails: str,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("nobody expected this")
+
+    assert main(["nightly", "--plan", str(plan_file)]) == 0
+    with monkeypatch.context() as patched:
+        name = {"measuring": "measure", "reporting": "report", "opening": "open_store"}[fails]
+        patched.setattr(nightly_command, name, fail)
+        with pytest.raises(RuntimeError, match="nobody expected this"):
+            main(["nightly", "--plan", str(plan_file)])
+    capsys.readouterr()
+    assert main(["status"]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("failed: box db1")
+    assert "nobody expected this" in said
+    assert main(["nightly", "--plan", str(plan_file)]) == 0
+    assert main(["status"]) == 0
+
+
+def test_a_history_that_was_lost_pushes_out_no_copy(
+    plan_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A new history where the old one was: its copies are whole, and would replace those of the old one."""
+    history, backups = tmp_path / "home/history.db", tmp_path / "home/backups"
+    record_regression(history)
+    backups.mkdir()
+    for day in range(1, 10):
+        back_up(history, backups / f"history-2020-01-0{day}.db")
+    for path in history.parent.glob("history.db*"):
+        path.unlink()
+    assert main(["nightly", "--plan", str(plan_file), "--report"]) == 2
+    assert "sessions of its copy history-2020-01-01.db" in capsys.readouterr().out
+    assert len(list(backups.glob("history-2020-*"))) == 9
+    for path in backups.glob("history-2020-*"):
+        path.unlink()
+    assert main(["nightly", "--plan", str(plan_file), "--report"]) == 0
 
 
 def test_a_night_asks_for_the_lock_for_all_its_sessions(

@@ -51,6 +51,13 @@ def test_a_box_is_told_once_in_the_same_words(store: Store) -> None:
     assert again.desired == first.desired
 
 
+def test_a_night_that_an_error_ended_is_told(store: Store) -> None:
+    say(store, State.FAILED, replace(ENDED, outcome="no room left", failed=True))
+    (alert,) = known(store)
+    assert (alert.desired.title, alert.is_due) == ("box db1: its night failed", True)
+    assert "no room left" in alert.desired.body
+
+
 def test_each_silence_is_an_alert_of_its_own_and_all_are_closed(store: Store) -> None:
     say(store, State.STALE)
     say(store, State.DEAD)  # the same night, which was killed then

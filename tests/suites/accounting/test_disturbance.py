@@ -264,7 +264,7 @@ def test_the_metrics_are_known() -> None:
 
 
 def test_a_window_that_never_began(machine: FakeMachine) -> None:
-    with pytest.raises(ValueError, match="never began"):
+    with pytest.raises(ValueError, match="without begin"):
         DisturbanceWatch(lambda: (), machine.proc, machine.sys).end()
 
 

@@ -40,7 +40,7 @@ def test_a_killed_postmaster_comes_back(server_folder: Path, postgres_18: Build)
         ended = dead(server)
         assert ended.startswith("killed by SIGKILL; the end of its log:\n")
         assert "database system is ready to accept connections" in ended
-        with pytest.raises(ServerError, match="does not take connections"):
+        with pytest.raises(ServerError, match="does not accept connections"):
             server.settings()
         server.stop()
         assert not exists(shared)

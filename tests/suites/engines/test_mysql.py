@@ -228,9 +228,9 @@ def test_a_data_directory_left_by_another_version_is_refused(mysql_9: Build, ser
     server.create()
     history = server.data / "mysql_upgrade_history"
     history.write_text(history.read_text().replace('"9.7.2"', '"9.6.0"'))
-    with pytest.raises(ServerError, match=r"left by MySQL 9\.6\.0, not 9\.7\.2"):
+    with pytest.raises(ServerError, match=r"last used by MySQL 9\.6\.0, not 9\.7\.2"):
         server.start()
-    with pytest.raises(ServerError, match=r"left by MySQL 9\.6\.0"):
+    with pytest.raises(ServerError, match=r"last used by MySQL 9\.6\.0"):
         server.create()
 
 

@@ -69,7 +69,7 @@ def test_settings_that_a_version_lacks_are_refused_with_what_to_do() -> None:
 
 
 def test_a_version_that_is_too_old_is_refused() -> None:
-    with pytest.raises(CapabilityError, match=r"the oldest version that can be is 5\.7"):
+    with pytest.raises(CapabilityError, match=r"the oldest version that can be measured is 5\.7"):
         rendered("5.6.51")
 
 

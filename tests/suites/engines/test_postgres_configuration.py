@@ -105,7 +105,7 @@ def test_a_version_that_is_too_old() -> None:
     with pytest.raises(CapabilityError) as caught:
         rendered("12.22")
     assert caught.value.what == "postgres@12.22 is too old to be measured"
-    assert caught.value.hint == "the oldest version that can be is 13"
+    assert caught.value.hint == "the oldest version that can be measured is 13"
 
 
 def test_a_suite_for_another_engine() -> None:

@@ -80,7 +80,7 @@ def test_ticks_are_told_from_other_lines() -> None:
 def test_every_cut_report_is_noticed() -> None:
     whole = lines("pgbench-18.txt")
     for end in range(len(whole)):
-        with pytest.raises(LoadError, match="not whole"):
+        with pytest.raises(LoadError, match="is incomplete"):
             transcript(*whole[:end]).load(7, NOTHING)
 
 

@@ -7,10 +7,10 @@ import pytest
 from build.build import Build
 from build.version import Engine, parse_version
 from suites.definition import Suite, load_suite
+from suites.generator_rules import RULES, GeneratorName
 from suites.generators.load import LoadError
 from suites.generators.pgbench import Pgbench
 from suites.generators.registry import GENERATORS, make_generator
-from suites.generators.rules import RULES, GeneratorName
 from suites.generators.sysbench import Sysbench
 from tests.suites.servers import small
 
@@ -40,7 +40,7 @@ def test_pgbench_needs_a_build_of_postgres() -> None:
     assert build.version.engine is not Engine.POSTGRES
     with pytest.raises(LoadError) as caught:
         make_generator(load_suite("pgbench"), small(), [build])
-    assert caught.value.what == "pgbench comes with Postgres, and no version of this session is one"
+    assert caught.value.what == "pgbench is part of Postgres, but the session has no version of Postgres"
 
 
 def test_files_that_scripts_share_are_there() -> None:

@@ -82,15 +82,15 @@ def test_the_idle_second_after_the_end_does_not_count() -> None:
     assert transcript(*ticks, ended, *whole).load().per_second == (1.0, 2.0)
 
 
-# --- what is not whole
+# --- what is incomplete
 
 
 @pytest.mark.parametrize("name", ["sysbench-server-killed.txt", "sysbench-no-table.txt"])
 def test_the_report_of_a_failed_run(name: str) -> None:
     with pytest.raises(LoadError) as caught:
         transcript(*lines(name)).load()
-    assert caught.value.what == "sysbench's report is not whole"
-    assert caught.value.where == "without avg, max, queries, total time, transactions"
+    assert caught.value.what == "sysbench's report is incomplete"
+    assert caught.value.where == "missing: avg, max, queries, total time, transactions"
 
 
 def test_every_cut_before_the_last_needed_line_is_noticed() -> None:

@@ -203,7 +203,7 @@ def test_a_report_that_is_not_whole_is_blamed_on_its_server(
 ) -> None:
     reports = [lines(SLICES), lines(SLICES)]
     reports[place] = lines(SLICES)[:20]
-    with pytest.raises(LoadError, match="not whole") as caught:
+    with pytest.raises(LoadError, match="is incomplete") as caught:
         alternating(monkeypatch, reports)
     assert caught.value.place == place
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from build.home import locate
 from build.inferno import VERSION, find_inferno
-from suites.profiling.folding import by_role, collapse, descendants, within
+from suites.profiling.folding import Samples, by_role, collapse, descendants, fold, within
+from suites.profiling.output import in_a_sentence
 from suites.profiling.perf import FREQUENCY, LEAST_FREQUENCY, PerfError, frequency
 from suites.profiling.stacks import OTHER, StepProfile, merged, of_role
 from tests.suites.golden import GOLDEN, require_golden
@@ -48,6 +50,64 @@ def test_only_samples_within_a_window_count() -> None:
     assert within(text, []) == b""
 
 
+NAMELESS = [
+    b":-1    -1/-1    ",
+    b"  -1/-1    ",
+    b" 7/7      ",
+    b"7/7      ",
+    b"a\nb 7/7      ",
+    b"x   -1/7    ",
+]
+
+
+@pytest.mark.parametrize("nameless", NAMELESS)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_process_that_is_gone_does_not_cost_the_profile(
+    nameless: bytes, first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """inferno panics when it cannot tell the event of the first sample."""
+    inferno = find_inferno(locate())
+    if inferno is None:
+        pytest.skip(f"inferno {VERSION} is not compiled: ./tidemark setup")
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    sample = b"%s10.5: cpu-clock:I: \n\t  401136 main (/bin/postgres)\n\n"
+    whole, gone = sample % b"a name 7/7      ", sample % nameless
+    text = gone + whole if first else whole + gone
+    if first and nameless.startswith(b":-1"):
+        with pytest.raises(PerfError) as caught:
+            collapse(text, inferno)
+        assert caught.value.hint == (
+            "inferno panicked: assertion failed: self.event_filter.is_some() (more in logs/profiles.log)"
+        )
+        assert "panicked at" in (tmp_path / "logs/profiles.log").read_text()
+    found = fold(Samples(text, {}, 0), inferno, {7}, {7: "client backend"}, [(10.0, 11.0)])
+    assert found == {"client backend;main": 1}
+
+
+def test_a_header_has_a_process_an_event_and_maybe_a_period() -> None:
+    for header in (
+        b"postgres 7/7 10.5: cpu-clock:I: ",
+        b":7 7/7 10.5: 250000 cycles: ",
+        b"io worker 7/8  10.5:  1 x:",
+    ):
+        text = header + b"\n\t 401136 main (/bin/postgres)\n\n"
+        assert within(text, [(10.0, 11.0)]) == text
+    assert within(b"postgres 7/7 10.5:\n\t 401136 main (/bin/postgres)\n\n", [(10.0, 11.0)]) == b""
+
+
+def test_the_output_of_another_program_is_one_printable_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    assert in_a_sentence("perf", "") == "perf said nothing"
+    assert in_a_sentence("perf", "\n  no\x1bway \n") == "no?way"
+    assert not (tmp_path / "logs").exists()
+    assert in_a_sentence("perf", f"{'x' * 300}\nmore") == f"{'x' * 199}… (more in logs/profiles.log)"
+    assert "more\n" in (tmp_path / "logs/profiles.log").read_text()
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "logs/profiles.log"))
+    assert in_a_sentence("perf", "one\ntwo") == "one", "a log that cannot be written costs nothing"
+
+
 def test_descendants_of_a_server_are_its_own() -> None:
     """Such as an autovacuum worker that nobody saw, and a parallel worker of a backend that nobody saw."""
     assert descendants([7, 8], {20: 7, 21: 20, 30: 99, 31: 30}) == {7, 8, 20, 21}
@@ -81,15 +141,15 @@ def test_quality_is_made_of_shares(stacks: dict[str, int]) -> None:
 
 def test_what_is_doubtful_is_said() -> None:
     good = {"client backend;main;loop;work": 950, "client backend;main;loop": 30, "checkpointer;main;a;b": 20}
-    assert profile(good).quality.doubts() == []
-    assert profile({"role;main;a;b": 199}).quality.doubts() == ["only 199 samples"]
+    assert profile(good).quality.warnings() == []
+    assert profile({"role;main;a;b": 199}).quality.warnings() == ["only 199 samples"]
     broken = profile({"role;leaf": 300, "role;main;a;b": 700}).quality
-    assert broken.doubts() == ["30% of the stacks have fewer than 3 frames"]
+    assert broken.warnings() == ["30% of the stacks have fewer than 3 frames"]
     nameless = profile({"role;main;[unknown];[libc.so.6]": 300, "role;main;a;b": 700}).quality
-    assert nameless.doubts() == ["20% of the frames have no name"]
+    assert nameless.warnings() == ["20% of the frames have no name"]
     behind_a_call_that_never_returns = profile({"role;main;[postgres];PostgresMain;exec": 1000}).quality
     assert behind_a_call_that_never_returns.unknown == 0
-    assert profile(good, lost=100).quality.doubts() == ["9% of the samples were lost"]
+    assert profile(good, lost=100).quality.warnings() == ["9% of the samples were lost"]
 
 
 def test_rounds_merge_and_roles_part() -> None:

@@ -10,7 +10,7 @@ from build.engines import ENGINES
 from build.home import Home
 from build.progress import Silent
 from build.sources.releases import pinned_digest
-from build.sources.source import SourceError, at_hand, obtain
+from build.sources.source import SourceError, known_sources, obtain
 from build.version import Engine, parse_version
 from tests.build.stand import Pins, Repository, Stand, Web, served_at
 
@@ -108,7 +108,7 @@ def test_a_wrong_digest_is_refused_and_not_kept(
     apt()
     with pytest.raises(SourceError) as caught:
         obtain(RELEASE, home, progress)
-    assert str(caught.value).count(f"pinned is {WRONG}: refused") == 3
+    assert str(caught.value).count(f"but {WRONG} is pinned: refused") == 3
     assert kept(home) == []
 
 
@@ -127,7 +127,7 @@ def test_a_release_that_is_not_pinned_is_recorded_and_said_so(
 ) -> None:
     versions()
     digest = stand.tarball(web.root / UPSTREAM)
-    assert at_hand(RELEASE, home) == []
+    assert known_sources(RELEASE, home) == []
     assert obtain(RELEASE, home, progress).digest == f"sha256:{digest}"
     assert pinned_digest(RELEASE, home) == digest
     assert any("no digest was pinned" in note and digest in note for note in progress.notes)
@@ -157,7 +157,7 @@ def test_the_error_lists_each_source_and_what_there_is(home: Home, progress: Sil
     assert "no source has postgres@99.9" in said
     assert "source cache: not there" in said
     assert "upstream: HTTP Error 404" in said
-    assert "apt pool: apt names no package archive" in said
+    assert "apt pool: apt lists no package archive" in said
     assert "17.11, 18.6" in said
 
 

@@ -14,8 +14,8 @@ from build.errors import TidemarkError
 from build.home import ROOT, Home
 from runners.nightly.inputs import Inputs, box_for
 from runners.nightly.plan import load_plan
-from tests.acting import Checkout
 from tests.programs import ACTIONLINT, required
+from tests.workflows.acting import Checkout
 
 FOLDER = ROOT / ".github/workflows"
 WORKFLOWS = {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in FOLDER.glob("*.yml")}

@@ -11,9 +11,9 @@ from build.home import Home
 from build.make import provide
 from build.progress import Silent
 from build.version import parse_version
-from tests.acting import Acted, Checkout
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
 from tests.runners.small_plan import LABEL, RELEASE, small_plan
+from tests.workflows.acting import Acted, Checkout
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 

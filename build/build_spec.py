@@ -1,4 +1,4 @@
-"""What is to be compiled, and the key that says whether two compiles give the same binaries."""
+"""The specification of a build, and the key that identifies compiles with the same binaries."""
 
 import hashlib
 import json
@@ -16,24 +16,24 @@ from build.sources.source import Source
 from build.version import Version
 
 FORMAT = 1
-"""Raised when the way builds are made changes without a trace in recipe, source or compiler."""
+"""Incremented if builds change in a way that recipe, source and compiler do not show."""
 
 
 class PatchError(TidemarkError):
-    """A patch cannot be read, or does not apply."""
+    """A patch cannot be read or does not apply."""
 
 
 @dataclass(frozen=True)
 class Patch:
-    """A change to the source, applied before it is configured."""
+    """A patch file, applied to the source before it is configured."""
 
     path: Path
     sha256: str
 
 
 @dataclass(frozen=True)
-class Order:
-    """All that decides what a compile gives."""
+class BuildSpec:
+    """Everything that determines the result of a compile."""
 
     source: Source
     recipe: Recipe
@@ -42,12 +42,12 @@ class Order:
 
     @property
     def version(self) -> Version:
-        """As it was asked for."""
+        """The version as the user wrote it."""
         return self.source.version
 
     @cached_property
     def key(self) -> str:
-        """Hex SHA-256 over source digest, recipe, patches, compiler and FORMAT, as canonical JSON."""
+        """Hex SHA-256 of the canonical JSON of source digest, recipe, patches, compiler and FORMAT."""
         content = {
             "format": FORMAT,
             "engine": self.recipe.engine,
@@ -60,17 +60,17 @@ class Order:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def order(source: Source, patches: Sequence[Patch]) -> Order:
-    """Resolve recipe and compiler for a source on this machine.
+def build_spec(source: Source, patches: Sequence[Patch]) -> BuildSpec:
+    """Return the specification for compiling a source on this machine, with its recipe and compiler.
 
-    Raises RecipeError when the release is too old for its engine's recipes, HostError without a compiler.
+    Raises RecipeError if the release is older than the recipes of its engine, HostError without a compiler.
     """
     recipe = RECIPES[source.version.engine].recipe(release_of(source), host.has_library)
-    return Order(source, recipe, tuple(patches), host.compiler())
+    return BuildSpec(source, recipe, tuple(patches), host.compiler())
 
 
 def release_of(source: Source) -> str:
-    """What the source calls itself: of a tarball its release, of a commit what is written in its tree."""
+    """Return the release of a source: that of the tarball, or the one that a commit's tree names."""
     if source.commit is None:
         return source.version.ref
     module = RECIPES[source.version.engine]
@@ -79,7 +79,7 @@ def release_of(source: Source) -> str:
 
 
 def read_patches(paths: Sequence[Path]) -> tuple[Patch, ...]:
-    """Hash the patch files. Raises PatchError when one cannot be read."""
+    """Read and hash the patch files. Raises PatchError if one cannot be read."""
     return tuple(_read_patch(path) for path in paths)
 
 

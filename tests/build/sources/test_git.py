@@ -9,8 +9,8 @@ from build.home import Home
 from build.progress import Silent
 from build.sources import git
 from build.sources.git import Commit, GitError
-from build.sources.source import Source, SourceError, at_hand, obtain
-from build.version import Engine, parse_version
+from build.sources.source import Source, SourceError, known_sources, obtain, resolved
+from build.version import Engine, Version, parse_revision, parse_version
 from tests.build.stand import Repository
 
 
@@ -58,7 +58,7 @@ def test_a_commit_in_the_mirror_needs_no_network(home: Home, repository: Reposit
 def test_a_branch_is_never_taken_from_the_mirror_alone(home: Home, repository: Repository) -> None:
     repository.commit("one")
     ask("main", home, repository)
-    assert at_hand(parse_version("postgres@main"), home, str(repository.path)) == []
+    assert known_sources(parse_version("postgres@main"), home, str(repository.path)) == []
 
 
 def test_a_branch_that_was_rewound_is_followed(home: Home, repository: Repository) -> None:
@@ -92,7 +92,7 @@ def test_the_environment_names_a_git_source(
 
 @pytest.mark.parametrize("url", ["--upload-pack=touch x", "-u", ""])
 def test_an_address_that_git_could_take_for_an_option_is_refused(url: str, home: Home) -> None:
-    with pytest.raises(GitError, match="not the address"):
+    with pytest.raises(GitError, match="not the URL or path"):
         git.mirror(url, Engine.POSTGRES, home)
 
 
@@ -105,6 +105,21 @@ def test_an_address_that_runs_a_command_is_refused(home: Home, tmp_path: Path) -
 def test_credentials_stay_out_of_messages_and_manifests(home: Home) -> None:
     mirror = git.mirror("https://me:secret@git.example/pg.git", Engine.POSTGRES, home)
     assert mirror.shown == "https://git.example/pg.git"
+
+
+def test_steps_back_become_a_commit(home: Home, repository: Repository) -> None:
+    first, second, third = (repository.commit(text) for text in ("one", "two", "three"))
+    for text, commit in (("main~2", first), ("main^", second), (f"{third[:10]}^^", first), ("main~0", third)):
+        asked = parse_revision(f"postgres@{text}")
+        found = resolved(asked, home, Silent(), str(repository.path))
+        assert found == Version(Engine.POSTGRES, f"git:{commit[:12]}")
+    fourth = repository.commit("four")
+    again = resolved(parse_revision("postgres@main~1"), home, Silent(), str(repository.path))
+    assert again.ref == f"git:{third[:12]}", f"the branch has moved to {fourth}"
+    plain = parse_version("postgres@main")
+    assert resolved(plain, home, Silent(), str(repository.path)) is plain
+    with pytest.raises(GitError, match="no tag, branch or commit 'main~9'"):
+        resolved(parse_revision("postgres@main~9"), home, Silent(), str(repository.path))
 
 
 def objects(mirror: Path) -> set[str]:

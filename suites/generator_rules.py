@@ -1,4 +1,4 @@
-"""What a suite.toml has to hold for its load generator; suites.definition applies these rules."""
+"""The requirements of the load generators for a suite.toml, which suites.definition checks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ class GeneratorName(StrEnum):
     PGBENCH = "pgbench"
 
 
-LUA_MODULES = Path(__file__).resolve().parent
-"""The folder where `require("tidemark")` of a suite's sysbench script finds the shared module."""
+LUA_MODULES = Path(__file__).resolve().parent / "generators"
+"""The folder of the shared Lua module, which sysbench scripts load with `require("tidemark")`."""
 
 
 class StepKeys(Protocol):
@@ -23,15 +23,15 @@ class StepKeys(Protocol):
 
     @property
     def name(self) -> str:
-        """What the step is called."""
+        """The name of the step."""
 
     @property
     def options(self) -> Mapping[str, str | int | float | bool]:
-        """What is handed to the load generator."""
+        """The options of the load generator."""
 
     @property
     def most_work_to_rows(self) -> float | None:
-        """The limit of its work over the loaded rows."""
+        """The maximum number of transactions, relative to the loaded rows."""
 
 
 class SuiteKeys(Protocol):
@@ -39,11 +39,11 @@ class SuiteKeys(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Where suite.toml and its scripts lie."""
+        """The folder of suite.toml and its scripts."""
 
     @property
     def script(self) -> str | None:
-        """The name of the script beside suite.toml."""
+        """The name of the Lua script beside suite.toml."""
 
     @property
     def steps(self) -> Sequence[StepKeys]:
@@ -51,36 +51,36 @@ class SuiteKeys(Protocol):
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What one load generator asks of a suite."""
+class GeneratorRules:
+    """The requirements of one load generator for a suite."""
 
     check: Callable[[SuiteKeys], None]
-    """Raises ValueError with key and reason when the generator could not run the suite."""
+    """Raises ValueError with key and reason if the generator could not run the suite."""
     shared_files: tuple[Path, ...] = ()
-    """Files of Tidemark that are part of what is run, beside those of the suite's folder."""
+    """Files of Tidemark that the suite's scripts use, in addition to those in the suite's folder."""
 
 
 def _check_sysbench(suite: SuiteKeys) -> None:
     if suite.script is None:
-        raise ValueError("script: sysbench needs the Lua script that holds the steps")
+        raise ValueError("script: sysbench needs the Lua script that implements the steps")
 
 
 def _check_pgbench(suite: SuiteKeys) -> None:
-    """Require one script for each step: one that pgbench has, or a file of the suite."""
+    """Raise ValueError unless every step has one script: built into pgbench, or a file of the suite."""
     for step in suite.steps:
         if step.options.keys() not in ({"builtin"}, {"file"}):
             raise ValueError(f"steps.{step.name}.options: pgbench takes either builtin or file")
         if step.most_work_to_rows is not None:
             raise ValueError(
-                f"steps.{step.name}.most_work_to_rows: pgbench works for a time, whatever it does"
+                f"steps.{step.name}.most_work_to_rows: not supported by pgbench, which runs for a fixed time"
             )
         file = step.options.get("file")
         if file is not None and not (suite.folder / str(file)).is_file():
             raise ValueError(f"steps.{step.name}.options.file: there is no file {file} beside suite.toml")
 
 
-RULES: Mapping[GeneratorName, Rules] = {
-    GeneratorName.SYSBENCH: Rules(_check_sysbench, shared_files=(LUA_MODULES / "tidemark.lua",)),
-    GeneratorName.PGBENCH: Rules(_check_pgbench),
+RULES: Mapping[GeneratorName, GeneratorRules] = {
+    GeneratorName.SYSBENCH: GeneratorRules(_check_sysbench, shared_files=(LUA_MODULES / "tidemark.lua",)),
+    GeneratorName.PGBENCH: GeneratorRules(_check_pgbench),
 }
 """One entry for every load generator; suites/generators/registry.py says how it is made."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from build.home import Home
 from build.sources import git
-from build.sources.commits import Described, RangeError, collapse, commit_range, immaterial, is_immaterial
+from build.sources.commits import CommitInfo, RangeError, collapse, commit_range, immaterial, is_immaterial
 from build.sources.git import GitError, Mirror
 from build.version import Engine
 from tests.plain_repository import PlainRepository
@@ -127,7 +127,7 @@ def test_a_ref_that_does_not_exist(work: PlainRepository, home: Home) -> None:
     work.commit("src/a.c")
     with pytest.raises(GitError, match="no tag, branch or commit 'REL_17_0'") as caught:
         between(work, home, "17.0")
-    assert caught.value.hint == f"tags and branches: git ls-remote {work.path}"
+    assert caught.value.hint == f"list tags and branches with: git ls-remote {work.path}"
 
 
 def test_good_and_bad_swapped(work: PlainRepository, home: Home) -> None:
@@ -144,7 +144,7 @@ def test_not_ancestors_of_each_other(work: PlainRepository, home: Home) -> None:
     work.git("tag", "REL_17_0")
     work.git("checkout", "--quiet", "main")
     work.commit("src/c.c")
-    with pytest.raises(RangeError, match=f"different branches, which part at {base[:12]}") as caught:
+    with pytest.raises(RangeError, match=f"different branches, which diverge at {base[:12]}") as caught:
         between(work, home, "17.0")
     assert caught.value.hint.endswith(f"--good {base[:12]} --bad main")
 
@@ -153,7 +153,7 @@ def test_nothing_in_common(work: PlainRepository, home: Home) -> None:
     work.commit("src/a.c")
     work.git("checkout", "--quiet", "--orphan", "other")
     work.commit("src/b.c")
-    with pytest.raises(RangeError, match="no commit in common"):
+    with pytest.raises(RangeError, match="no common ancestor"):
         between(work, home, "main", "other")
 
 
@@ -164,7 +164,7 @@ def test_good_on_a_merged_branch(work: PlainRepository, home: Home) -> None:
     work.git("checkout", "--quiet", "main")
     work.commit("src/b.c")
     work.git("merge", "--quiet", "--no-ff", "-m", "merge it", "side")
-    with pytest.raises(RangeError, match="by a merge") as caught:
+    with pytest.raises(RangeError, match="was merged into bad's branch") as caught:
         between(work, home, side)
     assert caught.value.hint.endswith(f"--good {base[:12]}")
 
@@ -236,7 +236,7 @@ _COMMITS = st.lists(st.lists(_NAMES, max_size=4), max_size=12)
 @given(_COMMITS)
 def test_every_commit_is_kept_or_collapsed_and_the_order_stays(paths: list[list[str]]) -> None:
     commits = [
-        Described(f"{number:040x}", "a", "2026-01-01", f"c{number}", "", ("p",), tuple(each))
+        CommitInfo(f"{number:040x}", "a", "2026-01-01", f"c{number}", "", ("p",), tuple(each))
         for number, each in enumerate(paths)
     ]
     candidates, collapsed = collapse(commits, POSTGRES)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from build.build_spec import BuildSpec, Patch, PatchError, build_spec, read_patches, release_of
 from build.home import Home
 from build.host import Compiler
-from build.order import Order, Patch, PatchError, order, read_patches, release_of
 from build.progress import Silent
 from build.recipes.postgres import recipe
 from build.sources.source import Source, obtain
@@ -17,7 +17,7 @@ from tests.build.stand import Repository
 GCC = Compiler("gcc", "gcc version 12.2.0 (Debian 12.2.0-14+deb12u1)", "x86_64-linux-gnu")
 SOURCE = Source(parse_version("postgres@18.6"), "cache", "sha256:" + "5" * 64, "postgresql-18.6.tar.bz2")
 PATCH = Patch(Path("a.patch"), "a" * 64)
-BASE = Order(SOURCE, recipe("18.6", lambda name: True), (), GCC)
+BASE = BuildSpec(SOURCE, recipe("18.6", lambda name: True), (), GCC)
 
 
 def test_the_key_is_the_same_in_every_process() -> None:
@@ -37,7 +37,7 @@ def test_the_key_is_the_same_in_every_process() -> None:
     ],
     ids=["source", "flags", "release", "patches", "compiler", "target"],
 )
-def test_what_can_change_the_binaries_changes_the_key(other: Order) -> None:
+def test_what_can_change_the_binaries_changes_the_key(other: BuildSpec) -> None:
     assert other.key != BASE.key
 
 
@@ -51,7 +51,7 @@ def test_what_can_change_the_binaries_changes_the_key(other: Order) -> None:
     ],
     ids=["served by", "file", "asked as", "estimates"],
 )
-def test_what_cannot_change_the_binaries_leaves_the_key(other: Order) -> None:
+def test_what_cannot_change_the_binaries_leaves_the_key(other: BuildSpec) -> None:
     assert other.key == BASE.key
 
 
@@ -69,4 +69,4 @@ def test_a_commit_says_itself_which_release_it_is(home: Home, repository: Reposi
     repository.commit("one", release="19devel")
     source = obtain(parse_version("postgres@main"), home, Silent(), str(repository.path))
     assert release_of(source) == "19devel"
-    assert order(source, ()).recipe.release == "19devel"
+    assert build_spec(source, ()).recipe.release == "19devel"
