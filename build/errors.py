@@ -8,7 +8,26 @@
 A bug in Tidemark itself stays an ordinary Python exception with its traceback.
 """
 
+import errno
+
 from build.addresses import redacted
+
+_OF_THE_MACHINE = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space, or raise the quota",
+    errno.EROFS: "choose a folder that may be written",
+    errno.EACCES: "check its owner and rights",
+    errno.EPERM: "check its owner and rights",
+    errno.ENOTDIR: "name a folder where a folder is expected",
+    errno.EISDIR: "name a file where a file is expected",
+    errno.EEXIST: "move what is there out of the way, or name another",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "its symbolic links lead in a circle",
+    errno.EIO: "look at the kernel's log: the disk may be failing",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "too many files are open on this machine",
+}
+"""What to do about what the kernel refuses; other numbers are more likely to be bugs."""
 
 
 class TidemarkError(Exception):
@@ -32,3 +51,12 @@ class TidemarkError(Exception):
         if self.hint:
             parts.append(f"  to do: {self.hint}")
         return "\n".join(parts)
+
+
+def machine_refusal(error: OSError) -> TidemarkError | None:
+    """Return the error for what the kernel refused because of a file or a disk; None for anything else."""
+    hint = _OF_THE_MACHINE.get(error.errno or 0)
+    if hint is None:
+        return None
+    where = "" if error.filename is None else str(error.filename)[:200]
+    return TidemarkError(error.strerror or str(error), where=where, hint=hint)

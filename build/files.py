@@ -1,11 +1,14 @@
-"""Folders and files that other users can read, and that are never visible half-written."""
+"""Folders and files that other users can read, and that are never visible half-written; JSON and TOML."""
 
 import errno
+import json
 import os
 import stat
 import subprocess
 import tempfile
+import tomllib
 from pathlib import Path
+from typing import Any
 
 
 def make_folder(path: Path) -> Path:
@@ -74,3 +77,19 @@ def flush_file_system(path: Path) -> None:
     One syncfs(2) is far cheaper than an fsync of each of the thousands of files of an install tree.
     """
     subprocess.run(["sync", "--file-system", str(path)], check=True)
+
+
+def json_value(text: str | bytes) -> Any:
+    """Parse JSON. Raises ValueError, also for what is nested too deeply for Python's parser."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("brackets are nested too deeply") from error
+
+
+def toml_value(text: str) -> dict[str, Any]:
+    """Parse TOML. Raises ValueError, also for what is nested too deeply for Python's parser."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError("brackets are nested too deeply") from error

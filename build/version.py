@@ -18,7 +18,13 @@ class Engine(StrEnum):
     MYSQL = "mysql"
 
 
-_RELEASE = re.compile(r"\d+(\.\d+){1,2}")
+LONGEST_REF = 200
+"""Characters: folders and files are named by versions, and a file system's names have at most 255 bytes."""
+
+_DIGITS = 9
+"""The most digits of a number of a release."""
+
+_RELEASE = re.compile(rf"[0-9]{{1,{_DIGITS}}}(\.[0-9]{{1,{_DIGITS}}}){{1,2}}")
 _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # The names that git check-ref-format allows, except those that look like an option or leave a folder.
 _GIT_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*")
@@ -61,15 +67,17 @@ def parse_version(text: str) -> Version:
     whole, hash_, variant = text.partition("#")
     engine, at, ref = whole.partition("@")
     if not at or not ref:
-        raise VersionError(f"'{text}' is not a version", hint="write engine@ref, such as postgres@18.6")
+        raise VersionError(f"'{text[:80]}' is not a version", hint="write engine@ref, such as postgres@18.6")
     if engine not in set(Engine):
         known = ", ".join(Engine)
-        raise VersionError(f"unknown engine '{engine}' in '{text}'", hint=f"the engines are: {known}")
-    if not is_ref(ref):
-        raise VersionError(f"'{ref}' in '{text}' is neither a release nor a git ref")
-    if hash_ and not _VARIANT.fullmatch(variant):
         raise VersionError(
-            f"'{variant}' in '{text}' is not a valid variant",
+            f"unknown engine '{engine[:40]}' in '{text[:80]}'", hint=f"the engines are: {known}"
+        )
+    if not is_ref(ref):
+        raise VersionError(f"'{ref[:80]}' in '{text[:80]}' is neither a release nor a git ref")
+    if hash_ and not (_VARIANT.fullmatch(variant) and len(variant) <= LONGEST_REF):
+        raise VersionError(
+            f"'{variant[:80]}' in '{text[:80]}' is not a valid variant",
             hint="use letters, digits, dots, hyphens and underscores, beginning with a letter or digit",
         )
     return Version(Engine(engine), ref, variant)
@@ -88,7 +96,7 @@ def parse_revision(text: str) -> Version:
     named = parse_version(base + hash_ + variant)
     if named.is_release:
         raise VersionError(
-            f"'{text}' goes back from a release, which has no parents",
+            f"'{text[:80]}' goes back from a release, which has no parents",
             hint="name the tag in git, such as postgres@REL_18_6~1",
         )
     return Version(named.engine, named.ref + steps, named.variant)
@@ -109,10 +117,10 @@ def is_release(ref: str) -> bool:
 def is_ref(ref: str) -> bool:
     """Return whether `ref` is a release or a valid branch, tag or commit name, with or without `git:`."""
     bare = ref.removeprefix("git:")
-    invalid = ".." in bare or "//" in bare or bare.endswith((".lock", "/"))
+    invalid = len(ref) > LONGEST_REF or ".." in bare or "//" in bare or bare.endswith((".lock", "/"))
     return _GIT_REF.fullmatch(bare) is not None and not invalid
 
 
 def release_numbers(release: str) -> tuple[int, ...]:
     """Return the numbers of a release, for comparing releases: (18, 6) for `18.6`, (19,) for `19devel`."""
-    return tuple(int(part) for part in re.findall(r"\d+", release)[:3])
+    return tuple(int(part[:_DIGITS]) for part in re.findall(r"[0-9]+", release)[:3])

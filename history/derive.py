@@ -1,9 +1,8 @@
 """Derivation of what a session that has ended contributes: a night of its series, or a confirmation."""
 
-import json
-
 from sqlalchemy import Connection, or_, select
 
+from history.errors import stored_options
 from history.series.night import insert_night
 from history.store.records import CONFIRMS, SessionStatus
 from history.store.schema import confirmations, machines, nights, runs, sessions
@@ -22,7 +21,7 @@ def derive(connection: Connection, session_id: int) -> bool:
         .where(sessions.c.id == session_id)
     )
     session = connection.execute(query).mappings().one()
-    options = json.loads(session["options"])
+    options = stored_options(session["options"])
     if options.get("bisect"):
         return False
     session_runs = runs_of(connection, session_id, ())

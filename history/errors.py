@@ -1,6 +1,10 @@
 """Errors of a history, and explanations of the messages of its database."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from build.errors import TidemarkError
+from build.files import json_value
 
 
 class HistoryError(TidemarkError):
@@ -11,11 +15,82 @@ class RecordError(HistoryError):
     """The record contradicts the history or its constraints; nothing of it was written."""
 
 
+class DamagedTextError(HistoryError):
+    """A text in the history is not what Tidemark wrote there, such as options that are no JSON."""
+
+    def __init__(self, reason: str) -> None:
+        """`reason` says which text is damaged, and how."""
+        super().__init__(
+            f"the history is damaged: {reason}", hint="restore it from a backup (docs/history.md)"
+        )
+        self.reason = reason
+
+
+def stored_object(text: object) -> dict[str, Any]:
+    """Parse a JSON object of the history. Raises DamagedTextError."""
+    kept = _stored(text)
+    if not isinstance(kept, dict):
+        raise DamagedTextError(f"{_short(text)} is not a JSON object")
+    return kept
+
+
+def stored_list(text: object) -> list[Any]:
+    """Parse a JSON array of the history. Raises DamagedTextError."""
+    kept = _stored(text)
+    if not isinstance(kept, list):
+        raise DamagedTextError(f"{_short(text)} is not a JSON array")
+    return kept
+
+
+_OPTIONS: Mapping[str, tuple[type, ...]] = {
+    "versions": (list,),
+    "branches": (dict,),
+    "mode": (str,),
+    "seconds": (int, float),
+    "rounds": (dict,),
+    "settings": (dict,),
+    "groups": (dict,),
+    "not_built": (dict,),
+    "machine_changed": (list,),
+    "bisect": (str,),
+}
+"""The JSON types of a session's options that Tidemark itself reads again."""
+
+_TEXTS = ("versions", "machine_changed")
+"""Options that are lists of texts."""
+
+
+def stored_options(text: object) -> dict[str, Any]:
+    """Parse the options of a session. Raises DamagedTextError, also for one that is not of its type."""
+    options = stored_object(text)
+    for name, kinds in _OPTIONS.items():
+        value = options.get(name)
+        wrong = value is not None and (not isinstance(value, kinds) or isinstance(value, bool))
+        if wrong or (name in _TEXTS and not all(isinstance(one, str) for one in value or ())):
+            raise DamagedTextError(f"the option {name} of a session is {_short(value)}")
+    for name, value in (options.get("rounds") or {}).items():
+        if type(value) is float or not isinstance(value, int) or not 0 <= value < 2**31:
+            raise DamagedTextError(f"the option rounds of a session has {name} = {_short(value)}")
+    return options
+
+
+def _stored(text: object) -> Any:
+    try:
+        return json_value(text) if isinstance(text, str | bytes) else None
+    except ValueError as error:
+        raise DamagedTextError(f"{_short(text)} is not JSON") from error
+
+
+def _short(text: object) -> str:
+    return ascii(text)[:60]
+
+
 _LOCKED = ("another process holds a lock on the history", "wait for it to end, then try again")
 
 # Part of the database's message, its meaning, what to do. The texts are SQLite's own (sqlite3_errstr), except
 # Postgres' lock timeout.
 _EXPLANATIONS = (
+    ("Could not decode", "the history is damaged", "restore it from a backup (docs/history.md)"),
     ("malformed", "the history is damaged", "restore it from a backup, or move it aside"),
     ("not a database", "the file is not a SQLite database", "name another history, or move the file aside"),
     ("is locked", *_LOCKED),

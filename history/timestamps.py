@@ -4,6 +4,8 @@ import argparse
 import re
 from datetime import UTC, datetime, timedelta
 
+from history.errors import DamagedTextError
+
 _MONTH = re.compile(r"\d{4}-\d{2}")
 
 
@@ -15,8 +17,14 @@ def to_text(moment: datetime) -> str:
 
 
 def from_text(text: str) -> datetime:
-    """Return the time, with its time zone, that `to_text` wrote."""
-    return datetime.fromisoformat(text)
+    """Return the time, with its time zone, that `to_text` wrote; raise DamagedTextError for other texts."""
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DamagedTextError(f"{ascii(text)[:60]} is not a time") from error
+    raise DamagedTextError(f"{ascii(text)[:60]} is a time without a time zone")
 
 
 def now() -> datetime:

@@ -11,11 +11,11 @@ from importlib import import_module
 from typing import NoReturn
 
 from build.addresses import redacted
-from build.errors import TidemarkError
+from build.errors import TidemarkError, machine_refusal
 from build.home import ROOT
 from build.version import Engine
 from runners.alerting.tokens import withheld
-from runners.values import count, duration, minutes, revision, version
+from runners.values import count, duration, minutes, revision, rounds, version
 
 TROUBLE = 2
 INTERRUPTED = 130
@@ -50,7 +50,7 @@ def _run_words(words: list[str]) -> int:
         arguments = parser().parse_args(words)
         command: Command = import_module(f"runners.commands.{arguments.command}").main
         with withheld():
-            return command(arguments)
+            return _carried_out(command, arguments)
     except TidemarkError as error:
         print(f"tidemark: {error}", file=sys.stderr)
         return TROUBLE
@@ -65,6 +65,19 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Complain without the passwords of addresses that were mistyped."""
         super().error(redacted(message))
+
+
+def _carried_out(command: Command, arguments: argparse.Namespace) -> int:
+    """Run a command; what the kernel refuses, such as a file where a folder is expected, is trouble."""
+    try:
+        return command(arguments)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        refusal = machine_refusal(error)
+        if refusal is None:
+            raise
+        raise refusal from error
 
 
 def parser() -> argparse.ArgumentParser:
@@ -126,7 +139,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     suite = "name of a suite, or the path of a folder with a suite.toml"
     step = "only this step; can be repeated"
     seconds = "seconds per version in a round, instead of the profile's"
-    rounds = "rounds of each step, instead of the profile's; with --until-decided the minimum"
+    how_many = "rounds of each step, instead of the profile's; with --until-decided the minimum"
     decided = "measure more rounds of steps without a verdict, up to the profile's maximum and the budget"
     budget = "with --until-decided: begin no further round after this time, instead of the profile's"
     mode = "rounds: every round starts from the same data; long: servers stay up, steps share their data"
@@ -145,7 +158,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     it.add_argument("--suite", default="write-heavy", help=suite)
     it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
     it.add_argument("--step", action="append", default=[], metavar="NAME", help=step)
-    it.add_argument("--repetitions", type=count, metavar="N", help=rounds)
+    it.add_argument("--repetitions", type=rounds, metavar="N", help=how_many)
     it.add_argument("--until-decided", action="store_true", help=decided)
     it.add_argument("--budget", type=minutes, metavar="MINUTES", help=budget)
     it.add_argument("--keep-disturbed", action="store_true", help=disturbed)
@@ -173,7 +186,9 @@ def _calibrate(it: argparse.ArgumentParser) -> None:
     it.add_argument(
         "--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated"
     )
-    it.add_argument("--rounds", type=count, default=10, metavar="N", help="rounds of each step (default: 10)")
+    it.add_argument(
+        "--rounds", type=rounds, default=10, metavar="N", help="rounds of each step (default: 10)"
+    )
     it.add_argument("--history", metavar="PATH", help="history to write to")
 
 

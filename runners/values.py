@@ -1,6 +1,7 @@
 """Argument types for argparse, which report why a text is rejected."""
 
 import argparse
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.version import Version, parse_revision, parse_version
 from history.timestamps import moment_of
+from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
 
 
 def version(text: str) -> Version:
@@ -18,6 +20,10 @@ def version(text: str) -> Version:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+MOST = 1_000_000
+"""The most of anything that can be counted on the command line."""
+
+
 def revision(text: str) -> Version:
     """Parse a version that may end in steps back, such as `postgres@REL_18_STABLE~3`."""
     try:
@@ -26,12 +32,17 @@ def revision(text: str) -> Version:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def count(text: str) -> int:
-    """Parse an integer of at least 1."""
-    number = int(text) if text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be an integer of at least 1")
+def count(text: str, most: int = MOST) -> int:
+    """Parse an integer of at least 1 and at most `most`."""
+    number = int(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0
+    if not 1 <= number <= most:
+        raise argparse.ArgumentTypeError(f"must be an integer from 1 to {most}")
     return number
+
+
+def rounds(text: str) -> int:
+    """Parse a number of rounds."""
+    return count(text, MOST_ROUNDS)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -51,18 +62,18 @@ def date(text: str) -> datetime:
 
 
 def minutes(text: str) -> float:
-    """Parse a number of minutes of at least 0.1."""
-    return duration(text, "minutes", 0.1)
+    """Parse a number of minutes of a budget."""
+    return duration(text, "minutes", 0.1, LONGEST_BUDGET_MINUTES)
 
 
-def duration(text: str, unit: str = "seconds", least: float = 1) -> float:
-    """Parse a number of at least `least` of a unit of time."""
+def duration(text: str, unit: str = "seconds", least: float = 1, most: float = LONGEST_SECONDS) -> float:
+    """Parse a number from `least` to `most` of a unit of time."""
     try:
         number = float(text)
     except ValueError:
         number = 0.0
-    if not least <= number < float("inf"):  # also rejects nan
-        raise argparse.ArgumentTypeError(f"must be a number of {unit} of at least {least:g}")
+    if not least <= number <= most:  # also rejects nan
+        raise argparse.ArgumentTypeError(f"must be a number of {unit} from {least:g} to {most:g}")
     return number
 
 

@@ -1,16 +1,24 @@
 """Suite definitions, which are read from `suites/*/suite.toml` and validated."""
 
 import hashlib
-import tomllib
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from build.errors import TidemarkError
+from build.files import toml_value
 from build.version import Engine
 from suites.generator_rules import RULES, GeneratorName
+from suites.slices import (
+    LONGEST_BUDGET_MINUTES,
+    LONGEST_SECONDS,
+    MOST_ROUNDS,
+    SHORTEST_SLICE,
+    ScheduleError,
+    require_few_slices,
+)
 
 SUITES = Path(__file__).resolve().parent
 
@@ -20,7 +28,13 @@ Option = str | int | float | bool
 # Strict, so that "5" and true are not accepted as numbers. TOML has inf and nan, which are not sizes.
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True)]
-Bounds = tuple[Annotated[Count, Field(gt=0)], Annotated[Count, Field(gt=0)]]
+MOST_ROWS = 10**12
+"""The most rows, bytes of a row, or units of a scale that a suite can ask for."""
+MOST_SHARE = 1e6
+"""The most that data may be of the memory, that a table may grow by, or that a step may do of the rows."""
+MOST_SEED = 10**9
+"""Steps and rounds add to it, and sysbench's seeds are 32-bit integers."""
+Bounds = tuple[Annotated[Count, Field(gt=0, le=MOST_ROWS)], Annotated[Count, Field(gt=0, le=MOST_ROWS)]]
 """Minimum and maximum, both inclusive."""
 
 
@@ -63,21 +77,21 @@ class Profile(_Strict):
 
     title: str
     mode: Mode = Mode.ROUNDS
-    seconds: Number = Field(gt=0)
+    seconds: Number = Field(gt=0, le=LONGEST_SECONDS)
     """How long each version works on a step in a round; in mode long, in total."""
-    slice_seconds: Number = Field(gt=0)
+    slice_seconds: Number = Field(ge=SHORTEST_SLICE)
     """How long a version works before the next version takes its turn."""
-    warm_seconds: Number = Field(default=0, ge=0)
+    warm_seconds: Number = Field(default=0, ge=0, le=LONGEST_SECONDS)
     """How long each version warms up at the beginning of a round; rounded up to whole slices."""
-    perf_seconds: Number = Field(default=2, gt=0)
+    perf_seconds: Number = Field(default=2, gt=0, le=LONGEST_SECONDS)
     """With --perf, how long each version is profiled at the end of a round."""
-    repetitions: Count = Field(ge=1)
+    repetitions: Count = Field(ge=1, le=MOST_ROUNDS)
     """Rounds of each step; in mode long, the length of the step determines them."""
-    most_rounds: Count = Field(default=20, ge=3)
+    most_rounds: Count = Field(default=20, ge=3, le=MOST_ROUNDS)
     """With --until-decided, the most rounds of a step that has no verdict yet."""
-    budget_minutes: Number = Field(default=30, gt=0)
+    budget_minutes: Number = Field(default=30, gt=0, le=LONGEST_BUDGET_MINUTES)
     """With --until-decided, for how long after its first round a session starts further rounds."""
-    data_to_memory: Number = Field(gt=0)
+    data_to_memory: Number = Field(gt=0, le=MOST_SHARE)
     """Size of the loaded data as a share of the machine's memory."""
     rows: Bounds | None = None
     """Bounds of the rows over all tables, whatever the memory; for suites with `bytes_per_row`."""
@@ -85,7 +99,7 @@ class Profile(_Strict):
     """Bounds of the units of the scale, whatever the memory; for suites with a `[scale]`."""
     buffer_to_memory: Number = Field(gt=0, le=0.8)
     """Size of the server's buffer cache as a share of the machine's memory."""
-    settle_seconds: Number = Field(ge=0)
+    settle_seconds: Number = Field(ge=0, le=LONGEST_SECONDS)
     """Idle time after each reset."""
 
     @model_validator(mode="after")
@@ -95,15 +109,20 @@ class Profile(_Strict):
                 raise ValueError(f"{key} = [least, most]: least is larger than most")
         if self.slice_seconds > self.seconds:
             raise ValueError("slice_seconds: a slice is longer than the step")
+        if self.mode is Mode.ROUNDS:
+            try:
+                require_few_slices(1, self.seconds, self.slice_seconds, self.warm_seconds)
+            except ScheduleError as error:
+                raise ValueError(f"slice_seconds: {error.what}") from error
         return self
 
 
 class ScaledTable(_Strict):
     """One table, or several that are described together, of a suite with a scale."""
 
-    rows: Count = Field(gt=0)
+    rows: Count = Field(gt=0, le=MOST_ROWS)
     """Rows per unit of the scale; in total if the table is fixed."""
-    bytes_per_row: Number = Field(gt=0)
+    bytes_per_row: Number = Field(ge=1, le=MOST_ROWS)
     """Size of a loaded row, including its index entries."""
     fixed: bool = Field(default=False, strict=True)
     """Whether the size is independent of the scale."""
@@ -138,9 +157,9 @@ class Step(_Strict):
     """Comparisons show a geometric mean for the steps of a group."""
     options: dict[str, Option] = {}
     """Options of the load generator: `--name=value` of a sysbench script, `builtin` or `file` of pgbench."""
-    queries: Number = Field(default=1, gt=0)
+    queries: Number = Field(default=1, gt=0, le=MOST_SHARE)
     """Queries in a transaction, for generators that count transactions only."""
-    most_work_to_rows: Number | None = Field(default=None, gt=0)
+    most_work_to_rows: Number | None = Field(default=None, gt=0, le=MOST_SHARE)
     """The maximum number of transactions, relative to the loaded rows; for steps that use rows up."""
     rows_of: TableName | None = None
     """The table whose rows `most_work_to_rows` counts; only in suites with a `[scale]`."""
@@ -154,12 +173,12 @@ class Suite(_Strict):
     generator: GeneratorName
     script: str | None = None
     engines: tuple[Engine, ...] = Field(min_length=1)
-    seed: Count = Field(gt=0)
-    bytes_per_row: Number | None = Field(default=None, gt=0)
+    seed: Count = Field(gt=0, le=MOST_SEED)
+    bytes_per_row: Number | None = Field(default=None, ge=1, le=MOST_ROWS)
     """Size of a loaded row, including its index entries; for suites with equal tables."""
     scale: Scale | None = None
     """The scale that determines the sizes of the tables; for suites whose tables differ."""
-    growth: Number = Field(default=2.0, ge=1)
+    growth: Number = Field(default=2.0, ge=1, le=MOST_SHARE)
     profiles: dict[Name, Profile] = Field(min_length=1)
     steps: tuple[Step, ...] = Field(min_length=1)
     folder: Path
@@ -256,17 +275,19 @@ def load_suite(name: str) -> Suite:
         )
     file = folder / "suite.toml"
     try:
-        text: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+        text = toml_value(file.read_text(encoding="utf-8"))
         ours = {"folder": folder, "digest": _digest(folder, _shared_files(text.get("generator")))}
         for name in ours.keys() & text.keys():
             raise SuiteError(
                 "this suite has a mistake", where=str(file), hint=f"{name}: not a key of a suite"
             )
         return Suite.model_validate({**text, **ours})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SuiteError("this suite is not valid TOML", where=str(file), hint=str(error)) from error
     except ValidationError as error:
         raise SuiteError("this suite has a mistake", where=str(file), hint=_explain(error)) from error
+    except OSError as error:
+        raise SuiteError(f"this suite cannot be read: {error}", where=str(file)) from error
+    except ValueError as error:
+        raise SuiteError("this suite is not valid TOML", where=str(file), hint=str(error)) from error
 
 
 def _explain(error: ValidationError) -> str:

@@ -4,6 +4,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from build.errors import TidemarkError
+
 # What a server does in a slice; suites/generators/tidemark.lua reads the same letters.
 WARM = "w"
 WORK = "1"
@@ -11,6 +13,26 @@ WAIT = "0"
 
 MOST_GAP_SECONDS = 0.02
 """The maximum idle time at the end of a slice, whatever its length."""
+
+SHORTEST_SLICE = 0.001
+"""Seconds."""
+
+MOST_SLICES = 100_000
+"""In a round, of all servers together. sysbench is told of them in one argument, of which Linux takes 128 KiB
+(MAX_ARG_STRLEN, execve(2))."""
+
+LONGEST_SECONDS = 86_400
+"""The most that a version can be asked to work on a step in a round: a day."""
+
+MOST_ROUNDS = 10_000
+"""The most rounds of a step."""
+
+LONGEST_BUDGET_MINUTES = 10_080
+"""The longest budget of a session: a week."""
+
+
+class ScheduleError(TidemarkError):
+    """A round would have more slices than a load generator can be told of."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +75,27 @@ class Schedule:
         return tuple(place for place, kind in enumerate(self.kinds(server)) if kind == WORK)
 
 
+def slices_in(seconds: float, slice_seconds: float) -> int:
+    """Return in how many slices a server works for about `seconds`: an even number, at least 2."""
+    return 2 * max(1, round(seconds / slice_seconds / 2))
+
+
+def warm_slices(warm_seconds: float, slice_seconds: float) -> int:
+    """Return in how many slices a server warms up for `warm_seconds`."""
+    return round(warm_seconds / slice_seconds + 0.49)
+
+
+def require_few_slices(servers: int, seconds: float, slice_seconds: float, warm_seconds: float = 0.0) -> None:
+    """Raise ScheduleError when so many servers would work in more than MOST_SLICES slices."""
+    wanted = servers * (slices_in(seconds, slice_seconds) + warm_slices(warm_seconds, slice_seconds))
+    if wanted > MOST_SLICES:
+        raise ScheduleError(
+            f"a round of {servers} versions would have {wanted:,} slices, of at most {MOST_SLICES:,}",
+            where=f"{seconds:g} s in slices of {slice_seconds:g} s",
+            hint="take fewer seconds or versions, or a profile with longer slices",
+        )
+
+
 def mirrored(
     servers: Sequence[int], seconds: float, slice_seconds: float, seed: object, warm_seconds: float = 0.0
 ) -> Schedule:
@@ -60,12 +103,13 @@ def mirrored(
 
     Every server works for about `seconds`, in an even number of slices, so that a steady drift of the machine
     affects all of them alike (Finney 1960, experimental designs balanced for trend). Before that, every
-    server warms up for about `warm_seconds`, in whole slices.
+    server warms up for about `warm_seconds`, in whole slices. Raises ScheduleError if slices are too many.
     """
+    require_few_slices(len(servers), seconds, slice_seconds, warm_seconds)
     draw = random.Random(repr(seed))
-    warm = [server for server in servers for _ in range(round(warm_seconds / slice_seconds + 0.49))]
+    warm = [server for server in servers for _ in range(warm_slices(warm_seconds, slice_seconds))]
     order: list[int] = []
-    for _ in range(max(1, round(seconds / slice_seconds / 2))):
+    for _ in range(slices_in(seconds, slice_seconds) // 2):
         block = draw.sample(list(servers), len(servers))
         order += [*block, *reversed(block)]
     return Schedule(slice_seconds, (*warm, *order), len(warm))

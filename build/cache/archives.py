@@ -15,7 +15,7 @@ from build import host
 from build.build import Build
 from build.cache import manifest, members, store
 from build.cache.manifest import FORMAT, ArchiveError, ArchiveInfo
-from build.files import make_folder, write_atomically
+from build.files import json_value, make_folder, write_atomically
 from build.home import Home
 from build.lock import held
 from build.progress import Progress
@@ -87,6 +87,8 @@ def _pack(prefix: Path, archive: Path) -> None:
 
 
 def _archive_and_sidecar(path: Path) -> tuple[Path, Path]:
+    if not path.name:
+        raise ArchiveError(f"'{path}' is not the path of an archive", hint="./tidemark build import FILE...")
     stem = path.name.removesuffix(_SUFFIX).removesuffix(".json")
     archive, sidecar = path.with_name(stem + _SUFFIX), path.with_name(f"{stem}.json")
     for file in (archive, sidecar):
@@ -118,7 +120,7 @@ def _check_host(manifest: dict[str, Any], sidecar: Path) -> None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text))
+    return tuple(int(part[:9]) for part in re.findall(r"[0-9]+", text))
 
 
 def _check_archive(archive: Path, contents: ArchiveInfo, home: Home) -> str:
@@ -151,7 +153,7 @@ def _unpack(archive: Path, contents: ArchiveInfo, digest: str, home: Home) -> Bu
         tree = staging / contents.top
         if not contents.has_manifest:
             store.write_manifest(tree, contents.manifest)
-        elif json.loads((tree / store.MANIFEST).read_text()) != contents.manifest:
+        elif json_value((tree / store.MANIFEST).read_bytes()) != contents.manifest:
             raise ArchiveError(
                 "the manifest in the archive differs from the one in the .json file beside it",
                 where=str(archive),

@@ -9,6 +9,7 @@ from typing import Any
 
 from build.cache import store
 from build.errors import TidemarkError
+from build.files import json_value
 
 FORMAT = 1
 """Format number of the file that `export` writes."""
@@ -46,7 +47,7 @@ class ArchiveInfo:
 def read(sidecar: Path) -> ArchiveInfo:
     """Read the `.json` file beside an archive. Raises ArchiveError if it does not describe a build."""
     try:
-        about: dict[str, Any] = json.loads(sidecar.read_text())
+        about: dict[str, Any] = json_value(sidecar.read_text(encoding="utf-8"))
         if about.keys() >= _TREE_KEYS:
             return _install_tree(about, sidecar)
         if about["format"] != FORMAT:
@@ -56,6 +57,8 @@ def read(sidecar: Path) -> ArchiveInfo:
                 hint="export the build again with this version of Tidemark",
             )
         manifest, digest = dict(about["manifest"]), str(about["sha256"])
+        store.require_record(manifest)
+        _require_host(manifest)
         top = store.folder_name(manifest["engine"], manifest["release"], manifest["key"])
         return ArchiveInfo(manifest, digest, top, has_manifest=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -63,6 +66,13 @@ def read(sidecar: Path) -> ArchiveInfo:
         raise ArchiveError(
             "the file beside the archive does not describe a build", where=f"{sidecar}: {reason}"
         ) from error
+
+
+def _require_host(manifest: dict[str, Any]) -> None:
+    """Raise TypeError unless the manifest gives architecture and C library as strings."""
+    host = manifest["host"]
+    if not all(isinstance(host[name], str) for name in ("architecture", "glibc")):
+        raise TypeError("host has no architecture or glibc that is a string")
 
 
 def _install_tree(about: dict[str, Any], sidecar: Path) -> ArchiveInfo:
@@ -78,6 +88,8 @@ def _install_tree(about: dict[str, Any], sidecar: Path) -> ArchiveInfo:
             where=str(sidecar),
             hint="rename it to <engine>-<version>-linux-<architecture>-glibc<version>.tar.zst",
         )
+    if not all(isinstance(about[name], str) for name in ("engine", "version", "prefix")):
+        raise TypeError("engine, version and prefix are not texts")
     canonical = json.dumps(about, sort_keys=True, separators=(",", ":"))
     source = about["source"]
     manifest = {
@@ -98,4 +110,5 @@ def _install_tree(about: dict[str, Any], sidecar: Path) -> ArchiveInfo:
         "without": about.get("without", []),
         "built_at": about.get("built", ""),
     }
-    return ArchiveInfo(manifest, None, str(about["prefix"]), has_manifest=False)
+    store.require_record(manifest)
+    return ArchiveInfo(manifest, None, about["prefix"], has_manifest=False)

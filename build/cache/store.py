@@ -12,7 +12,7 @@ from typing import Any
 from build.build import Build
 from build.engines import git_ref
 from build.errors import TidemarkError
-from build.files import flush_file_system, make_folder
+from build.files import flush_file_system, json_value, make_folder
 from build.home import Home
 from build.recipes.engines import RECIPES
 from build.sources.git import is_commit_name
@@ -158,6 +158,29 @@ def _names(home: Home) -> list[str]:
     return sorted(name for name in names if not name.startswith("."))
 
 
+def require_record(manifest: Mapping[str, Any]) -> None:
+    """Check what the program itself uses of a build's manifest. Raises KeyError, TypeError or ValueError."""
+    for name in ("version", "release", "key"):
+        if not isinstance(manifest[name], str):
+            raise TypeError(f"{name} is not a text")
+    if not (_RELEASE.fullmatch(manifest["release"]) and re.fullmatch("[0-9a-f]{64}", manifest["key"])):
+        raise ValueError("its release and key are not those of a build")
+    source, patches = manifest["source"], manifest["patches"]
+    if not isinstance(source, dict) or not isinstance(source["digest"], str):
+        raise TypeError("source has no digest")
+    if not isinstance(manifest.get("built_at", ""), str):
+        raise TypeError("built_at is not a text")
+    if not isinstance(patches, list) or not all(isinstance(patch["sha256"], str) for patch in patches):
+        raise TypeError("patches is not a list of patches")
+    commands = manifest.get("compile_commands") or 0
+    if type(commands) is not int or not 0 <= commands <= MOST_COMMANDS:
+        raise ValueError("compile_commands is not a number of compiler runs")
+
+
+MOST_COMMANDS = 10**6
+"""The most compiler runs of a build: MySQL takes some thousands."""
+
+
 def _built_at(build: Build) -> str:
     return str(build.manifest.get("built_at", ""))
 
@@ -166,7 +189,8 @@ def _read(prefix: Path) -> Build | None:
     """Return the build in a folder; None if the folder has no manifest and is therefore not a build."""
     path = prefix / MANIFEST
     try:
-        manifest = json.loads(path.read_text())
+        manifest = json_value(path.read_text(encoding="utf-8"))
+        require_record(manifest)
         return Build(
             parse_version(manifest["version"]), manifest["release"], manifest["key"], prefix, manifest
         )

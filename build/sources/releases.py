@@ -1,18 +1,20 @@
 """Known releases, the pinned digests of their tarballs, and the tarballs' names and URLs."""
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from build.engines import ENGINES
 from build.errors import TidemarkError
-from build.files import make_folder, write_atomically
+from build.files import json_value, make_folder, write_atomically
 from build.home import Home
 from build.lock import held
-from build.version import Engine, Version, release_numbers
+from build.version import Engine, Version, is_release, release_numbers
 
 VERSIONS = Path(__file__).with_name("versions.toml")
 
@@ -108,11 +110,21 @@ def _recorded(home: Home) -> dict[str, dict[str, str]]:
     if not path.exists():
         return {}
     try:
-        pins: dict[str, dict[str, str]] = json.loads(path.read_text())
-    except ValueError as error:
+        return _checked_pins(json_value(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
         raise ReleaseError(
             "the digests recorded on first use cannot be read",
             where=f"{path}: {error}",
             hint="repair the file, or remove it; the digests are then recorded again",
         ) from error
+
+
+def _checked_pins(pins: Any) -> dict[str, dict[str, str]]:
+    """What `record_pin` wrote, by engine and release. Raises ValueError for anything else."""
+    if not isinstance(pins, dict) or not all(isinstance(table, dict) for table in pins.values()):
+        raise ValueError("it is not an object of one object for each engine")
+    for table in pins.values():
+        for release, digest in table.items():
+            if not (is_release(release) and isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest)):
+                raise ValueError(f"{release[:40]!r} is not a release with the hex SHA-256 of its tarball")
     return pins

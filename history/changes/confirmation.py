@@ -8,6 +8,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, RowMapping, select
 
 from history.comparison.verdict import MetricChange
+from history.errors import DamagedTextError
 from history.series.series import Night, SeriesKey, key_of
 from history.store.records import CONFIRMS
 from history.store.schema import confirmations, nights, series, sessions
@@ -57,13 +58,20 @@ class Confirms:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self | None:
-        """Return what a session with these options confirms; None for an ordinary session."""
+        """Return what a session with these options confirms; None for an ordinary session.
+
+        Raises DamagedTextError if the options are not those that Tidemark writes.
+        """
         value = options.get(CONFIRMS)
         if not isinstance(value, dict):
             return None
-        return cls(
-            **{**value, "question": ConfirmationRequest(value["question"]), "steps": tuple(value["steps"])}
-        )
+        try:
+            question, steps = ConfirmationRequest(value["question"]), tuple(value["steps"])
+            return cls(**{**value, "question": question, "steps": steps})
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedTextError(
+                f"the option {CONFIRMS} of a session is {value!r:.60}, which is not a confirmation"
+            ) from error
 
 
 @dataclass(frozen=True)

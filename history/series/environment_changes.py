@@ -1,12 +1,12 @@
 """Changes of machine, base, suite or tools from one night to the next, which explain shifts of that night."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
 from build.version import parse_version
+from history.errors import DamagedTextError, stored_object
 from history.series.matrix import SeriesMatrix
 from history.series.series import IDS_PER_QUERY, Night
 from history.store.schema import machines, nights, sessions
@@ -82,7 +82,9 @@ def _machine_changes(
 
 
 def _properties(machine: RowMapping) -> dict[str, Any]:
-    settings: Mapping[str, Any] = json.loads(machine["details"]).get(SETTINGS, {})
+    settings = stored_object(machine["details"]).get(SETTINGS, {})
+    if not isinstance(settings, dict):
+        raise DamagedTextError(f"the settings of machine {machine['hostname']} are not a JSON object")
     return {name.replace("_", " "): machine[name] for name in _FACTS} | dict(settings)
 
 
@@ -95,7 +97,7 @@ def _other_changes(before: RowMapping, now: RowMapping) -> list[str]:
         texts.append(f"the base {now['version']} is another build")
     if before["suite_digest"] != now["suite_digest"]:
         texts.append("the suite's files changed")
-    old, new = json.loads(before["tools"]), json.loads(now["tools"])
+    old, new = stored_object(before["tools"]), stored_object(now["tools"])
     texts += [
         f"{name} changed: {old[name]} -> {new[name]}"
         for name in _TOOLS

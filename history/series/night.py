@@ -1,6 +1,5 @@
 """Derivation of a night from the runs of a session that has ended: one value for each series."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from sqlalchemy import Connection, insert, select
 
 from build.engines import ENGINES
 from build.version import Version, parse_version, release_numbers
+from history.errors import stored_options
 from history.stats.estimators import geometric_mean, mean
 from history.store.records import ALL_STEPS, Run, RunStatus
 from history.store.schema import builds, gaps, nights, points, series
@@ -58,7 +58,7 @@ def configuration_name(session: Mapping[str, Any]) -> str:
 
     `session` is a row of `sessions`.
     """
-    options = json.loads(session["options"])
+    options = stored_options(session["options"])
     parts = [session["profile"], session["durability"]]
     if options.get("mode", "rounds") != "rounds":
         parts.append(options["mode"])

@@ -3,7 +3,6 @@
 Question, span and details are defined by runners.bisect; here they are opaque JSON.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, func, insert, select
 
-from history.errors import HistoryError
+from history.errors import HistoryError, stored_object
 from history.store.records import Machine
 from history.store.schema import bisect_events, bisects, machines
 from history.store.session_reads import machine_of
@@ -154,8 +153,8 @@ def _bisect(connection: Connection, row: RowMapping) -> Bisect:
         id=row["id"],
         uid=row["uid"],
         machine=machine_of(connection, row["machine_id"]),
-        question=json.loads(row["question"]),
-        span=json.loads(row["span"]),
+        question=stored_object(row["question"]),
+        span=stored_object(row["span"]),
         change=row["change_fingerprint"],
         began_at=from_text(row["began_at"]),
         events=tuple(map(_event, events)),
@@ -167,6 +166,6 @@ def _event(row: RowMapping) -> BisectEvent:
         row["number"],
         EventKind(row["kind"]),
         row["session_uid"],
-        json.loads(row["detail"]),
+        stored_object(row["detail"]),
         from_text(row["happened_at"]),
     )

@@ -1,5 +1,6 @@
 """Connections to the history's database: engines, transactions, locks, and explanations of errors."""
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from build.addresses import without_secrets
 from build.lock import held
-from history.errors import HistoryError, RecordError, database_error
+from history.errors import DamagedTextError, HistoryError, RecordError, database_error
 
 BUSY_TIMEOUT_MS = 30_000
 """How long a transaction waits for a lock. Recording a run takes milliseconds, a migration seconds."""
@@ -100,7 +101,10 @@ def plain_rows(connection: Connection, query: Select[Any]) -> Sequence[Any]:
     Values are not converted; no column of the history needs it.
     """
     result = connection.execute(query)
-    rows: Sequence[Any] = result.cursor.fetchall()
+    try:
+        rows: Sequence[Any] = result.cursor.fetchall()
+    except sqlite3.Error as error:  # a text that is not UTF-8, which SQLAlchemy does not see here
+        raise DamagedTextError(str(error)[:200]) from error
     result.close()
     return rows
 

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, select, update
 
 from build.build import Build
+from history.errors import stored_options
 from history.store.process import ProcessIdentity
 from history.store.records import Run, SessionStart, SessionStatus
 from history.store.schema import confirmations, gaps, machines, nights, points, sessions
@@ -54,7 +55,7 @@ def find_interrupted(
     )
     keys = {str(build.version): build.key for build in builds}
     for row in connection.execute(query).mappings():
-        if _requested(json.loads(row["options"])) == _requested(start.options):
+        if _requested(stored_options(row["options"])) == _requested(start.options):
             session_runs = runs_of(connection, row["id"], ())
             if all(keys.get(run.version) == run.build_key for run in session_runs):
                 return InterruptedSession(row["id"], row["uid"], recorded(session_runs))

@@ -1,6 +1,5 @@
 """Queries for sessions, runs, machines, dropped rounds and calibrations."""
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -9,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from build.version import Version
+from history.errors import stored_list, stored_object, stored_options
 from history.store.database import plain_rows
 from history.store.records import (
     CalibratedNoise,
@@ -101,7 +101,7 @@ def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, .
     columns = (dropped.step, dropped.repetition, dropped.reason, dropped.measured)
     query = select(*columns).where(dropped.session_id == session_id).order_by(dropped.id)
     return tuple(
-        DroppedRound(step, repetition, reason, json.loads(measured))
+        DroppedRound(step, repetition, reason, stored_object(measured))
         for step, repetition, reason, measured in connection.execute(query)
     )
 
@@ -142,7 +142,7 @@ def latest_noise(
     return {
         values[0]: CalibratedNoise(*values, session=uid, started_at=from_text(started_at))
         for *values, uid, started_at, options in connection.execute(query)
-        if _have_equal_noise_options(json.loads(options), session.options)
+        if _have_equal_noise_options(stored_options(options), session.options)
     }
 
 
@@ -173,7 +173,7 @@ def _have_equal_noise_options(one: Mapping[str, object], other: Mapping[str, obj
 
 
 def _machine(row: RowMapping) -> Machine:
-    return Machine(**_without(row, "id", "details"), details=json.loads(row["details"]))
+    return Machine(**_without(row, "id", "details"), details=stored_object(row["details"]))
 
 
 def _session(row: RowMapping, machine: Machine) -> Session:
@@ -182,8 +182,8 @@ def _session(row: RowMapping, machine: Machine) -> Session:
     return Session(
         **_without(row, *converted, *process),
         machine=machine,
-        tools=json.loads(row["tools"]),
-        options=json.loads(row["options"]),
+        tools=stored_object(row["tools"]),
+        options=stored_options(row["options"]),
         status=SessionStatus(row["status"]),
         started_at=from_text(row["started_at"]),
         ended_at=row["ended_at"] and from_text(row["ended_at"]),
@@ -203,7 +203,7 @@ def _run(row: Sequence[Any], values: Mapping[str, float]) -> Run:
         RunStatus(status),
         failure,
         values,
-        tuple(json.loads(warnings)),
+        tuple(map(str, stored_list(warnings))),
     )
 
 

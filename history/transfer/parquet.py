@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from build.files import json_value
 from history.transfer.atomic_files import written_whole
 from history.transfer.ndjson import header, require_known
 from history.transfer.portable_schema import (
@@ -90,7 +91,7 @@ class ParquetFolder:
     def _rows_by_header(self) -> dict[str, int]:
         path = self._folder / HEADER
         try:
-            said = json.loads(path.read_bytes())
+            said = json_value(path.read_bytes())
         except (OSError, ValueError) as error:
             raise self._error(
                 HEADER, f"it cannot be read, so that the export is not whole: {error}"
@@ -199,7 +200,7 @@ class _Reader:
             with pyarrow.parquet.ParquetFile(self._path) as file:
                 for batch in file.iter_batches(batch_size=READ_ROWS):
                     yield from batch.to_pylist()
-        except (OSError, pyarrow.ArrowException) as error:
+        except Exception as error:  # damaged files make pyarrow raise what it does not document
             raise _damaged(f"it cannot be read: {error}", str(self._path)) from error
 
 

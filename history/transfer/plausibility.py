@@ -1,13 +1,13 @@
 """Rows that cannot be: values out of their metric's bounds, counts below zero, options of no session."""
 
-import json
 from collections.abc import Iterator, Mapping
 
 from build.errors import TidemarkError
 from history.changes.confirmation import Confirms
+from history.errors import DamagedTextError, stored_object
 from history.series.night import branches, configuration_name
 from history.transfer.portable_schema import FieldKind, Row
-from history.transfer.row_source import Item
+from history.transfer.row_source import INTEGER_LIMIT, Item
 from suites.metrics import METRICS, PRIMARY
 
 _VALUES: Mapping[str, tuple[str, ...]] = {
@@ -51,8 +51,8 @@ def _refused(metric: str, value: float) -> Iterator[str]:
 
 def _wrong_rates(row: Row) -> Iterator[str]:
     """What is wrong with the throughput by version of a dropped round."""
-    for version, qps in json.loads(row["measured"]).items():
-        if type(qps) not in (int, float):
+    for version, qps in stored_object(row["measured"]).items():
+        if type(qps) not in (int, float) or (type(qps) is int and abs(qps) >= INTEGER_LIMIT):
             yield f"dropped_rounds: measured is no rate for {version}"
         else:
             yield from _refused(PRIMARY, qps)
@@ -60,7 +60,7 @@ def _wrong_rates(row: Row) -> Iterator[str]:
 
 def _wrong_options(row: Row) -> Iterator[str]:
     """What is wrong with the options of a session: its night could not be derived from them."""
-    options = json.loads(row["options"])
+    options = stored_object(row["options"])
     try:
         configuration_name(row)
         Confirms.of(options)
@@ -68,7 +68,8 @@ def _wrong_options(row: Row) -> Iterator[str]:
         branches(options.get("versions", ()), named)
         texts = [*named.values(), *options.get("not_built", {}).values()]
     except (ValueError, TypeError, AttributeError, KeyError, TidemarkError) as error:
-        yield f"the options of session {row['uid']} are not those of a session: {error}"
+        reason = error.reason if isinstance(error, DamagedTextError) else str(error)
+        yield f"the options of session {row['uid']} are not those of a session: {reason}"
         return
     if not all(isinstance(text, str) for text in texts):
         yield f"the options of session {row['uid']} are not those of a session: a branch or reason is no text"

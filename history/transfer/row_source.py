@@ -1,12 +1,12 @@
 """Rows on their way from one history to another, one at a time, checked."""
 
-import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from build.errors import TidemarkError
+from build.files import json_value
 from build.version import parse_version
 from history.errors import HistoryError
 from history.timestamps import from_text, to_text
@@ -56,7 +56,7 @@ def checked(table: Portable, row: Mapping[str, Any]) -> Row:
         for name, check, optional in _checks(table.name):
             value = row[name]
             good[name] = None if value is None and optional else check(value)
-    except (ValueError, TypeError, AttributeError, TidemarkError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, TidemarkError) as error:
         shown = repr(row[name])[:60]
         raise ValueError(f"{table.name}: {name} is {shown}, not a {table.fields[name].kind}") from error
     return good
@@ -104,7 +104,7 @@ def _text(value: Any) -> str:
 
 def _json_of(kind: type) -> Any:
     def check(value: Any) -> str:
-        if not isinstance(json.loads(_text(value)), kind):
+        if not isinstance(json_value(_text(value)), kind):
             raise TypeError
         return _text(value)
 

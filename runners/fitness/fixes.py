@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from build.errors import TidemarkError
-from build.files import open_checked, write_atomically
+from build.files import json_value, open_checked, write_atomically
 from runners.fitness import memory, processor, profiling
 from runners.fitness.kernel import Kernel
 
@@ -58,7 +58,7 @@ def fix(kernel: Kernel, state: Path) -> AppliedChanges:
 
     Raises SavedSettingsError, before anything is changed, when `state` is damaged or cannot be written.
     """
-    changes, known = plan(kernel), _load(state)
+    changes, known = plan(kernel), saved_settings(state)
     if not changes:
         return AppliedChanges()
     # Saved before the first change, so that the previous values are known whatever happens.
@@ -80,7 +80,7 @@ def restore(kernel: Kernel, state: Path) -> AppliedChanges:
     A file that no longer exists is skipped. Raises SavedSettingsError when `state` is damaged.
     """
     applied, left = AppliedChanges(), {}
-    for name, before in _load(state).items():
+    for name, before in saved_settings(state).items():
         now = kernel.choice(name)
         if now is None and not kernel.path(name).exists():
             applied.failures[name] = "no longer exists"
@@ -108,7 +108,7 @@ def _put(kernel: Kernel, name: str, value: str) -> str | None:
     return None if now == value else f"was set to {value}, but is still {now}"
 
 
-def _load(state: Path) -> dict[str, str]:
+def saved_settings(state: Path) -> dict[str, str]:
     """Return the settings before the first --fix by file name.
 
     Root writes these later, and the folder may be another user's. Therefore a link is refused, a file of a
@@ -125,8 +125,8 @@ def _load(state: Path) -> dict[str, str]:
         if owner not in (0, os.geteuid()):
             raise _damaged(state, f"it belongs to the user {owner}, who could have it restore anything")
         try:
-            kept = json.load(file)
-        except (OSError, ValueError, RecursionError) as error:
+            kept = json_value(file.read())
+        except (OSError, ValueError) as error:
             raise _damaged(state, str(error)) from error
     if not isinstance(kept, dict) or not all(_is_ours(name, kept[name]) for name in kept):
         raise _damaged(state, "it names a file that --fix never changes")

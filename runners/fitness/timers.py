@@ -1,10 +1,10 @@
 """Check of what this machine starts by itself in the next hours: systemd timers and cron jobs."""
 
-import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
 
+from build.files import json_value
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.cron import jobs
 from runners.fitness.finding import Reading, ok, unfit
@@ -18,6 +18,9 @@ HARMLESS = {"systemd-tmpfiles-clean.timer", "tidemark-nightly.timer", "tidemark-
 
 CRON_PROGRAMS = {"cron", "crond", "fcron", "anacron"}
 MOST_NAMED = 6
+
+LATEST = 32_503_680_000 * 10**6
+"""The year 3000, in µs since 1970: later times do not fit into Python's."""
 
 LIST_TIMERS = ("systemctl", "list-timers", "--no-pager", "--output=json")
 
@@ -43,13 +46,13 @@ def next_timers(listed: str) -> dict[str, datetime]:
 
     Raises ValueError for other input. `next` is in µs since 1970; timers that will not elapse have none.
     """
-    rows = json.loads(listed)
+    rows = json_value(listed)
     if not isinstance(rows, list):
         raise ValueError("not a list of timers")
     found = {}
     for row in rows:
         elapses = row.get("next") if isinstance(row, dict) else None
-        if isinstance(elapses, int) and 0 < elapses < 2**62:
+        if isinstance(elapses, int) and 0 < elapses < LATEST:
             found[str(row.get("unit"))] = datetime.fromtimestamp(elapses / 1e6)
     return found
 

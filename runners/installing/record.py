@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
+from build.files import json_value
 from runners.installing.escaping import InstallError
 from runners.installing.machine import TargetMachine
 
@@ -50,7 +51,7 @@ def load(machine: TargetMachine) -> Record:
     if text is None:
         return Record()
     try:
-        found = json.loads(text)
+        found = json_value(text)
         return Record(**{**found, "agent_lines": tuple(found["agent_lines"])})
     except (ValueError, TypeError, KeyError) as error:
         raise InstallError(

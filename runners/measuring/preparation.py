@@ -28,6 +28,7 @@ from suites.profiling.perf import find_perf
 from suites.profiling.profiler import Profiling
 from suites.server import Server, ServerError
 from suites.sizing import Sizes, fit_together, require_disk, sizes, this_machine
+from suites.slices import require_few_slices
 
 BUILD_BYTES = 1_500_000_000
 """The disk space in bytes for the sources, the scratch folder and the result of one compile."""
@@ -42,6 +43,10 @@ def check_request(request: Request, home: Home) -> Sizes:
 
     Raises TidemarkError when a program, memory, disk space or access to the home is missing.
     """
+    profile = request.profile
+    if profile.mode is Mode.ROUNDS:
+        servers = len(request.versions)
+        require_few_slices(servers, profile.seconds, profile.slice_seconds, profile.warm_seconds)
     for program in (*GENERATORS[request.suite.generator].system_programs, "setpriv"):
         tool(program)
     require_short_sockets(home.data / LONGEST_DATA_NAME)

@@ -1,6 +1,5 @@
 """What looks changed in a night is measured again in it: the old commit against the new one, interleaved."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from build.version import parse_version
 from history.changes import confirmation, repository
 from history.changes.confirmation import Confirmation, ConfirmationRequest, Confirms
 from history.changes.suspects import ScreenedNight, find_suspects
+from history.errors import stored_options
 from history.series.series import Night, branches_at
 from history.store.records import SessionStatus
 from history.store.schema import sessions
@@ -121,7 +121,7 @@ def _examined(connection: Connection, branch: str, tonight: ScreenedNight) -> li
         sessions.c.started_at >= since, sessions.c.status == SessionStatus.FINISHED
     )
     uids = {_uid(connection, night) for night in tonight.of_version}
-    found = [Confirms.of(json.loads(options)) for options in connection.execute(query).scalars()]
+    found = [Confirms.of(stored_options(options)) for options in connection.execute(query).scalars()]
     return [each for each in found if each is not None and each.branch == branch and each.night in uids]
 
 

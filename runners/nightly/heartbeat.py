@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from build.files import json_value
 from build.progress import Progress, ProgressTask
 from history.store.process import ProcessIdentity, is_alive, this_process
 
@@ -18,6 +19,9 @@ BEAT_SECONDS = 1.0
 
 STALE_MINUTES = 30.0
 """A night without a heartbeat for this long hangs: every part of a compile or a suite reports more often."""
+
+MOST_AMOUNT = 1e15
+"""The most of an activity, in units of its own."""
 
 MISSED_HOURS = 26.0
 """A box whose last night ended this long ago has missed one; two hours are allowed for a late night."""
@@ -56,7 +60,10 @@ class Beat:
         if not self.total or self.done <= 0 or self.ended_at:
             return None
         since, beat = datetime.fromisoformat(self.since), datetime.fromisoformat(self.beat_at)
-        return since + (beat - since) * (self.total / self.done)
+        try:
+            return since + (beat - since) * (self.total / self.done)
+        except OverflowError:  # hardly begun, so that nothing can be said yet
+            return None
 
 
 class State(StrEnum):
@@ -113,8 +120,8 @@ def process_of(beat: Beat) -> ProcessIdentity:
 def read(path: Path) -> Beat | None:
     """Read a heartbeat; None when the file is missing or is not a heartbeat."""
     try:
-        return Beat(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        return _checked(Beat(**json_value(path.read_text(encoding="utf-8"))))
+    except (OSError, ValueError, TypeError, OverflowError):
         return None
 
 
@@ -143,6 +150,26 @@ def _write(path: Path, beat: Beat) -> bool:
         new.replace(path)
         return True
     return False
+
+
+def _checked(beat: Beat) -> Beat:
+    """Check types and times of a heartbeat. Raises ValueError, TypeError or OverflowError."""
+    texts = (beat.box, beat.what, beat.began_at, beat.since, beat.beat_at, beat.boot_id, beat.outcome)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("not a text")
+    ended = () if beat.ended_at is None else (beat.ended_at,)
+    for moment in (beat.began_at, beat.since, beat.beat_at, *ended):
+        datetime.fromisoformat(moment).astimezone(UTC)
+        if datetime.fromisoformat(moment).tzinfo is None:
+            raise ValueError("a time without a time zone")
+    amounts = (beat.done, 0.0 if beat.total is None else beat.total)
+    if any(isinstance(amount, bool) or not 0 <= amount <= MOST_AMOUNT for amount in amounts):
+        raise ValueError("not an amount of work")
+    if not all(type(number) is int and 0 <= number < 2**63 for number in (beat.process_id, beat.start_ticks)):
+        raise ValueError("not a process")
+    if type(beat.failed) is not bool:
+        raise TypeError("not whether the night failed")
+    return beat
 
 
 class Heart:

@@ -1,7 +1,6 @@
 """The plan of a night: boxes, tracked versions, suites, limits. `runners/nightly.toml`, read and checked."""
 
 import os
-import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,17 +9,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from build.addresses import without_secrets
 from build.errors import TidemarkError
+from build.files import toml_value
 from build.home import Home
 from build.version import Engine, VersionError, is_ref, is_release, parse_version
 from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from suites.definition import Suite, SuiteError, load_suite
+from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
 
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 """A name of a box or a runner, without characters that are special to shells or workflows."""
 
-Minutes = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(strict=True, ge=1)]
+Minutes = Annotated[float, Field(strict=True, gt=0, le=LONGEST_BUDGET_MINUTES)]
+Seconds = Annotated[float, Field(strict=True, gt=0, le=LONGEST_SECONDS)]
+Count = Annotated[int, Field(strict=True, ge=1, le=MOST_ROUNDS)]
+HowMany = Annotated[int, Field(strict=True, ge=0, le=10_000)]
 SuiteName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 """The name of a suite of this checkout; paths are not allowed in a plan."""
 
@@ -120,7 +123,7 @@ class Task(_Strict):
     rounds: Count | None = None
     """The rounds of each step; None for those of the profile."""
 
-    seconds: Minutes | None = None
+    seconds: Seconds | None = None
     """How long each version is measured in a round; None for the time of the profile."""
 
     until_decided: bool = False
@@ -139,7 +142,7 @@ class Alerts(_Strict):
     repository: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$")] | None = None
     """`owner/name` of the issue tracker; without one alerts stay in the history."""
 
-    most_new_issues: Annotated[int, Field(strict=True, ge=0)] = 3
+    most_new_issues: HowMany = 3
     """In a night; the rest is summed up in one."""
 
     labels: tuple[Label, ...] = ("performance",)
@@ -167,7 +170,7 @@ class Plan(_Strict):
     history: str = "history.db"
     """A path, relative to Tidemark's output folder, or a URL."""
 
-    backups: Annotated[int, Field(strict=True, ge=0)] = 14
+    backups: HowMany = 14
     """The number of backups of the history that are kept."""
 
     regression_percent: Annotated[float, Field(gt=0, lt=100)] = 2.0
@@ -207,10 +210,10 @@ class Plan(_Strict):
 def load_plan(path: Path) -> Plan:
     """Read a plan. Raises PlanError, which names the file, the key and the reason."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = toml_value(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise PlanError(f"the plan cannot be read: {error.strerror}", where=str(path)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise PlanError(f"not TOML: {error}", where=str(path)) from error
     try:
         return Plan.model_validate(data)

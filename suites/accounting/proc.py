@@ -60,7 +60,7 @@ def machine_ticks(stat: str) -> MachineTicks:
     """
     for line in stat.splitlines():
         if line.startswith("cpu "):
-            numbers = [int(word) for word in line.split()[1:9]]
+            numbers = [_counted(word) for word in line.split()[1:9]]
             if len(numbers) < 4:
                 break
             user, nice, system, _idle, _iowait, irq, softirq, steal = (numbers + [0] * 4)[:8]
@@ -77,14 +77,33 @@ def process_ticks(stat: str) -> ProcessTicks:
     if not opened or not closed or len(fields) < 20:
         raise ValueError("not the status of a process")
     return ProcessTicks(
-        pid=int(head),
+        pid=_process_number(head),
         name=name,
-        parent=int(fields[1]),
-        is_kernel=bool(int(fields[6]) & KERNEL_THREAD),
-        own=int(fields[11]) + int(fields[12]),
-        waited=int(fields[13]) + int(fields[14]),
-        started=int(fields[19]),
+        parent=_process_number(fields[1]),
+        is_kernel=bool(_counted(fields[6]) & KERNEL_THREAD),
+        own=_counted(fields[11]) + _counted(fields[12]),
+        waited=_counted(fields[13]) + _counted(fields[14]),
+        started=_counted(fields[19]),
     )
+
+
+def _process_number(word: str) -> int:
+    """A pid_t. Raises ValueError."""
+    number = _counted(word)
+    if number >= 2**31:
+        raise ValueError(f"{number} is no number of a process")
+    return number
+
+
+def _counted(word: str) -> int:
+    """A number that the kernel prints without a sign, of at most 64 bits. Raises ValueError."""
+    if not (word.isascii() and word.isdigit() and len(word) <= _DIGITS and int(word) < 2**64):
+        raise ValueError(f"'{word[:40]}' is no count of the kernel's")
+    return int(word)
+
+
+_DIGITS = 20
+"""Of 2**64; int() refuses thousands of them with another error."""
 
 
 def processes(proc: Path) -> Mapping[int, ProcessTicks]:

@@ -36,7 +36,7 @@ class ThrottleCounters:
 
     def read(self) -> Throttling:
         """Return the current totals; 0 for those that the machine does not count."""
-        heat = sum(int(_text(path) or 0) for path in self._heat)
+        heat = sum(_counted(_text(path)) for path in self._heat)
         groups = [_counters(_text(path)) for path in self._quotas]
         quota = sum(group.get("nr_throttled", 0) for group in groups)
         # Control groups of version 2 count microseconds, those of version 1 nanoseconds.
@@ -62,12 +62,19 @@ def _quota_files(proc: Path, sys: Path) -> Iterator[Path]:
             for folder in (group, *group.parents):
                 if not folder.is_relative_to(top):
                     break
-                if (folder / "cpu.stat").is_file():
-                    yield folder / "cpu.stat"
+                with contextlib.suppress(OSError):  # such as a name that is too long
+                    if (folder / "cpu.stat").is_file():
+                        yield folder / "cpu.stat"
 
 
 def _counters(stat: str) -> Mapping[str, int]:
-    return {name: int(value) for name, value in re.findall(r"^(\w+) (\d+)$", stat, re.MULTILINE)}
+    return {name: _counted(value) for name, value in re.findall(r"^(\w+) ([0-9]+)$", stat, re.MULTILINE)}
+
+
+def _counted(text: str) -> int:
+    """A count of at most 64 bits; 0 for anything else, as for what the machine does not count."""
+    number = int(text) if re.fullmatch(r"[0-9]{1,20}", text) else 0
+    return number if number < 2**64 else 0
 
 
 def _text(path: Path) -> str:

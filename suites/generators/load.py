@@ -22,7 +22,10 @@ from suites.slices import Schedule
 OVERTIME_SECONDS = 30
 """Time that a load generator may take beyond its time limit for starting and reporting."""
 
-NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+COUNT = r"[0-9]{1,15}(?![0-9])"
+"""Regular expression of an integer in a report: more digits are damage, and int() refuses thousands."""
+
+NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?![0-9.])"
 """Regular expression of a decimal number in a report, which float() accepts."""
 
 
@@ -286,6 +289,7 @@ def histogram_percentiles(values: Sequence[float], counts: Sequence[int]) -> dic
     """
     if not any(counts):
         return {}
-    reached = np.cumsum(counts) / np.sum(counts) * 100
+    # As floats, which whole numbers up to 2**53 are exactly: sums of damaged counts overflow integers.
+    reached = np.cumsum(counts, dtype=np.float64) / np.sum(counts, dtype=np.float64) * 100
     places = {name: int(np.searchsorted(reached, share - 1e-9)) for name, share in PERCENTILES.items()}
     return {name: values[min(place, len(values) - 1)] for name, place in places.items()}

@@ -13,6 +13,7 @@ from build.build import Build
 from build.version import Engine
 from suites.definition import Step, Suite
 from suites.generators.load import (
+    COUNT,
     NUMBER,
     OVERTIME_SECONDS,
     PERCENTILES,
@@ -26,6 +27,7 @@ from suites.generators.load import (
     run_all,
     whole_seconds,
 )
+from suites.generators.plausibility import require_plausible
 from suites.processes import run
 from suites.server import Address, postgres_port
 from suites.sizing import Sizes
@@ -40,9 +42,10 @@ EXPECTED_TPS = 100_000
 """An upper bound of a client's transactions/s, which determines the sampling rate."""
 
 _TICK = re.compile(rf"progress: ({NUMBER}) s, ({NUMBER}) tps")
+_LATENCY = re.compile(COUNT)
 _SUMMARY = {
-    "transactions": re.compile(r"number of transactions actually processed: (\d+)"),
-    "failed": re.compile(r"number of failed transactions: (\d+)"),
+    "transactions": re.compile(rf"number of transactions actually processed: ({COUNT})"),
+    "failed": re.compile(rf"number of failed transactions: ({COUNT})"),
     "latency": re.compile(rf"latency average = ({NUMBER}) ms"),
     # The second wording is that of pgbench 13.
     "tps": re.compile(
@@ -70,15 +73,16 @@ class PgbenchTranscript:
         return False
 
     def load(self, queries: float, latencies_us: NDArray[np.float64]) -> Load:
-        """Return the result. Raises LoadError if the report is incomplete or no transaction finished.
+        """Return the result.
 
+        Raises LoadError if the report is incomplete, no transaction finished, or a number is impossible.
         `queries` is the number of queries per transaction; `latencies_us` are the latencies of all
         transactions, or of a random sample, in microseconds.
         """
         missing = {"transactions", "latency", "tps"} - self.summary.keys()
         if missing:
             raise LoadError("pgbench's report is incomplete", where=f"missing: {', '.join(sorted(missing))}")
-        if not self.summary["transactions"]:
+        if not self.summary["transactions"] or not self.summary["tps"]:
             raise LoadError("pgbench finished no transaction", hint="check the server's log")
         # The first interval includes connecting; work is steady from the second on.
         steady = list(zip(self.ticks, self.ticks[1:], strict=False))
@@ -87,7 +91,7 @@ class PgbenchTranscript:
         if latencies_us.size:
             shares = np.percentile(latencies_us, [*PERCENTILES.values(), 100.0]) / 1000
             latency |= dict(zip([*PERCENTILES, "max"], map(float, shares), strict=True))
-        return Load(
+        load = Load(
             transactions=int(self.summary["transactions"]),
             queries=self.summary["transactions"] * queries,
             seconds=self.summary["transactions"] / self.summary["tps"],
@@ -97,6 +101,7 @@ class PgbenchTranscript:
             watched_queries=watched * queries,
             watched_seconds=self.ticks[-1][0] - self.ticks[0][0] if self.ticks else 0.0,
         )
+        return require_plausible(load, "pgbench")
 
 
 class Pgbench:
@@ -206,8 +211,8 @@ def logged_latencies(folder: Path) -> NDArray[np.float64]:
     """
     latencies = []
     for file in sorted(folder.glob("log.*")):
-        for line in file.read_text().splitlines():
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
             words = line.split(maxsplit=3)
-            if len(words) > 2 and words[2].isdigit():
+            if len(words) > 2 and _LATENCY.fullmatch(words[2]):
                 latencies.append(float(words[2]))
     return np.array(latencies, dtype=np.float64)

@@ -3,6 +3,7 @@
 import math
 import re
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from suites.definition import Step, Suite
 from suites.generator_rules import LUA_MODULES
 from suites.generators.drivers import connection_options
 from suites.generators.load import (
+    COUNT,
     NUMBER,
     OVERTIME_SECONDS,
     Load,
@@ -25,6 +27,7 @@ from suites.generators.load import (
     run_all,
     whole_seconds,
 )
+from suites.generators.plausibility import require_plausible, require_seconds
 from suites.processes import run, tool
 from suites.server import Address
 from suites.sizing import Sizes
@@ -44,12 +47,12 @@ UNEVEN_SHARE = 0.25
 LOAD_SECONDS_PER_MILLION_ROWS = 600
 """Time limit for loading a million rows, which is far more than loading takes unless it hangs."""
 
-_TICK = re.compile(rf"\[ (\d+)s \] .*?qps: ({NUMBER})")
-_THREAD = re.compile(rf"tidemark: thread (\d+) from ({NUMBER}) to ({NUMBER})")
+_TICK = re.compile(rf"\[ {COUNT}s \] .*?qps: ({NUMBER})")
+_THREAD = re.compile(rf"tidemark: thread {COUNT} from ({NUMBER}) to ({NUMBER})")
 _SLICE = re.compile(
-    rf"tidemark: (slice|warm-up) (\d+) of thread \d+ from ({NUMBER}) to ({NUMBER}):((?: \d+)*)"
+    rf"tidemark: (slice|warm-up) ({COUNT}) of thread {COUNT} from ({NUMBER}) to ({NUMBER}):((?: {COUNT})*) ?$"
 )
-_HISTOGRAM = re.compile(rf"\s*({NUMBER}) \|\**\s+(\d+)$")
+_HISTOGRAM = re.compile(rf"\s*({NUMBER}) \|\**\s+({COUNT})$")
 _STARTED = "Threads started!"
 _SUMMARY = re.compile(rf"\s*(transactions|queries|ignored errors|total time|avg|max|sum):\s+({NUMBER})")
 
@@ -86,9 +89,9 @@ class SysbenchTranscript:
     def read(self, line: str) -> None:
         """Parse one line of output; irrelevant lines are ignored."""
         if match := _TICK.match(line):
-            self.per_second.append(float(match[2]))
+            self.per_second.append(float(match[1]))
         elif match := _THREAD.match(line):
-            self.threads.append((float(match[2]), float(match[3])))
+            self.threads.append((float(match[1]), float(match[2])))
         elif match := _SLICE.match(line):
             counts = tuple(map(int, match[5].split()))
             if match[1] == "warm-up":
@@ -102,17 +105,22 @@ class SysbenchTranscript:
             self.summary[match[1]] = float(match[2])
 
     def load(self) -> Load:
-        """Return the result. Raises LoadError if the report is incomplete or no transaction finished."""
+        """Return the result.
+
+        Raises LoadError if the report is incomplete, no transaction finished, or a number is impossible.
+        """
         missing = {"transactions", "queries", "total time", "avg", "max"} - self.summary.keys()
         if missing:
             raise LoadError("sysbench's report is incomplete", where=f"missing: {', '.join(sorted(missing))}")
-        if not self.summary["transactions"]:
+        if self.summary["transactions"] < 1 or (self.slices and not self._sliced_transactions()):
             raise LoadError("sysbench finished no transaction", hint="check the server's log")
+        return require_plausible(self._sliced() if self.slices else self._whole(), "sysbench")
+
+    def _whole(self) -> Load:
+        """Return the result of a server that worked alone, without pauses."""
         seconds = self.summary["total time"]
         if self.threads:
             seconds = max(end for _, end in self.threads) - min(begin for begin, _ in self.threads)
-        if self.slices:
-            return self._sliced()
         return Load(
             transactions=int(self.summary["transactions"]),
             queries=self.summary["queries"],
@@ -125,15 +133,19 @@ class SysbenchTranscript:
             watched_seconds=seconds,
         )
 
+    def _sliced_transactions(self) -> int:
+        return sum(sum(part.per_second) for part in self.slices)
+
     def _sliced(self) -> Load:
         """Return the result of a server that took turns with others, from its own slices."""
-        transactions = sum(sum(part.per_second) for part in self.slices)
+        transactions = self._sliced_transactions()
         # The driver also counts the queries of the warm-up.
         queries = self.summary["queries"] / (self.summary["transactions"] + self.warming)
-        by_place = [
-            [part for part in self.slices if part.place == place]
-            for place in sorted({part.place for part in self.slices})
-        ]
+        parts: defaultdict[int, list[Slice]] = defaultdict(list)
+        for part in self.slices:
+            parts[part.place].append(part)
+        by_place = [parts[place] for place in sorted(parts)]
+        _require_possible(by_place)
         return Load(
             transactions=transactions,
             queries=transactions * queries,
@@ -153,6 +165,22 @@ class SysbenchTranscript:
         return {"mean": mean, "max": self.summary["max"], **percentiles}
 
 
+def _require_possible(slices: Sequence[Sequence[Slice]]) -> None:
+    """Raise LoadError when a thread's seconds are not those it counted, or all slices are too long together.
+
+    Rates have an entry for each second, so that this also bounds the time that they take.
+    """
+    for thread in (thread for threads in slices for thread in threads):
+        # The script counts in every second that has begun; times are printed to the microsecond.
+        if not 0 <= thread.ended - thread.began <= len(thread.per_second) + 0.001:
+            raise LoadError(
+                f"sysbench reports what cannot be: slice {thread.place} from {thread.began:g} to "
+                f"{thread.ended:g} with {len(thread.per_second)} seconds of transactions",
+                hint="its output is damaged: measure again",
+            )
+    require_seconds(sum(map(seconds_of, slices)), "sysbench")
+
+
 def seconds_of(threads: Sequence[Slice]) -> float:
     """Return the length of one slice in seconds, from the first begin of a thread to the last end."""
     return max(thread.ended for thread in threads) - min(thread.began for thread in threads)
@@ -169,10 +197,7 @@ def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
     for threads in slices:
         length = seconds_of(threads)
         if length >= 1:
-            rates += [
-                float(sum(one.per_second[second] for one in threads if second < len(one.per_second)))
-                for second in range(int(length))
-            ]
+            rates += _per_second(threads, int(length))
             continue
         done, worked = done + sum(sum(thread.per_second) for thread in threads), worked + length
         if worked > 1 - length / 2:
@@ -181,6 +206,15 @@ def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
     if worked >= 0.5 or (worked > 0 and not rates):
         rates.append(done / worked)
     return rates
+
+
+def _per_second(threads: Sequence[Slice], seconds: int) -> list[float]:
+    """Return the transactions of all threads in each of the first `seconds` seconds of a slice."""
+    counted = [0.0] * seconds
+    for thread in threads:
+        for second, count in enumerate(thread.per_second[:seconds]):
+            counted[second] += count
+    return counted
 
 
 class Sysbench:

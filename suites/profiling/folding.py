@@ -20,13 +20,15 @@ FOLD_SECONDS = 600
 Window = tuple[float, float]
 """Begin and end in seconds of the monotonic clock."""
 
-_HEADER = re.compile(rb"\S[^\n]*? +\d+/\d+ +(?P<time>\d+\.\d+): +(?:\d+ +)?[^\s:]+:")
+_HEADER = re.compile(rb"\S[^\n]*? +\d+/\d+ +(?P<time>[0-9]{1,15}\.[0-9]{1,9}): +(?:\d+ +)?[^\s:]+:")
 """The first line of a sample: name, process and thread, time, event. perf writes a process that is gone as
 `:-1 -1/-1`, or without a name; if the first sample is of one, inferno panics for want of an event."""
 
-_THREAD = re.compile(r"(?P<comm>.*)-(?P<pid>\d+|\?)/(?P<tid>\d+)")
-_LOST = re.compile(rb"^\s*LOST(?:_SAMPLES)? events:\s+(\d+)", re.MULTILINE)
-_FORK = re.compile(rb"PERF_RECORD_FORK\((\d+):\d+\):\((\d+):\d+\)")
+# More digits than these are damage: the kernel's process numbers have seven, and int() refuses thousands.
+_THREAD = re.compile(r"(?P<comm>.*)-(?P<pid>[0-9]{1,9}|\?)/(?P<tid>[0-9]{1,9})")
+_COUNT = re.compile(r"[0-9]{1,12}")
+_LOST = re.compile(rb"^[ \t]*LOST(?:_SAMPLES)? events:[ \t]+([0-9]{1,12})$", re.MULTILINE)
+_FORK = re.compile(rb"PERF_RECORD_FORK\(([0-9]{1,9}):[0-9]+\):\(([0-9]{1,9}):[0-9]+\)")
 _TASK_EVENT = re.compile(rb"^.*\bPERF_RECORD_.*\n", re.MULTILINE)
 
 
@@ -47,8 +49,12 @@ def read(file: Path, perf: str) -> Samples:
     # The samples of inlined functions count for the function that they are inlined into.
     options = ["--fields", FIELDS, "--no-inline", "--show-task-events"]
     text = _perf([perf, "script", "--input", str(file), *options])
+    return parsed_samples(text, _perf([perf, "report", "--stats", "--input", str(file)]))
+
+
+def parsed_samples(text: bytes, stats: bytes) -> Samples:
+    """What `perf script` and `perf report --stats` printed of one file; lines of no interest are ignored."""
     parents = {int(child): int(parent) for child, parent in _FORK.findall(text) if child != parent}
-    stats = _perf([perf, "report", "--stats", "--input", str(file)])
     return Samples(_TASK_EVENT.sub(b"", text), parents, sum(map(int, _LOST.findall(stats))))
 
 
@@ -115,11 +121,11 @@ def by_role(folded: str, roles: Mapping[int, str], pids: Collection[int]) -> Map
         stack, _, count = line.rpartition(" ")
         process, _, frames = stack.partition(";")
         thread = _THREAD.fullmatch(process)
-        if thread is None or not count.isdigit():
+        if thread is None or not _COUNT.fullmatch(count):
             raise PerfError(
                 "a line of inferno's output is not a folded stack with its thread", where=line[:200]
             )
-        if thread["pid"].isdigit() and int(thread["pid"]) in pids:
+        if thread["pid"] != "?" and int(thread["pid"]) in pids:
             role = roles.get(int(thread["tid"]), OTHER)
             stacks[f"{role};{frames}" if frames else role] += int(count)
     return stacks

@@ -141,7 +141,7 @@ def test_a_strange_sidecar_is_refused(archive: Path, elsewhere: Home, text: str)
 
 def test_a_manifest_cannot_choose_where_the_build_goes(archive: Path, elsewhere: Home) -> None:
     change(archive, lambda about: about["manifest"].update(release="../../x"))
-    with pytest.raises(TidemarkError, match="are not engine, release and key of a build"):
+    with pytest.raises(TidemarkError, match="its release and key are not those of a build"):
         archives.import_(archive, elsewhere, Silent())
 
 

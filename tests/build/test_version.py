@@ -150,3 +150,11 @@ def test_a_revision_is_a_ref_and_plain_steps_or_refused(text: str) -> None:
 def test_other_suffixes_are_refused(ref: str) -> None:
     with pytest.raises(VersionError):
         parse_revision(f"postgres@{ref}")
+
+
+def test_a_version_of_thousands_of_digits_is_refused_in_few_words() -> None:
+    for text in (f"postgres@18.{'9' * 5000}", f"postgres@{'9' * 5000}", f"mysql@9.7.2#{'9' * 5000}"):
+        with pytest.raises(VersionError) as refused:
+            parse_version(text)
+        assert len(str(refused.value)) < 400
+    assert release_numbers("9" * 5000) == (999_999_999,)

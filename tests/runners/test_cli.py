@@ -39,6 +39,8 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["build", "import"], "build import FILE..."),
         (["build", "oracle@19"], "unknown engine 'oracle'"),
         (["compare", "postgres@1", "postgres@2"], "there is no history yet"),
+        (["build", "import", ""], "is not the path of an archive"),
+        (["run", "--seconds", "86400", KNOWN], "a round of 1 versions would have 1,7"),
     ],
 )
 def test_mistakes_are_answered_with_2_and_a_way_out(
@@ -135,3 +137,45 @@ def test_a_bug_is_trouble_and_no_regression() -> None:
     )
     assert done.returncode == TROUBLE
     assert "ZeroDivisionError" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--seconds", "1e12", KNOWN],
+        ["run", "--repetitions", "99999999999999999999", KNOWN],
+        ["run", "--repetitions", "9" * 5000, KNOWN],
+        ["run", "--repetitions", "²", KNOWN],
+        ["run", "--budget", "1e300", KNOWN],
+        ["calibrate", "--rounds", "10001", KNOWN],
+        ["run", "postgres@" + "9" * 5000 + ".1"],
+        ["build", "postgres@18." + "9" * 5000],
+    ],
+)
+def test_numbers_without_measure_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code: object = main(words)
+    except SystemExit as ended:  # argparse's own way to refuse
+        code = ended.code
+    assert code == TROUBLE
+    assert len(capsys.readouterr().err) < 6000
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["build", "export", "{file}/folder", KNOWN],
+        ["run", "--history", "{file}/history.db", KNOWN],
+        ["history", "import", "{file}/x.csv"],
+        ["nightly", "--plan", "{file}/plan.toml"],
+        ["status"],
+    ],
+)
+def test_a_file_where_a_folder_is_expected_is_said(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    monkeypatch.setenv("TIDEMARK_HOME", str(file))
+    assert main([word.format(file=file) for word in words]) in (0, TROUBLE)
+    assert "Traceback" not in capsys.readouterr().err

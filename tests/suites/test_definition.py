@@ -253,3 +253,21 @@ def test_the_digest_follows_the_module_that_scripts_share(
         module.write_text(text)
         seen.add(load_suite(str(folder)).digest)
     assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("slice_seconds = ", "slice_seconds = 1e-9 #"),
+        ("repetitions = ", f"repetitions = {'9' * 5000} #"),
+        ("repetitions = ", "repetitions = 99999999999999999999 #"),
+        ("settle_seconds = ", "settle_seconds = 1e12 #"),
+        ("data_to_memory = ", "data_to_memory = 1e300 #"),
+        ("seed = ", f"seed = {'[' * 5000} #"),
+    ],
+    ids=str,
+)
+def test_numbers_without_measure_are_mistakes(tmp_path: Path, change: tuple[str, str]) -> None:
+    write(tmp_path, change)
+    with pytest.raises(SuiteError):
+        load_suite(f"{tmp_path}/")

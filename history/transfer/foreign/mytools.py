@@ -10,10 +10,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from build.version import Version
+from build.version import Version, VersionError, parse_version
 from history.timestamps import moment_of
 from history.transfer.foreign.values import Given, Location, Occasion, Read, Value, refuse
 from history.transfer.foreign.version_names import UnknownEngineError, rest_of, version_of
@@ -212,13 +211,19 @@ def _versions(names: Sequence[str], place: Location, read: Read) -> list[str]:
             raise refuse(place, str(error)) from error
     counted = Counter(found)
     return [
-        "" if version is None else str(version if counted[version] == 1 else _variant(version, name))
+        "" if version is None else str(version if counted[version] == 1 else _variant(version, name, place))
         for version, name in zip(found, names, strict=True)
     ]
 
 
-def _variant(version: Version, name: str) -> Version:
-    return replace(version, variant=rest_of(name) or "plain")
+def _variant(version: Version, name: str, place: Location) -> Version:
+    variant = rest_of(name) or "plain"
+    try:
+        return parse_version(f"{version}#{variant}")
+    except VersionError as error:
+        raise refuse(
+            place, f"'{name[:80]}' names no variant of {version}: {error.hint or error.what}"
+        ) from error
 
 
 def _number(text: str, place: Location) -> float:

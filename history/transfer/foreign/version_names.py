@@ -8,7 +8,7 @@ from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
 
 _ENGINE_OF = {description.short_names.prefix: engine for engine, description in ENGINES.items()}
-_SHORT = re.compile(rf"(?:x\.)?({'|'.join(_ENGINE_OF)})([0-9]{{3,}})(?:_(.+))?")
+_SHORT = re.compile(rf"(?:x\.)?({'|'.join(_ENGINE_OF)})([0-9]{{3,9}})(?:_(.+))?")
 
 _MARIADB = ShortNames(
     prefix="ma", digits="([0-9]{2})([0-9]{2})([0-9]{2})", rule="two digits of each of three numbers"
@@ -45,7 +45,7 @@ def version_of(text: str) -> Version:
     match = _SHORT.fullmatch(text)
     if match is None:
         _refuse_foreign(text)
-        raise ValueError(f"'{text}' names no version: write engine@ref, such as postgres@18.1")
+        raise ValueError(f"'{text[:80]}' names no version: write engine@ref, such as postgres@18.1")
     return _release(text, _ENGINE_OF[match[1]], match[2])
 
 

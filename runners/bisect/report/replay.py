@@ -1,6 +1,5 @@
 """The replay of a bisect from its log: what was known after each round, and what the search chose next."""
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from math import exp
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from build.errors import TidemarkError
+from build.files import json_value
 from history.store.bisects import Bisect, BisectEvent, EventKind
 from history.store.records import Machine
 from runners.bisect.domain.question import CandidateRange, Question, rules_of
@@ -24,7 +24,7 @@ class LogError(TidemarkError):
 def read_file(path: Path) -> Log:
     """Read the log that `report --format json` wrote. Raises LogError."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = json_value(path.read_bytes())
         if kept["tidemark"] != "bisect":
             raise ValueError("its key `tidemark` is not `bisect`")
         if kept["format"] > FORMAT:

@@ -72,3 +72,14 @@ def test_a_damaged_list_is_reported_with_its_file(
     versions()
     with pytest.raises(releases.ReleaseError, match="no release of mysql"):
         releases.listed_digests(Engine.MYSQL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "7", '{"postgres": 5}', '{"postgres": {"18.6": 5}}', '{"postgres": {"18": "00"}}', "[" * 5000],
+)
+def test_pins_of_another_shape_are_reported_too(home: Home, text: str) -> None:
+    home.sources.mkdir(parents=True, exist_ok=True)
+    (home.sources / "pins.json").write_text(text)
+    with pytest.raises(releases.ReleaseError, match=r"pins\.json"):
+        releases.known_releases(Engine.POSTGRES, home)

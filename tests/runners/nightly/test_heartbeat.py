@@ -135,3 +135,45 @@ def test_a_night_whose_heartbeat_cannot_be_written_goes_on_and_beats_again_later
     assert ended.state is State.ENDED
     assert ended.beat is not None
     assert ended.beat.outcome == "went well"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"began_at": 5},
+        {"beat_at": "yesterday"},
+        {"beat_at": "2026-01-01T00:00:00"},
+        {"ended_at": "9999-12-31T23:59:59-14:00"},
+        {"done": "much"},
+        {"done": -1},
+        {"total": 1e300},
+        {"process_id": "me"},
+        {"what": None},
+        {"ended_at": []},
+        {"failed": "no"},
+    ],
+)
+def test_a_heartbeat_of_another_shape_is_none(
+    tmp_path: Path, clock: Clock, change: dict[str, object]
+) -> None:
+    path = tmp_path / "heartbeat.json"
+    Heart(path, "here", Silent(), clock)
+    assert status(path, clock.now).state is State.RUNNING
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    assert status(path, clock.now).state is State.NEVER
+
+
+def test_a_heartbeat_that_is_no_object(tmp_path: Path) -> None:
+    for text in ("[]", "5", "[" * 5000, "\xff"):
+        (tmp_path / "heartbeat.json").write_text(text, encoding="latin-1")
+        assert status(tmp_path / "heartbeat.json", NOW).state is State.NEVER
+
+
+def test_an_activity_that_has_hardly_begun_has_no_end_yet(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "heartbeat.json"
+    heart = Heart(path, "here", Silent(), clock)
+    clock.pass_by(minutes=5)
+    heart.change(what="compile", done=1e-12, total=1e12)
+    beat = read(path)
+    assert beat is not None
+    assert beat.ends_at is None

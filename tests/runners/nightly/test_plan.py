@@ -121,3 +121,10 @@ def test_a_password_in_an_address_is_not_repeated(tmp_path: Path) -> None:
     with pytest.raises(PlanError) as refused:
         load_plan(written(tmp_path, WHOLE.replace("[[tasks]]", address, 1)))
     assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize("value", ["1e12", "nan", "inf", "9" * 5000, "[" * 5000])
+def test_a_budget_without_measure_is_refused(tmp_path: Path, value: str) -> None:
+    text = f'[boxes.here]\nlabel = "here"\nbudget_minutes = {value}\n'
+    with pytest.raises(PlanError):
+        load_plan(written(tmp_path, text))

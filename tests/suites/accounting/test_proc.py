@@ -62,3 +62,11 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     (tmp_path / "self").mkdir()
     assert processes(tmp_path) == {}
     assert processes(tmp_path / "missing") == {}
+
+
+@pytest.mark.parametrize("word", ["-5", "9" * 5000, "99999999999999999999", "²", "1_0"])
+def test_what_the_kernel_never_prints_is_no_count(word: str) -> None:
+    with pytest.raises(ValueError, match="no count"):
+        machine_ticks(f"cpu  1 2 {word} 4 5 6 7 8\n")
+    with pytest.raises(ValueError, match="no "):
+        process_ticks(f"{word} (x) R 12 1 1 0 -1 64 1 1 1 1 1 2 3 4 20 0 1 0 5 55 66\n")

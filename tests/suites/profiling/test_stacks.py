@@ -176,3 +176,9 @@ def test_a_real_capture_folds_as_it_always_did() -> None:
     stacks = by_role(collapse(text, inferno), roles, roles.keys())
     require_golden("perf-folded.txt", "".join(f"{stack} {n}\n" for stack, n in sorted(stacks.items())))
     assert {stack.split(";")[0] for stack in stacks} >= {"client backend"}
+
+
+@pytest.mark.parametrize("line", ["postgres-1/1;main ²", f"postgres-1/1;main {'9' * 5000}"])
+def test_a_count_in_other_digits_or_in_thousands_is_refused(line: str) -> None:
+    with pytest.raises(PerfError, match="not a folded stack"):
+        by_role(f"{line}\n", {}, {1})

@@ -1,0 +1,204 @@
+"""What other programs and the kernel print: sysbench, pgbench, perf, inferno, /proc, systemd and cron."""
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from benchmarks.fuzzing.campaign import FuzzTarget, Number, Parse
+from build.home import ROOT
+from runners.fitness.cron import jobs
+from runners.fitness.timers import next_timers
+from suites.accounting.proc import machine_ticks, process_ticks
+from suites.accounting.throttling import ThrottleCounters
+from suites.generators.load import Load, LoadError
+from suites.generators.pgbench import PgbenchTranscript, logged_latencies
+from suites.generators.sysbench import SysbenchTranscript
+from suites.profiling.folding import by_role, parsed_samples, within
+from suites.profiling.perf import PerfError
+from suites.profiling.stacks import StepProfile
+
+CAPTURES = ROOT / "tests/golden/suites"
+
+TICKS = 2.0**64
+"""More than the kernel can count."""
+
+SAMPLED_LINES = 200
+
+
+def _captures(*names: str) -> Sequence[bytes]:
+    return [(CAPTURES / name).read_bytes() for name in names]
+
+
+# --- load generators
+
+
+def _sysbench(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        transcript = SysbenchTranscript()
+        for line in data.decode(errors="replace").split("\n"):
+            transcript.read(line)
+        return _of_load(transcript.load())
+
+    return parse
+
+
+def _pgbench(folder: Path) -> Parse:
+    log = folder / "log.1"
+
+    def parse(data: bytes) -> Iterable[Number]:
+        report, _, logged = data.partition(b"\f")
+        log.write_bytes(logged)
+        transcript = PgbenchTranscript()
+        for line in report.decode(errors="replace").split("\n"):
+            transcript.read(line)
+        return _of_load(transcript.load(5.0, logged_latencies(folder)))
+
+    return parse
+
+
+def _of_load(load: Load) -> Iterator[Number]:
+    yield Number("transactions", load.transactions, 1e13, 1)
+    yield Number("queries", load.queries, 1e14)
+    yield Number("seconds", load.seconds, 1e7)
+    yield Number("errors", load.errors)
+    yield Number("watched queries", load.watched_queries, 1e14)
+    yield Number("watched seconds", load.watched_seconds, 1e7)
+    yield from (Number("queries/s of a second", rate, 1e10) for rate in load.per_second)
+    yield from (Number(f"latency {name}", latency, 1e10) for name, latency in load.latency_ms.items())
+
+
+def _pgbench_captures() -> Sequence[bytes]:
+    logged = b"0 1 2893 0 1795427285 160000\n1 2 failed 0 1795427285 160001\n0 3 120 0 1795427285 161000\n"
+    texts = _captures("pgbench-13.txt", "pgbench-18.txt", "pgbench-failures.txt")
+    return [text + b"\f" + logged for text in texts]
+
+
+def _sysbench_captures() -> Sequence[bytes]:
+    """Real reports, their histograms thinned out: a long histogram only takes time."""
+    thinned = []
+    for text in _captures("sysbench-update-index.txt", "sysbench-slices.txt"):
+        lines = text.split(b"\n")
+        thinned.append(
+            b"\n".join(line for place, line in enumerate(lines) if b"|" not in line or place % 12 == 0)
+        )
+    return thinned
+
+
+# --- profiles
+
+
+def _perf_script(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        text, _, stats = data.partition(b"\f")
+        samples = parsed_samples(text, stats)
+        within(samples.text, [(0.0, 1e6)])
+        yield Number("lost", samples.lost)
+        yield from (Number("process", each, 2**31) for pair in samples.parents.items() for each in pair)
+
+    return parse
+
+
+def _perf_captures() -> Sequence[bytes]:
+    text = gzip.decompress((CAPTURES / "perf-script.txt.gz").read_bytes())
+    samples = text.split(b"\n\n")[:12]
+    born = b"postgres 7/7 12.5: PERF_RECORD_FORK(20:20):(7:7)\n"
+    stats = b"\fAggregated stats:\n           TOTAL events:       5215\n            LOST events:          3\n"
+    return [born + b"\n\n".join(samples[:6]) + b"\n\n" + stats, b"\n\n".join(samples) + b"\n\n" + stats]
+
+
+def _folded(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        stacks = by_role(data.decode(errors="replace"), {1: "client backend"}, range(2**22))
+        yield from (Number(f"samples of {stack[:40]}", count) for stack, count in stacks.items())
+        quality = StepProfile("cpu-clock", 997, 1000, 1, stacks).quality
+        yield Number("samples", quality.samples, 1e18)
+        for share in (quality.shallow, quality.unknown, quality.lost):
+            yield Number("share", share, 1 + 1e-9)
+
+    return parse
+
+
+def _folded_captures() -> Sequence[bytes]:
+    folded = (CAPTURES / "perf-folded.txt").read_bytes().splitlines(keepends=True)
+    lines = [b"postgres-7/1;" + line.partition(b";")[2] for line in folded]
+    return [b"".join(lines[:8]), b"".join(lines[-8:])]
+
+
+# --- the kernel, systemd and cron
+
+
+def _machine(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        ticks = machine_ticks(data.decode(errors="replace"))
+        return [Number("busy", ticks.busy, 8 * TICKS), Number("stolen", ticks.stolen, TICKS)]
+
+    return parse
+
+
+def _process(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        ticks = process_ticks(data.decode(errors="replace"))
+        yield Number("pid", ticks.pid, 2**31)
+        yield Number("parent", ticks.parent, 2**31)
+        yield from (Number("ticks", each, 2 * TICKS) for each in (ticks.own, ticks.waited, ticks.started))
+
+    return parse
+
+
+def _throttling(folder: Path) -> Parse:
+    stat = folder / "sys/fs/cgroup/box/cpu.stat"
+    count = folder / "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count"
+    group = folder / "proc/self/cgroup"
+    for path in (stat, count, group):
+        path.parent.mkdir(parents=True)
+        path.touch()
+
+    def parse(data: bytes) -> Iterable[Number]:
+        for path, text in zip((stat, count, group), (*data.split(b"\f"), b"", b"")[:3], strict=True):
+            path.write_bytes(text)
+        read = ThrottleCounters(folder / "proc", folder / "sys").read()
+        yield Number("heat", read.heat, TICKS)
+        yield Number("quota", read.quota, 4 * TICKS)
+        yield Number("quota seconds", read.quota_seconds, TICKS)
+
+    return parse
+
+
+def _timers(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        times = next_timers(data.decode(errors="replace"))
+        return [Number("year", at.year, datetime.max.year, datetime.min.year) for at in times.values()]
+
+    return parse
+
+
+def _cron(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        return [
+            Number("minute", minute, 59)
+            for job in jobs(data.decode(errors="replace"), names_user=True)
+            for minute in job.minutes
+        ]
+
+    return parse
+
+
+_PROCESS = b"4321 (post) gres: x) S 12 1 1 0 -1 4194624 1 1 1 1 250 30 7 8 20 0 1 0 987654 55 66\n"
+_STAT = b"cpu  100 2 30 4000 50 6 7 8 9 10\ncpu0 100 2 30 4000 50 6 7 8 9 10\nintr 1 2 3\n"
+_THROTTLING = b"usage_usec 1\nnr_throttled 3\nthrottled_usec 4000\n\f12\n\f0::/box\n"
+_CRON = b"SHELL=/bin/sh\n17 * * * * root cd / && run-parts /etc/cron.hourly\n*/5 1-4 1,15 jan mon root true\n"
+_TIMERS = json.dumps([{"next": 1795427285000000, "unit": "apt.timer"}, {"next": None, "unit": "x"}]).encode()
+
+TARGETS = (
+    FuzzTarget("sysbench", _sysbench_captures, _sysbench, (LoadError,)),
+    FuzzTarget("pgbench", _pgbench_captures, _pgbench, (LoadError,)),
+    FuzzTarget("perf script", _perf_captures, _perf_script, (PerfError,)),
+    FuzzTarget("folded stacks", _folded_captures, _folded, (PerfError,)),
+    FuzzTarget("proc stat", lambda: [_STAT], _machine, (ValueError,)),
+    FuzzTarget("proc pid stat", lambda: [_PROCESS], _process, (ValueError,)),
+    FuzzTarget("throttling", lambda: [_THROTTLING], _throttling, ()),
+    FuzzTarget("timers", lambda: [_TIMERS], _timers, (ValueError,)),
+    FuzzTarget("cron", lambda: [_CRON], _cron, ()),
+)

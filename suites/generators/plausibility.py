@@ -1,0 +1,54 @@
+"""Which numbers of a load generator's report are possible: what is beyond them is not a measurement."""
+
+import math
+from collections.abc import Iterator
+
+from suites.generators.load import Load, LoadError
+
+MOST_SECONDS = 1e6
+"""Longer than any run: eleven days."""
+
+MOST_TRANSACTIONS = 10**12
+"""More than a million a second for as long as that."""
+
+MOST_PER_SECOND = 1e9
+"""Queries or transactions in one second."""
+
+MOST_QUERIES = 1e13
+
+MOST_MILLISECONDS = 1e9
+"""A latency as long as the longest run."""
+
+
+def require_plausible(load: Load, program: str) -> Load:
+    """Return `load`; raise LoadError, which names `program`, when one of its numbers is impossible."""
+    for name, value, most in _bounded(load):
+        if not (math.isfinite(value) and 0 <= value <= most):
+            raise LoadError(
+                f"{program} reports what cannot be: {name} {value:g}",
+                hint="its output is damaged: measure again; if that repeats, look at its version",
+            )
+    return load
+
+
+def require_seconds(seconds: float, program: str) -> None:
+    """Raise LoadError, which names `program`, when no run takes so long."""
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise LoadError(
+            f"{program} reports what cannot be: {seconds:g} seconds",
+            hint="its output is damaged: measure again",
+        )
+
+
+def _bounded(load: Load) -> Iterator[tuple[str, float, float]]:
+    """Every number of a load by name, with the most that it can be."""
+    yield "transactions", load.transactions, MOST_TRANSACTIONS
+    yield "queries", load.queries, MOST_QUERIES
+    yield "seconds", load.seconds, MOST_SECONDS
+    yield "errors", load.errors, MOST_TRANSACTIONS
+    yield "watched queries", load.watched_queries, MOST_QUERIES
+    yield "watched seconds", load.watched_seconds, MOST_SECONDS
+    for rate in load.per_second:
+        yield "queries in a second", rate, MOST_PER_SECOND
+    for name, latency in load.latency_ms.items():
+        yield f"latency {name}", latency, MOST_MILLISECONDS
