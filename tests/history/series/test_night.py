@@ -54,7 +54,7 @@ def test_a_branch_that_was_chosen_wins() -> None:
 
 def test_a_night_is_the_mean_of_the_rounds_that_all_versions_finished(store: Store) -> None:
     # The third round of the base failed: the contender's value of that round has nothing to stand beside.
-    rates = {"insert": {BASE: [1000.0, 4000.0, 0.0], NEW: [500.0, 2000.0, 9e9]}}
+    rates = {"insert": {BASE: [1000.0, 4000.0, 0.0], NEW: [500.0, 2000.0, 9e8]}}
     record_steps(store, session_start(), rates)
     (new,), (base,) = series(store, NEW, base="postgres@17"), series(store, "postgres@17")
     assert base.value == pytest.approx(2000.0)

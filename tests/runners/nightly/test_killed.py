@@ -61,7 +61,7 @@ def test_a_night_that_was_killed_goes_on(
     with start(home, plan, "nightly") as night:
         said, errors = night.communicate(timeout=PATIENCE)
     assert night.returncode in (0, 1), errors
-    assert "gone on with after" in errors
+    assert "resumed after" in errors
     assert "Box here: 1 session." in said
     after = runs(home)
     assert after[: len(before)] == before

@@ -138,9 +138,7 @@ def test_a_socket_path_that_is_too_long(server_folder: Path, postgres_18: Build)
     length = len(f"{folder}/.s.PGSQL.5432")
     with pytest.raises(ServerError) as caught:
         server.create()
-    assert caught.value.what == (
-        f"the path of the server's socket has {length} bytes; a Unix socket takes 107"
-    )
+    assert caught.value.what == (f"the path of the server's socket has {length} bytes; the limit is 107")
     assert "TIDEMARK_HOME" in caught.value.hint
     assert not folder.exists()
 
