@@ -49,12 +49,12 @@ def insert_findings(
     versions = options.get("versions", ())
     if before is None or after is None or len(versions) != 2:
         return
-    place = Environment(after["box"], after["suite"], after["configuration"])
-    base = base_branch(connection, place)
+    environment = Environment(after["box"], after["suite"], after["configuration"])
+    base = base_branch(connection, environment)
     if base is None:
         return
-    matrix = read_matrix(connection, place, confirms.branch, base, judged_metrics(), LOOKED_BACK)
-    starts = level_starts(repository.load(connection, branch=confirms.branch, suite=place.suite))
+    matrix = read_matrix(connection, environment, confirms.branch, base, judged_metrics(), LOOKED_BACK)
+    starts = level_starts(repository.load(connection, branch=confirms.branch, suite=environment.suite))
     until = from_text(before["started_at"])
     members = _members(connection, confirms)
     paired = pair_steps(runs, *versions)

@@ -164,11 +164,11 @@ def without_confirmed(shifts: Iterable[Shift], confirmed: Sequence[Shift | Level
 
 
 def _matrices(connection: Connection) -> Iterator[SeriesMatrix]:
-    for place in list_environments(connection):
-        base = base_branch(connection, place)
-        for branch in branches_at(connection, place):
+    for environment in list_environments(connection):
+        base = base_branch(connection, environment)
+        for branch in branches_at(connection, environment):
             if base is not None and branch != base:
-                yield read_matrix(connection, place, branch, base, judged_metrics(), WINDOW)
+                yield read_matrix(connection, environment, branch, base, judged_metrics(), WINDOW)
 
 
 def shifts_of(
@@ -203,7 +203,7 @@ def _earlier_outcomes(stored: Iterable[Change], shifts: Iterable[Shift]) -> list
 def _stored_outcome(change: Change, member: Member) -> ShiftOutcome:
     shift = Shift(
         member.series_id,
-        member.key.place,
+        member.key.environment,
         member.key.branch,
         member.key.step,
         member.key.metric,
@@ -227,7 +227,7 @@ def _shift(matrix: SeriesMatrix, row: int, point: ChangePoint, marked: Mapping[i
     assert point.raised is not None  # the watch returns only change points that it has raised
     return Shift(
         series_id,
-        matrix.place,
+        matrix.environment,
         matrix.branch,
         step,
         metric,
@@ -284,14 +284,19 @@ def _is_same(change: Change, cluster: Iterable[ShiftOutcome]) -> bool:
 
 def fingerprint(shift: Shift) -> str:
     """Return the fingerprint of a change: a digest of its first shift's branch, suite, box and night."""
-    parts = (shift.branch, shift.place.suite, shift.place.box, shift.first_after.started_at.isoformat())
+    parts = (
+        shift.branch,
+        shift.environment.suite,
+        shift.environment.box,
+        shift.first_after.started_at.isoformat(),
+    )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def _confirmed_shift(confirmed: Confirmation) -> Shift:
     return Shift(
         confirmed.series_id,
-        confirmed.key.place,
+        confirmed.key.environment,
         confirmed.key.branch,
         confirmed.key.step,
         confirmed.key.metric,

@@ -34,7 +34,7 @@ class Shift:
     """A change of level in one series. Levels are values over the base's of the same night."""
 
     series_id: int
-    place: Environment
+    environment: Environment
     branch: str
     step: str
     metric: str
@@ -185,7 +185,7 @@ def group_shifts(outcomes: Iterable[ShiftOutcome]) -> tuple[tuple[ShiftOutcome, 
     """
     groups: defaultdict[tuple[str, str], list[ShiftOutcome]] = defaultdict(list)
     for outcome in outcomes:
-        groups[outcome.shift.branch, outcome.shift.place.suite].append(outcome)
+        groups[outcome.shift.branch, outcome.shift.environment.suite].append(outcome)
     return tuple(cluster for group in groups.values() for cluster in _clusters(group))
 
 

@@ -90,7 +90,7 @@ def report_changes(connection: Connection, changes: Iterable[Change]) -> tuple[C
 
 def _report(connection: Connection, change: Change) -> ChangeReport:
     main = main_series(change)
-    base = base_branch(connection, main.key.place)
+    base = base_branch(connection, main.key.environment)
     return ChangeReport(
         change,
         base,
@@ -123,11 +123,13 @@ def _gained(connection: Connection, change: Change, member: Member) -> tuple[Fun
 
 
 def _environment(connection: Connection, change: Change) -> Iterable[EnvironmentChange]:
-    for place in sorted({member.key.place for member in change.members}, key=lambda place: place.box):
-        base = base_branch(connection, place)
+    for environment in sorted(
+        {member.key.environment for member in change.members}, key=lambda environment: environment.box
+    ):
+        base = base_branch(connection, environment)
         if base is None:
             continue
-        since = nights_of(connection, place, change.branch, change.last_before.started_at)
+        since = nights_of(connection, environment, change.branch, change.last_before.started_at)
         nights = [night for night in since if night.started_at <= change.first_after.started_at]
         for position, text in changes_between(connection, nights, base).items():
-            yield EnvironmentChange(place.box, nights[position], text)
+            yield EnvironmentChange(environment.box, nights[position], text)

@@ -135,7 +135,7 @@ def insert_change(
     row = {
         "fingerprint": fingerprint,
         "branch": shift.branch,
-        "suite": shift.place.suite,
+        "suite": shift.environment.suite,
         "direction": direction,
         "status": status,
         "reason": reason,

@@ -80,17 +80,17 @@ def series_count(connection: Connection, box: str) -> int:
 
 
 def find_suspects(
-    connection: Connection, place: Environment, branch: str, changes: Sequence[Change], least: float
+    connection: Connection, environment: Environment, branch: str, changes: Sequence[Change], least: float
 ) -> ScreenedNight | None:
     """Return the suspects of the last night of a branch; None when the branch has no new version.
 
     `changes` are the stored changes of the branch and suite. `least` is the practical threshold, as a
     fraction; a suspect differs from its level by at least half of it.
     """
-    base = base_branch(connection, place)
+    base = base_branch(connection, environment)
     if base is None or base == branch:
         return None
-    matrix = read_matrix(connection, place, branch, base, judged_metrics(), LOOKED_BACK)
+    matrix = read_matrix(connection, environment, branch, base, judged_metrics(), LOOKED_BACK)
     last = _nights_of_last_version(matrix)
     if not last or len(last) == len(matrix.nights):
         return None
@@ -100,7 +100,7 @@ def find_suspects(
     confirmed = _confirmed(changes, matrix.nights[-1])
     groups = groups_of(session_of(connection, matrix.nights[-1].session_id))
     ratios = BranchLogRatios(matrix, changes, groups)
-    limit = FALSE_SUSPECTS_A_NIGHT / max(1, series_count(connection, place.box))
+    limit = FALSE_SUSPECTS_A_NIGHT / max(1, series_count(connection, environment.box))
     noise = RoundNoise(connection, matrix)
     suspects = [
         suspect

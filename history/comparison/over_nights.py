@@ -48,7 +48,7 @@ class _Both:
 
     session_id: int
     started_at: datetime
-    place: Environment
+    environment: Environment
     base: _NightVersion
     contender: _NightVersion
 
@@ -64,17 +64,18 @@ def compare_nights(
         raise ComparisonError("--since compares nights, not one session", hint="omit --session")
     assert options.since is not None
     with history.database.reading() as connection:
-        by_place: defaultdict[Environment, list[_Both]] = defaultdict(list)
+        by_environment: defaultdict[Environment, list[_Both]] = defaultdict(list)
         for night in _nights_of_both(connection, base, contender, options):
-            by_place[night.place].append(night)
-        if not by_place:
+            by_environment[night.environment].append(night)
+        if not by_environment:
             raise ComparisonError(
                 f"no night since {options.since:%Y-%m-%d} holds both {base} and {contender}",
                 where=history.where,
                 hint="./tidemark history show lists the nights of all boxes, suites and branches",
             )
         comparisons = [
-            _compare(connection, base, contender, options, place_nights) for place_nights in by_place.values()
+            _compare(connection, base, contender, options, place_nights)
+            for place_nights in by_environment.values()
         ]
     return tuple(sorted(comparisons, key=lambda comparison: comparison.session.started_at, reverse=True))
 
@@ -109,11 +110,11 @@ def _nights_of_both(
         _Both(
             session_id,
             from_text(started_at),
-            Environment(*place),
+            Environment(*environment),
             _NightVersion(old_branch, old_version),
             _NightVersion(new_branch, new_version),
         )
-        for session_id, started_at, *place, old_branch, old_version, new_branch, new_version in (
+        for session_id, started_at, *environment, old_branch, old_version, new_branch, new_version in (
             connection.execute(query)
         )
     ]
@@ -122,9 +123,9 @@ def _nights_of_both(
 def _compare(
     connection: Connection, base: Name, contender: Name, options: CompareOptions, both: Sequence[_Both]
 ) -> ContenderComparison:
-    place, last = both[-1].place, session_of(connection, both[-1].session_id)
-    paired = _paired(connection, place, both, {options.metric, PRIMARY, *beside_verdict()})
-    where = f"{place.suite}, {place.configuration}, on {place.box}"
+    environment, last = both[-1].environment, session_of(connection, both[-1].session_id)
+    paired = _paired(connection, environment, both, {options.metric, PRIMARY, *beside_verdict()})
+    where = f"{environment.suite}, {environment.configuration}, on {environment.box}"
     chosen = choose_steps(paired, options.steps, where)
     if not chosen:
         raise ComparisonError(f"{where}: no night has values of {base} or {contender}")
@@ -145,7 +146,7 @@ def _compare(
         failures=(),
         warnings=(*engine_warnings(last, base.version, contender.version), *_changes(connection, both)),
         nights=Nights(
-            place.configuration,
+            environment.configuration,
             tuple(night.started_at for night in both),
             Counter(night.base.version for night in both),
             Counter(night.contender.version for night in both),
@@ -155,15 +156,15 @@ def _compare(
 
 
 def _paired(
-    connection: Connection, place: Environment, both: Sequence[_Both], metrics: Collection[str]
+    connection: Connection, environment: Environment, both: Sequence[_Both], metrics: Collection[str]
 ) -> list[StepPairs]:
     """Return every step with a value of either side, in suite order, with a pair for each night of both."""
     branches = {side.branch for night in both for side in (night.base, night.contender)}
-    values = values_of(connection, place, branches, metrics, [night.session_id for night in both])
+    values = values_of(connection, environment, branches, metrics, [night.session_id for night in both])
     by_night: defaultdict[tuple[int, str, str], dict[str, float]] = defaultdict(dict)
     for (branch, step, metric, session_id), value in values.items():
         by_night[session_id, branch, step][metric] = value
-    positions = step_positions(connection, place, branches)
+    positions = step_positions(connection, environment, branches)
     pairs: defaultdict[str, list[Pair]] = defaultdict(list)
     for number, night in enumerate(both, start=1):
         for step in positions:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from history.series.series import at_place
+from history.series.series import in_environment
 from history.store.database import plain_rows
 from history.store.records import Environment, Session
 from history.store.schema import nights, points, series
@@ -32,18 +32,18 @@ def trends(
     lines = {row.version: row.branch for row in rows}
     if not {base, contender} <= lines.keys():
         return {}
-    place = Environment(rows[0].box, rows[0].suite, rows[0].configuration)
+    environment = Environment(rows[0].box, rows[0].suite, rows[0].configuration)
     query = (
         select(nights.c.session_id)
         .where(
-            at_place(nights, place),
+            in_environment(nights, environment),
             nights.c.branch == lines[contender],
             nights.c.started_at <= to_text(session.started_at),
         )
         .order_by(nights.c.started_at.desc(), nights.c.session_id.desc())
     )
     last = connection.execute(query.limit(LAST_NIGHTS)).scalars().all()[::-1]
-    values = values_of(connection, place, (lines[base], lines[contender]), (metric,), last)
+    values = values_of(connection, environment, (lines[base], lines[contender]), (metric,), last)
     steps = {step for branch, step, _, _ in values if branch == lines[contender]}
     trends_by_step = {}
     for step in steps:
@@ -55,7 +55,7 @@ def trends(
 
 def values_of(
     connection: Connection,
-    place: Environment,
+    environment: Environment,
     branches: Collection[str],
     metrics: Collection[str],
     session_ids: Sequence[int],
@@ -67,7 +67,7 @@ def values_of(
         select(series.c.branch, series.c.step, series.c.metric, points.c.session_id, points.c.value)
         .join_from(series, points, points.c.series_id == series.c.id)
         .where(
-            *_of_branches(place, branches),
+            *_of_branches(environment, branches),
             series.c.metric.in_(list(metrics)),
             points.c.session_id.between(min(session_ids), max(session_ids)),
         )
@@ -77,14 +77,18 @@ def values_of(
     return {(row[0], row[1], row[2], row[3]): row[4] for row in rows if row[3] in wanted}
 
 
-def step_positions(connection: Connection, place: Environment, branches: Collection[str]) -> dict[str, int]:
+def step_positions(
+    connection: Connection, environment: Environment, branches: Collection[str]
+) -> dict[str, int]:
     """Return the position in the suite by step, for the steps of which these branches have series."""
-    query = select(series.c.step, func.max(series.c.step_position)).where(*_of_branches(place, branches))
+    query = select(series.c.step, func.max(series.c.step_position)).where(
+        *_of_branches(environment, branches)
+    )
     return dict(map(tuple, connection.execute(query.group_by(series.c.step))))
 
 
-def _of_branches(place: Environment, branches: Collection[str]) -> list[ColumnElement[bool]]:
-    return [at_place(series, place), series.c.branch.in_(list(branches))]
+def _of_branches(environment: Environment, branches: Collection[str]) -> list[ColumnElement[bool]]:
+    return [in_environment(series, environment), series.c.branch.in_(list(branches))]
 
 
 def _ratio(

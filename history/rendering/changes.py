@@ -61,7 +61,7 @@ def _member(member: Member) -> str:
     name = label_of(key.metric)
     gone = f", gone since {member.gone.started_at:%Y-%m-%d}" if member.gone else ""
     return (
-        f"{key.place.box} ({key.place.configuration}) {key.step} {name}: {member.ratio - 1:+.1%} "
+        f"{key.environment.box} ({key.environment.configuration}) {key.step} {name}: {member.ratio - 1:+.1%} "
         f"({member.ratio_low - 1:+.1%} to {member.ratio_high - 1:+.1%}), "
         f"confidence {_confidence(member.confidence)}{gone}"
     )
@@ -100,8 +100,8 @@ def _json(report: ChangeReport) -> dict[str, Any]:
 def _series_json(member: Member) -> dict[str, Any]:
     key = member.key
     return {
-        "box": key.place.box,
-        "configuration": key.place.configuration,
+        "box": key.environment.box,
+        "configuration": key.environment.configuration,
         "step": key.step,
         "metric": key.metric,
         "level_before": rounded(member.level_before),

@@ -32,9 +32,11 @@ def render_inventory(
     held: Sequence[tuple[SeriesKey, int]],
     console: "Console",
 ) -> None:
-    """Print the branches of each place, the given series, and the sessions that failed last."""
-    for place, group in groupby(branches, key=lambda branch: branch.place):
-        console.print(f"{place.box}: {place.suite}, {place.configuration}", style="bold", markup=False)
+    """Print the branches of each environment, the given series, and the sessions that failed last."""
+    for environment, group in groupby(branches, key=lambda branch: branch.environment):
+        console.print(
+            f"{environment.box}: {environment.suite}, {environment.configuration}", style="bold", markup=False
+        )
         table = _table("branch", "nights", "first", "last", "latest version", left=(0, 4))
         for branch in group:
             latest = branch.version + (" (base)" if branch.is_base else "")
@@ -45,7 +47,7 @@ def render_inventory(
     if held:
         table = _table("step", "metric", "branch", "machine", "nights with a value", left=(0, 1, 2, 3))
         for key, count in held:
-            _add(table, key.step, key.metric, key.branch, key.place.box, str(count))
+            _add(table, key.step, key.metric, key.branch, key.environment.box, str(count))
         console.print(table)
         console.print()
     if failed:
@@ -63,7 +65,7 @@ def render_series(timeline: Timeline, console: "Console") -> None:
     against = f", relative to {timeline.base}" if timeline.base else ""
     title = f"{key.step}: {key.metric} ({metric.unit}) of {key.branch}{against}"
     console.print(title, style="bold", markup=False)
-    where = f"{key.place.box}: {key.place.suite}, {key.place.configuration}"
+    where = f"{key.environment.box}: {key.environment.suite}, {key.environment.configuration}"
     console.print(where, markup=False, highlight=False)
     if timeline.base:
         bars = sparkline([entry.point.relative for entry in timeline.entries[-SPARKLINE_NIGHTS:]])
@@ -85,7 +87,7 @@ def series_json(timeline: Timeline) -> str:
     """Return the series as one JSON object."""
     key = timeline.key
     whole = {
-        **vars(key.place),
+        **vars(key.environment),
         "branch": key.branch,
         "step": key.step,
         "metric": key.metric,
@@ -115,15 +117,21 @@ def inventory_json(
     whole = {
         "branches": [
             {
-                **vars(branch.place),
-                **{name: value for name, value in vars(branch).items() if name != "place"},
+                **vars(branch.environment),
+                **{name: value for name, value in vars(branch).items() if name != "environment"},
                 "first": branch.first.isoformat(),
                 "last": branch.last.isoformat(),
             }
             for branch in branches
         ],
         "series": [
-            {**vars(key.place), "branch": key.branch, "step": key.step, "metric": key.metric, "nights": count}
+            {
+                **vars(key.environment),
+                "branch": key.branch,
+                "step": key.step,
+                "metric": key.metric,
+                "nights": count,
+            }
             for key, count in held
         ],
         "unfinished": [{**vars(session), "started_at": session.started_at.isoformat()} for session in failed],

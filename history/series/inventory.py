@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from history.series.series import SeriesKey, at_place, find_series, key_of, series_query
+from history.series.series import SeriesKey, find_series, in_environment, key_of, series_query
 from history.store.records import Environment, SessionStatus
 from history.store.schema import machines, nights, points, series, sessions
 from history.timestamps import from_text
@@ -18,7 +18,7 @@ LAST_FAILURES = 10
 class Branch:
     """A branch in one environment, with a summary of its nights."""
 
-    place: Environment
+    environment: Environment
     branch: str
     nights: int
     first: datetime
@@ -61,11 +61,11 @@ def list_branches(connection: Connection, wanted: InventoryFilter) -> tuple[Bran
     branches = []
     with_series = _with_series(connection, wanted)
     for *where, branch, count, began, ended in connection.execute(query.order_by(*keys)).all():
-        place = Environment(*where)
-        if with_series is None or (place, branch) in with_series:
-            version, is_base = _latest(connection, place, branch)
+        environment = Environment(*where)
+        if with_series is None or (environment, branch) in with_series:
+            version, is_base = _latest(connection, environment, branch)
             times = (from_text(began), from_text(ended))
-            branches.append(Branch(place, branch, count, *times, version, bool(is_base)))
+            branches.append(Branch(environment, branch, count, *times, version, bool(is_base)))
     return tuple(branches)
 
 
@@ -100,7 +100,7 @@ def list_series(connection: Connection, wanted: InventoryFilter) -> tuple[tuple[
 def _with_series(connection: Connection, wanted: InventoryFilter) -> set[tuple[Environment, str]] | None:
     if wanted.step is None and wanted.metric is None:
         return None
-    return {(key.place, key.branch) for key in find_series(connection, **vars(wanted))}
+    return {(key.environment, key.branch) for key in find_series(connection, **vars(wanted))}
 
 
 def _of_nights(wanted: InventoryFilter) -> list[ColumnElement[bool]]:
@@ -113,11 +113,11 @@ def _of_nights(wanted: InventoryFilter) -> list[ColumnElement[bool]]:
     return [column == value for column, value in pairs if value is not None]
 
 
-def _latest(connection: Connection, place: Environment, branch: str) -> tuple[str, int]:
+def _latest(connection: Connection, environment: Environment, branch: str) -> tuple[str, int]:
     query = (
         select(nights.c.version, nights.c.is_base)
         .where(
-            at_place(nights, place),
+            in_environment(nights, environment),
             nights.c.branch == branch,
         )
         .order_by(nights.c.started_at.desc(), nights.c.session_id.desc())

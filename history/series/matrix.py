@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
-from history.series.series import Night, at_place, nights_of
+from history.series.series import Night, in_environment, nights_of
 from history.store.database import plain_rows
 from history.store.records import Environment
 from history.store.schema import points, series
@@ -17,7 +17,7 @@ from history.store.schema import points, series
 class SeriesMatrix:
     """Several series of one branch over the same nights, which are in order."""
 
-    place: Environment
+    environment: Environment
     branch: str
     base: str
     nights: tuple[Night, ...]
@@ -36,17 +36,17 @@ class SeriesMatrix:
 
 def read_matrix(
     connection: Connection,
-    place: Environment,
+    environment: Environment,
     branch: str,
     base: str,
     metrics: Sequence[str],
     last: int,
 ) -> SeriesMatrix:
     """Return the series of a branch for the given metrics, as ratios to the base, over the `last` nights."""
-    branch_nights = nights_of(connection, place, branch, last=last)
+    branch_nights = nights_of(connection, environment, branch, last=last)
     column = {night.session_id: number for number, night in enumerate(branch_nights)}
     wanted = select(series).where(
-        at_place(series, place),
+        in_environment(series, environment),
         series.c.branch.in_((branch, base)),
         series.c.metric.in_(metrics),
     )
@@ -64,7 +64,7 @@ def read_matrix(
             denominator = _row(connection, base_id, first, column)
             denominator[~(denominator > 0)] = np.nan
             ratios[number] = numerator / denominator
-    return SeriesMatrix(place, branch, base, branch_nights, tuple(rows), ratios)
+    return SeriesMatrix(environment, branch, base, branch_nights, tuple(rows), ratios)
 
 
 def _row(

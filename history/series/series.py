@@ -20,7 +20,7 @@ IDS_PER_QUERY = 500
 class SeriesKey:
     """The fields that identify a series."""
 
-    place: Environment
+    environment: Environment
     branch: str
     step: str
     metric: str
@@ -65,33 +65,38 @@ def list_environments(connection: Connection) -> tuple[Environment, ...]:
     )
 
 
-def base_branch(connection: Connection, place: Environment) -> str | None:
+def base_branch(connection: Connection, environment: Environment) -> str | None:
     """Return the base branch of the latest night in an environment; None without a base."""
     query = (
         select(nights.c.branch)
-        .where(at_place(nights, place), nights.c.is_base == 1)
+        .where(in_environment(nights, environment), nights.c.is_base == 1)
         .order_by(nights.c.started_at.desc())
         .limit(1)
     )
     return connection.execute(query).scalar()
 
 
-def branches_at(connection: Connection, place: Environment) -> tuple[str, ...]:
+def branches_at(connection: Connection, environment: Environment) -> tuple[str, ...]:
     """Return the branches that have nights in an environment."""
-    query = select(nights.c.branch).where(at_place(nights, place)).distinct().order_by(nights.c.branch)
+    query = (
+        select(nights.c.branch)
+        .where(in_environment(nights, environment))
+        .distinct()
+        .order_by(nights.c.branch)
+    )
     return tuple(connection.execute(query).scalars())
 
 
 def nights_of(
     connection: Connection,
-    place: Environment,
+    environment: Environment,
     branch: str,
     since: datetime | None = None,
     last: int | None = None,
 ) -> tuple[Night, ...]:
     """Return the nights of a branch in order, from a time on, or the `last` ones."""
     columns = (nights.c.session_id, nights.c.started_at, nights.c.version, nights.c.build_id)
-    query = select(*columns).where(at_place(nights, place), nights.c.branch == branch)
+    query = select(*columns).where(in_environment(nights, environment), nights.c.branch == branch)
     if since is not None:
         query = query.where(nights.c.started_at >= to_text(since))
     query = query.order_by(nights.c.started_at.desc(), nights.c.session_id.desc())
@@ -105,7 +110,7 @@ def read_series(
     connection: Connection, key: SeriesKey, base: str | None = None, since: datetime | None = None
 ) -> tuple[Point, ...]:
     """Return a series night by night with the values of the base; a night without a value is a gap."""
-    branch_nights = nights_of(connection, key.place, key.branch, since)
+    branch_nights = nights_of(connection, key.environment, key.branch, since)
     values = _points(connection, key, key.branch)
     bases = _points(connection, key, base) if base is not None else {}
     ids = [night.session_id for night in branch_nights]
@@ -122,19 +127,19 @@ def read_series(
     return tuple(map(Point, branch_nights, map(values.get, ids), map(bases.get, ids), gap_reasons))
 
 
-def at_place(table: FromClause, place: Environment) -> ColumnElement[bool]:
+def in_environment(table: FromClause, environment: Environment) -> ColumnElement[bool]:
     """Return the condition that a row of `nights` or `series`, or of an alias, is of an environment."""
     columns = table.c
     return and_(
-        columns.box == place.box,
-        columns.suite == place.suite,
-        columns.configuration == place.configuration,
+        columns.box == environment.box,
+        columns.suite == environment.suite,
+        columns.configuration == environment.configuration,
     )
 
 
 def _points(connection: Connection, key: SeriesKey, branch: str) -> dict[int, float]:
     series_id = select(series.c.id).where(
-        at_place(series, key.place),
+        in_environment(series, key.environment),
         series.c.branch == branch,
         series.c.step == key.step,
         series.c.metric == key.metric,
@@ -202,5 +207,5 @@ def series_query(
 
 def key_of(row: RowMapping) -> SeriesKey:
     """Return the key of a row with the columns of `series`."""
-    place = Environment(row["box"], row["suite"], row["configuration"])
-    return SeriesKey(place, row["branch"], row["step"], row["metric"])
+    environment = Environment(row["box"], row["suite"], row["configuration"])
+    return SeriesKey(environment, row["branch"], row["step"], row["metric"])

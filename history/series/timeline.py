@@ -14,9 +14,9 @@ from history.series.series import (
     IDS_PER_QUERY,
     Point,
     SeriesKey,
-    at_place,
     base_branch,
     find_series,
+    in_environment,
     read_series,
 )
 from history.store.schema import nights, sessions
@@ -71,9 +71,12 @@ def _single_series(connection: Connection, wanted: InventoryFilter, base: str | 
     matching = find_series(connection, **vars(wanted))
     if not matching:
         raise SeriesError("no series matches", hint="./tidemark history show lists all series")
-    bases = {place: base or base_branch(connection, place) for place in {key.place for key in matching}}
+    bases = {
+        environment: base or base_branch(connection, environment)
+        for environment in {key.environment for key in matching}
+    }
     # Without a branch the base is not meant, because its ratio to itself is 1.
-    others = [key for key in matching if key.branch != bases[key.place]]
+    others = [key for key in matching if key.branch != bases[key.environment]]
     if len(matching) == 1 or (wanted.branch is None and len(others) == 1):
         return matching[0] if len(matching) == 1 else others[0]
     lines = [f"\n    {_options(key)}" for key in matching[:SHOWN_SERIES]]
@@ -90,7 +93,7 @@ def _base_of(connection: Connection, key: SeriesKey) -> str | None:
         select(base_night.c.branch)
         .join_from(night, base_night, base_night.c.session_id == night.c.session_id)
         .where(
-            at_place(night, key.place),
+            in_environment(night, key.environment),
             night.c.branch == key.branch,
             night.c.is_base == 0,
             base_night.c.is_base == 1,
@@ -102,9 +105,9 @@ def _base_of(connection: Connection, key: SeriesKey) -> str | None:
 
 
 def _options(key: SeriesKey) -> str:
-    place = key.place
+    where = key.environment
     return (
-        f"--machine {place.box} --suite {place.suite} --configuration '{place.configuration}' "
+        f"--machine {where.box} --suite {where.suite} --configuration '{where.configuration}' "
         f"--branch {key.branch}"
     )
 

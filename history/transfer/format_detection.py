@@ -53,7 +53,7 @@ TABLES: Mapping[Format, Callable[[Path, Given], Read]] = {
 
 
 @dataclass(frozen=True)
-class Coming:
+class ImportSources:
     """What is to be merged, and what people should know of it."""
 
     sources: tuple[RowSource, ...]
@@ -95,7 +95,7 @@ def format_of(path: Path) -> Format:
     raise _unknown(path, "this is neither a history nor a table that can be imported")
 
 
-def coming_files(paths: Sequence[Path], given: Given, store: Store) -> Coming:
+def open_files(paths: Sequence[Path], given: Given, store: Store) -> ImportSources:
     """Exports, and foreign tables: those of one occasion become one session. Raises TransferError."""
     sources: list[RowSource] = []
     notes: list[str] = []
@@ -129,11 +129,11 @@ def coming_files(paths: Sequence[Path], given: Given, store: Store) -> Coming:
     if values:
         with store.database.reading() as connection:
             sources.append(ImportedRows(values, given.cores, known_positions(connection)))
-    return Coming(tuple(sources), tuple(notes))
+    return ImportSources(tuple(sources), tuple(notes))
 
 
 @contextmanager
-def coming_histories(targets: Sequence[str]) -> Iterator[Coming]:
+def open_histories(targets: Sequence[str]) -> Iterator[ImportSources]:
     """Databases by path or URL, and exports. Raises HistoryError."""
     with ExitStack() as stack:
         sources: list[RowSource] = []
@@ -144,7 +144,7 @@ def coming_histories(targets: Sequence[str]) -> Iterator[Coming]:
                 raise TransferError("this is a table, not a history", where=target, hint=hint)
             export = EXPORTS.get(its)
             sources.append(export(Path(target)) if export else stack.enter_context(opened(target)))
-        yield Coming(tuple(sources), ())
+        yield ImportSources(tuple(sources), ())
 
 
 def _joined(occasion: Occasion, names: Sequence[str]) -> str:

@@ -102,7 +102,7 @@ def _table(change: Change) -> Iterator[str]:
     yield "|:--|:--|:--|--:|--:|--:|--:|"
     for member in change.members[:MOST_ROWS]:
         cells = (
-            escaped(member.key.place.box),
+            escaped(member.key.environment.box),
             escaped(member.key.step),
             label_of(member.key.metric),
             f"{member.level_before:.3f}",
@@ -148,7 +148,7 @@ def _by_hand(report: ChangeReport) -> Iterator[str]:
     change, member = report.change, report.main_series
     old, new = _word(change.last_before.version), _word(change.first_after.version)
     suite, step = _word(change.suite), _word(member.key.step)
-    profile = _word(member.key.place.configuration.split()[0])
+    profile = _word(member.key.environment.configuration.split()[0])
     run = f"./tidemark run --suite {suite} --profile {profile} --step {step} --until-decided {old} {new}"
     yield "By hand:"
     yield ""

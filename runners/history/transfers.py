@@ -11,7 +11,7 @@ from history.store.writer import Store
 from history.transfer.backup import back_up
 from history.transfer.database_source import Selection, opened
 from history.transfer.foreign.values import Given
-from history.transfer.format_detection import coming_files, coming_histories
+from history.transfer.format_detection import open_files, open_histories
 from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import write_ndjson
 from history.transfer.parquet import write_parquet
@@ -36,10 +36,10 @@ def import_(arguments: argparse.Namespace) -> int:
     """Import exports and tables of other tools; return 0."""
     given = Given(arguments.machine, arguments.suite, arguments.when, arguments.cores, arguments.columns)
     with _own_history(arguments) as store:
-        coming = coming_files([Path(name) for name in arguments.files], given, store)
-        merged = merge(store, coming.sources)
+        incoming = open_files([Path(name) for name in arguments.files], given, store)
+        merged = merge(store, incoming.sources)
         where = store.where
-    for note in coming.notes:
+    for note in incoming.notes:
         print(note)
     print(summary(merged))
     print(f"history: {where}")
@@ -48,8 +48,8 @@ def import_(arguments: argparse.Namespace) -> int:
 
 def merge_(arguments: argparse.Namespace) -> int:
     """Import what other histories have; return 0."""
-    with coming_histories(arguments.histories) as coming, _own_history(arguments) as store:
-        print(summary(merge(store, coming.sources)))
+    with open_histories(arguments.histories) as incoming, _own_history(arguments) as store:
+        print(summary(merge(store, incoming.sources)))
         print(f"history: {store.where}")
     return 0
 

@@ -57,16 +57,16 @@ class ExaminedSuspicion:
 
 
 def find_suspicions(plan: Plan, spot: Spot, connection: Connection) -> list[Suspicion]:
-    """What looks changed or gone in the last nights at a place, and was in no finished session yet."""
-    tracked, place = plan.engines[spot.engine], spot.place
+    """What looks changed or gone in the last nights in an environment, and was in no finished session yet."""
+    tracked, environment = plan.engines[spot.engine], spot.environment
     tracked_branches = {f"{spot.engine}@{branch}" for branch in tracked.branches}
     least = plan.regression_percent / 100
     suspicions = []
-    for branch in branches_at(connection, place):
+    for branch in branches_at(connection, environment):
         if branch not in tracked_branches:
             continue
-        known = repository.load(connection, branch=branch, suite=place.suite)
-        tonight = find_suspects(connection, place, branch, known, least)
+        known = repository.load(connection, branch=branch, suite=environment.suite)
+        tonight = find_suspects(connection, environment, branch, known, least)
         if tonight is None:
             continue
         examined = _examined(connection, branch, tonight)

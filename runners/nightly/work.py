@@ -41,7 +41,7 @@ class PlannedSession:
 
     task: Task
     request: Request
-    place: Environment
+    environment: Environment
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Spot:
 
     task: Task
     engine: Engine
-    place: Environment
+    environment: Environment
     session: PlannedSession | None
     """The session that measures what is new; None when nothing is new."""
 
@@ -83,13 +83,13 @@ def find_work(plan: Plan, box: str, hostname: str, connection: Connection, home:
     for task in plan.tasks_of(box):
         for engine in plan.engines_of(task):
             tracked = plan.engines[engine]
-            place = place_of(request_of(task, (parse_version(tracked.base),)), hostname)
-            session = _session(tracked, tips[engine], task, place, connection)
-            found.append(Spot(task, engine, place, session))
+            environment = environment_of(request_of(task, (parse_version(tracked.base),)), hostname)
+            session = _session(tracked, tips[engine], task, environment, connection)
+            found.append(Spot(task, engine, environment, session))
     return NightWork(tuple(found), tuple(problems))
 
 
-def place_of(request: Request, box: str) -> Environment:
+def environment_of(request: Request, box: str) -> Environment:
     """Return the environment to which the nights of a request belong."""
     row = {
         "profile": request.profile_name,
@@ -119,10 +119,10 @@ def _tips(engine: Engine, tracked: Tracked, home: Home, problems: list[str]) -> 
 
 
 def _session(
-    tracked: Tracked, tips: list[Tip], task: Task, place: Environment, connection: Connection
+    tracked: Tracked, tips: list[Tip], task: Task, environment: Environment, connection: Connection
 ) -> PlannedSession | None:
     base = parse_version(tracked.base)
-    done = _done(connection, place)
+    done = _done(connection, environment)
     releases = [Version(base.engine, each) for each in tracked.releases]
     new_releases = [each for each in releases if str(each) not in done]
     moved = [tip for tip in tips if str(tip.version) not in done]
@@ -130,7 +130,7 @@ def _session(
     if not contenders and not (str(base) not in done and not releases and not tips):
         return None
     named = {str(tip.version): tip.branch for tip in moved}
-    return PlannedSession(task, request_of(task, (base, *contenders), named, tracked.git), place)
+    return PlannedSession(task, request_of(task, (base, *contenders), named, tracked.git), environment)
 
 
 def request_of(
@@ -160,15 +160,15 @@ def request_of(
     )
 
 
-def _done(connection: Connection, place: Environment) -> set[str]:
-    """Return the versions with a result in a place, or that could not be built; neither will change."""
+def _done(connection: Connection, environment: Environment) -> set[str]:
+    """Return the versions with a result there, or that could not be built; neither will change."""
     query = (
         select(nights.c.version)
         .join_from(nights, sessions, sessions.c.id == nights.c.session_id)
         .where(
-            nights.c.box == place.box,
-            nights.c.suite == place.suite,
-            nights.c.configuration == place.configuration,
+            nights.c.box == environment.box,
+            nights.c.suite == environment.suite,
+            nights.c.configuration == environment.configuration,
             sessions.c.status == SessionStatus.FINISHED,
         )
         .distinct()

@@ -96,11 +96,11 @@ def _circles_in(graph: ImportGraph, package: str) -> Iterator[str]:
 def _reachable(start: str, edges: dict[str, set[str]]) -> set[str]:
     """What can be reached from `start` over one edge or more."""
     seen: set[str] = set()
-    coming = [start]
-    while coming:
-        further = edges.get(coming.pop(), set()) - seen
+    pending = [start]
+    while pending:
+        further = edges.get(pending.pop(), set()) - seen
         seen |= further
-        coming += further
+        pending += further
     return seen
 
 

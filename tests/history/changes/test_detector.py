@@ -140,4 +140,4 @@ def test_boxes_that_moved_together_have_one_change(nights: Nights) -> None:
                 nights.machine = replace(MACHINE, hostname=name, fingerprint=name)
                 nights.more(1, factor)
     (change,) = nights.judge().new
-    assert {each.key.place.box for each in change.members} == {"db1", "db2"}
+    assert {each.key.environment.box for each in change.members} == {"db1", "db2"}

@@ -42,14 +42,14 @@ def shift(
     series: int = 1,
     width: int = 1,
     before: float = 1.0,
-    place: Environment = HERE,
+    environment: Environment = HERE,
     metric: str = "qps",
     confidence: float = 0.99,
     explained: str = "",
 ) -> Shift:
     """A shift between nights `at - width` and `at`."""
     return Shift(
-        series, place, "postgres@REL_18_STABLE", "insert", metric,
+        series, environment, "postgres@REL_18_STABLE", "insert", metric,
         last_before=night(at - width), first_after=night(at), raised=night(at + 2),
         before=before, after=before * ratio, low=ratio * 0.99, high=ratio * 1.01,
         confidence=confidence, explained=explained,
@@ -122,7 +122,7 @@ def test_a_shift_and_its_mirror_always_cancel(ratio: float) -> None:
 def test_what_can_be_one_moment_is_one_change() -> None:
     seed = shift(10, series=1, confidence=0.999)
     beside = shift(12, series=2, width=5, metric="server_cpu_us_per_op", confidence=0.9)
-    elsewhere = shift(10, series=3, place=THERE)
+    elsewhere = shift(10, series=3, environment=THERE)
     later = shift(11, series=4)
     found = group_shifts(map(ShiftOutcome, [beside, later, elsewhere, seed]))
     assert [[each.shift.series_id for each in cluster] for cluster in found] == [[1, 3, 2], [4]]
@@ -144,7 +144,10 @@ def test_a_wide_range_does_not_make_one_of_two() -> None:
 
 def test_suites_and_branches_are_apart() -> None:
     other = Environment("db1", "pgbench", "short relaxed")
-    assert len(group_shifts([ShiftOutcome(shift(10)), ShiftOutcome(shift(10, series=2, place=other))])) == 2
+    assert (
+        len(group_shifts([ShiftOutcome(shift(10)), ShiftOutcome(shift(10, series=2, environment=other))]))
+        == 2
+    )
 
 
 # --- confirmed in their own night

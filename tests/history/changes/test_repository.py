@@ -37,9 +37,21 @@ def night(number: int) -> Night:
 
 def course(series_id: int = 3, gone: Night | None = None, confidence: float = 0.99) -> ShiftOutcome:
     """Series 3 is the first of the contender: queries per second."""
-    place = Environment("db1", "write-heavy", "short relaxed")
+    environment = Environment("db1", "write-heavy", "short relaxed")
     shift = Shift(
-        series_id, place, NEW, "insert", "qps", night(1), night(3), night(4), 1.0, 0.9, 0.88, 0.92, confidence
+        series_id,
+        environment,
+        NEW,
+        "insert",
+        "qps",
+        night(1),
+        night(3),
+        night(4),
+        1.0,
+        0.9,
+        0.88,
+        0.92,
+        confidence,
     )
     return ShiftOutcome(shift, gone)
 
@@ -66,7 +78,7 @@ def test_a_change_comes_back_as_it_went_in(store: Store) -> None:
         LATER,
     )
     assert member.key.metric == "qps"
-    assert (member.key.place, member.key.branch, member.key.step) == (shift.place, NEW, "insert")
+    assert (member.key.environment, member.key.branch, member.key.step) == (shift.environment, NEW, "insert")
     assert (member.last_before, member.first_after, member.raised) == (night(1), night(3), night(4))
     assert (member.level_before, member.level_after) == (1.0, 0.9)
     assert (member.ratio_low, member.ratio_high, member.confidence) == (0.88, 0.92, 0.99)

@@ -143,7 +143,7 @@ def test_configurations_are_series_of_their_own(store: Store) -> None:
         record_steps(store, start, {"insert": {BASE: [1.0]}})
     with store.database.reading() as connection:
         found = find_series(connection, metric="qps", step="insert", branch="postgres@17", box="db1")
-        assert [key.place.configuration for key in found] == [
+        assert [key.environment.configuration for key in found] == [
             "short relaxed",
             "short relaxed long 7200s",
             "short relaxed wal_compression=on",

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 from history.open import open_store
-from history.transfer.format_detection import coming_histories
+from history.transfer.format_detection import open_histories
 from history.transfer.merging import merge
 
 
 def receive(path: Path, sources: list[str]) -> None:
-    with coming_histories(sources) as coming, open_store(path) as store:
+    with open_histories(sources) as incoming, open_store(path) as store:
         print("open", flush=True)
-        merged = merge(store, coming.sources)
+        merged = merge(store, incoming.sources)
     print(sum(count.added for count in merged.counts.values()), flush=True)
 
 

@@ -11,7 +11,7 @@ import pytest
 from history.open import open_store
 from history.transfer.database_source import opened
 from history.transfer.foreign.values import Given
-from history.transfer.format_detection import coming_files
+from history.transfer.format_detection import open_files
 from history.transfer.merging import merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson
 from history.transfer.parquet import ParquetFolder, write_parquet
@@ -136,7 +136,7 @@ def test_an_impossible_number_is_refused_at_every_door(folder: Path) -> None:
         with pytest.raises(TransferError, match="qps cannot be -1"):
             merge(store, [ParquetFolder(folder / "parquet")])
         with pytest.raises(TransferError, match="qps cannot be -1") as refusal:
-            merge(store, coming_files([spread], Given(), store).sources)
+            merge(store, open_files([spread], Given(), store).sources)
         assert "x.csv, row 3" in refusal.value.where
     assert contents(folder / "b.db") == before
 

@@ -12,7 +12,7 @@ from history.comparison.verdict import Gap
 from history.open import open_store
 from history.store.writer import Store
 from history.transfer.foreign.values import Given
-from history.transfer.format_detection import coming_files
+from history.transfer.format_detection import open_files
 from history.transfer.merging import merge
 from tests.suites.golden import require_golden
 
@@ -49,7 +49,7 @@ COSTS = {
 def imported(path: Path, folder: Path = FACTS) -> Store:
     store = open_store(path)
     files = sorted(each for each in folder.iterdir() if each.name.startswith("postgres"))
-    merge(store, coming_files(files, Given(cores=48), store).sources)
+    merge(store, open_files(files, Given(cores=48), store).sources)
     return store
 
 

@@ -12,7 +12,7 @@ from history.store.records import Session
 from history.store.writer import Store
 from history.transfer.foreign.csv_table import FURTHER, NEEDED
 from history.transfer.foreign.values import Given
-from history.transfer.format_detection import coming_files
+from history.transfer.format_detection import open_files
 from history.transfer.merging import Merged, merge
 from history.transfer.row_source import TransferError
 from tests.history.generated import contents
@@ -25,7 +25,7 @@ ROW = "box,sysbench,insert,postgres@17.7,qps,1000,2025-11"
 
 def take_in(history: Path, *files: Path, given: Given | None = None) -> Merged:
     with open_store(history) as store:
-        return merge(store, coming_files(files, given or Given(), store).sources)
+        return merge(store, open_files(files, given or Given(), store).sources)
 
 
 def sheet(path: Path, *rows: str, head: str = HEAD) -> Path:
@@ -206,10 +206,10 @@ def test_rows_of_an_unknown_engine_are_left_out_with_a_note(tmp_path: Path) -> N
     others = [ROW.replace("postgres@17.7", name) for name in ("oracle@19", "ma100230", "mariadb@10.2.44")]
     path = sheet(tmp_path / "x.csv", others[0], ROW, *others[1:])
     with open_store(tmp_path / "h.db") as store:
-        coming = coming_files([path], Given(), store)
-        merge(store, coming.sources)
+        incoming = open_files([path], Given(), store)
+        merge(store, incoming.sources)
     assert list(values(tmp_path / "h.db")) == [("postgres@17.7", "insert", 1, "qps")]
-    assert coming.notes == (
+    assert incoming.notes == (
         "x.csv: left out, of an engine that this Tidemark does not know: "
         "oracle@19, mariadb@10.2.30, mariadb@10.2.44",
     )
@@ -218,8 +218,8 @@ def test_rows_of_an_unknown_engine_are_left_out_with_a_note(tmp_path: Path) -> N
 def test_rows_without_a_value_are_left_out_and_counted(tmp_path: Path) -> None:
     path = sheet(tmp_path / "x.csv", ROW, ROW.replace("1000", ""))
     with open_store(tmp_path / "h.db") as store:
-        coming = coming_files([path], Given(), store)
-    assert coming.notes == ("x.csv: 1 rows without a value are left out",)
+        incoming = open_files([path], Given(), store)
+    assert incoming.notes == ("x.csv: 1 rows without a value are left out",)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from history.store.schema import machines
 from history.transfer.foreign.csv_table import read_csv
 from history.transfer.foreign.mytools import occasion_of, read_headless_qps, read_per_op, read_qps, step_name
 from history.transfer.foreign.values import Given, Read
-from history.transfer.format_detection import coming_files
+from history.transfer.format_detection import open_files
 from history.transfer.merging import merge
 from history.transfer.row_source import TransferError
 from tests.history.transfer.test_foreign import HEAD, take_in, values
@@ -57,9 +57,9 @@ def test_both_tables_are_one_session(tmp_path: Path) -> None:
 
 def test_cpu_needs_the_cores(tmp_path: Path) -> None:
     with open_store(tmp_path / "h.db") as store:
-        coming = coming_files(mytools(tmp_path), Given(), store)
-        merge(store, coming.sources)
-    assert "give --cores" in coming.notes[0]
+        incoming = open_files(mytools(tmp_path), Given(), store)
+        merge(store, incoming.sources)
+    assert "give --cores" in incoming.notes[0]
     assert not [key for key in values(tmp_path / "h.db") if key[-1] == "machine_cpu_us_per_op"]
 
 
@@ -137,17 +137,17 @@ def test_tables_of_several_servers_are_not_joined(tmp_path: Path) -> None:
 def test_tables_that_become_one_session_are_named(tmp_path: Path) -> None:
     with open_store(tmp_path / "h.db") as store:
         files = mytools(tmp_path)
-        coming = coming_files(files, Given(cores=48), store)
-    assert coming.notes == (f"{files[0]}, {files[1]}: one session, machine lab, suite lab, 2025-11-01",)
+        incoming = open_files(files, Given(cores=48), store)
+    assert incoming.notes == (f"{files[0]}, {files[1]}: one session, machine lab, suite lab, 2025-11-01",)
 
 
 def test_the_columns_of_an_unknown_engine_are_left_out_with_a_note(tmp_path: Path) -> None:
     path = tmp_path / f"{ABS}.tsv"
     path.write_text(MIXED)
     with open_store(tmp_path / "h.db") as store:
-        coming = coming_files([path], BOX, store)
-        merge(store, coming.sources)
-    assert coming.notes == (f"{path.name}: {NOTE}",)
+        incoming = open_files([path], BOX, store)
+        merge(store, incoming.sources)
+    assert incoming.notes == (f"{path.name}: {NOTE}",)
     assert values(tmp_path / "h.db") == TAKEN
 
 
@@ -155,9 +155,9 @@ def test_the_rows_of_an_unknown_engine_are_left_out_with_a_note(tmp_path: Path) 
     path = tmp_path / "lab-2025-11.per-op.txt"
     path.write_text(PER_OP.replace("pg1222", "ma110806"))
     with open_store(tmp_path / "h.db") as store:
-        coming = coming_files([path], Given(cores=4), store)
-        merge(store, coming.sources)
-    assert coming.notes == (f"{path.name}: {NOTE}",)
+        incoming = open_files([path], Given(cores=4), store)
+        merge(store, incoming.sources)
+    assert incoming.notes == (f"{path.name}: {NOTE}",)
     assert {key[0] for key in values(tmp_path / "h.db")} == {"postgres@18.1"}
 
 
@@ -173,9 +173,9 @@ def test_a_table_without_a_head_has_that_of_the_table_beside_it(tmp_path: Path) 
     path = tmp_path / f"{ABS}.csv"
     path.write_text(HEADLESS)
     with open_store(tmp_path / "h.db") as store:
-        coming = coming_files([path], BOX, store)
-        merge(store, coming.sources)
-    assert coming.notes == (f"{path.name}: {NOTE}",)
+        incoming = open_files([path], BOX, store)
+        merge(store, incoming.sources)
+    assert incoming.notes == (f"{path.name}: {NOTE}",)
     assert values(tmp_path / "h.db") == TAKEN
     take_in(tmp_path / "h.db", path, path.with_suffix(".tsv"), given=BOX)
 

@@ -87,7 +87,7 @@ def test_everything_is_new_at_first(store: Store, source: Path, tmp_path: Path) 
     assert session.request.resume
     assert session.request.needs_contender
     assert session.request.git == {"postgres": str(source)}
-    assert session.place.configuration == "smoke relaxed 3s"
+    assert session.environment.configuration == "smoke relaxed 3s"
 
 
 def test_a_task_may_take_disturbed_rounds() -> None:
