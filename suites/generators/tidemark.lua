@@ -161,12 +161,12 @@ local function own_slices()
    return list, origin + #sysbench.opt.slices * length
 end
 
--- Runs one transaction, again if the server has rolled it back, for example because of a deadlock.
-local function finish_event(thread_id)
-   while true do
-      local finished, problem = pcall(event, thread_id)
-      if finished then return end
+-- Repeats a transaction that the server has rolled back, for example because of a deadlock, until it succeeds.
+local function retry(thread_id, problem)
+   local finished = false
+   while not finished do
       if type(problem) ~= "table" or problem.errcode ~= sysbench.error.RESTART_EVENT then error(problem, 0) end
+      finished, problem = pcall(event, thread_id)
    end
 end
 
@@ -177,22 +177,37 @@ local function most_in_slice(slices)
    return math.max(1, math.floor(sysbench.opt.events / sysbench.opt.threads / slices))
 end
 
+-- Ends the seconds that have passed: the transactions between `before` and `done` ended in the first of them, and none
+-- in those after it. Returns how many transactions are now in ended seconds.
+local function close_seconds(seconds, before, done, passed)
+   while #seconds < math.floor(passed) do
+      seconds[#seconds + 1], before = done - before, done
+   end
+   return before
+end
+
 -- Works until `deadline`, `most` events, or until there is no more work. Returns the end, the number of events in each
 -- second since `began`, and whether there is more work. Warm-up transactions are counted here, but are not events of
 -- sysbench.
 local function work_until(deadline, most, began, thread_id, warming)
-   local ended, more, done, seconds = began, true, 0, {}
+   local ended, more, done = began, true, 0
+   local seconds, before, next_second = {}, 0, began + 1
    while ended < deadline and done < most do
       more = ffi.C.sb_more_events(thread_id)
       if not more then break end
       if not warming then ffi.C.sb_event_start(thread_id) end
-      finish_event(thread_id)
+      -- The loop of `retry` is not written out here: LuaJIT does not compile a loop around another one.
+      local finished, problem = pcall(event, thread_id)
+      if not finished then retry(thread_id, problem) end
       if not warming then ffi.C.sb_event_stop(thread_id) end
-      ended, done = now(), done + 1
-      local second = math.floor(ended - began) + 1
-      seconds[second] = (seconds[second] or 0) + 1
+      ended = now()
+      if ended >= next_second then
+         before = close_seconds(seconds, before, done, ended - began)
+         next_second = began + #seconds + 1
+      end
+      done = done + 1
    end
-   for second = 1, math.floor(ended - began) do seconds[second] = seconds[second] or 0 end
+   if done > before then seconds[#seconds + 1] = done - before end
    return ended, seconds, more
 end
 
