@@ -145,6 +145,10 @@ def _run(it: argparse.ArgumentParser) -> None:
     mode = "rounds: every round starts from the same data; long: servers stay up, steps share their data"
     perf = "profile each version with perf at the end of each step, in slices that do not count for QPS"
     during = "profile the measured slices themselves, which slows them down a little"
+    no_exact = (
+        "count no instructions; otherwise smoke and short count them under callgrind, if it is installed"
+    )
+    exact_only = "only count instructions: no timed rounds, and a verdict on instructions in minutes"
     disturbed = "keep rounds disturbed by other processes, with a warning, instead of repeating them"
     resume = "resume the last interrupted session of the same request, at most a day old"
     patch = "apply FILE to the source of engine@ref#NAME before compiling; can be repeated"
@@ -163,6 +167,9 @@ def _run(it: argparse.ArgumentParser) -> None:
     it.add_argument("--budget", type=minutes, metavar="MINUTES", help=budget)
     it.add_argument("--keep-disturbed", action="store_true", help=disturbed)
     it.add_argument("--mode", choices=["rounds", "long"], help=mode)
+    counting = it.add_mutually_exclusive_group()
+    counting.add_argument("--no-exact", action="store_true", help=no_exact)
+    counting.add_argument("--exact-only", action="store_true", help=exact_only)
     it.add_argument("--resume", action="store_true", help=resume)
     sampled = it.add_mutually_exclusive_group()
     sampled.add_argument("--perf", action="store_true", help=perf)
