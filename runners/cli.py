@@ -227,6 +227,7 @@ def _runner(it: argparse.ArgumentParser) -> None:
 
 
 def _profile(it: argparse.ArgumentParser) -> None:
+    exact = "counted instructions instead of sampled CPU time; the default where nothing was sampled"
     what = it.add_subparsers(dest="what", required=True, metavar="WHAT")
     show = what.add_parser("show", help="show the functions of one version on a step, and its flame graph")
     show.add_argument(
@@ -242,6 +243,7 @@ def _profile(it: argparse.ArgumentParser) -> None:
         subcommand.add_argument("--suite", help="only sessions of this suite")
         subcommand.add_argument("--profile", help="only sessions of this profile")
         subcommand.add_argument("--session", metavar="UID", help="this session instead of the latest")
+        subcommand.add_argument("--exact", action="store_true", help=exact)
         subcommand.add_argument(
             "--role", metavar="ROLE", help="only this process role, such as 'client backend'"
         )

@@ -200,7 +200,7 @@ _ROWS = (
     Metric("instructions_per_op", "instructions/query", _LOWER, _COST,
            "instructions of the client's backend or connection thread per query, in user code, counted under"
            " callgrind for fixed work",
-           followed=True, judged=True, beside=True, label="exact instructions", column="instr",
+           followed=True, beside=True, label="exact instructions", column="instr",
            legend="exact instructions (instr) under callgrind", short_name="instructions-per-op",
            threshold_percent=0.5),
     Metric("other_instructions_per_op", "instructions/query", _NEITHER, _CONTEXT,

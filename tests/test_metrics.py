@@ -77,7 +77,7 @@ def test_the_lists_of_the_rows() -> None:
     )
     assert set(judged_metrics()) == {
         *("qps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
-        *("wal_bytes_per_op", "instructions_per_op", "reset_seconds", "table_bytes", "index_bytes"),
+        *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes"),
     }
     assert beside_verdict() == (
         *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),

@@ -140,12 +140,13 @@ def _compare_in_session(
     with history.database.reading() as connection:
         nights = trends(connection, session, str(base), str(contender), options.metric)
     profiled = history.profiled_steps(session.id)
-    steps = tuple(
-        replace(
-            _with_functions(history, session, step, base, contender) if step.step in profiled else step,
-            trend=nights.get(step.step, ()),
-        )
+    sampled = [
+        _with_functions(history, session, step, base, contender) if step.step in profiled else step
         for step in judged
+    ]
+    steps = tuple(
+        replace(_with_instructions(history, session, step, base, contender), trend=nights.get(step.step, ()))
+        for step in sampled
     )
     return (
         ContenderComparison(
@@ -183,6 +184,21 @@ def _with_functions(
 
     rounds = [history.profiles(session.id, step.step, version) for version in (base, contender)]
     return replace(step, gained=differential(*rounds).gained(NAMED_FUNCTIONS)) if all(rounds) else step
+
+
+def _with_instructions(
+    history: Reader, session: Session, step: StepComparison, base: Version, contender: Version
+) -> StepComparison:
+    """Return a step with more instructions with the functions that gained most, if both were profiled."""
+    judged = is_exact(step.judged.metric) and step.judgement.verdict is Verdict.REGRESSION
+    if not (judged or step.has_more_instructions):
+        return step
+    from history.comparison.profile_diff import differential  # loaded only when a step regressed
+
+    rounds = [history.counted_profiles(session.id, step.step, version) for version in (base, contender)]
+    if not all(rounds):
+        return step
+    return replace(step, gained_instructions=differential(*rounds).gained(NAMED_FUNCTIONS))
 
 
 def _intervals(

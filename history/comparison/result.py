@@ -108,6 +108,9 @@ class StepComparison:
     gained: "tuple[FunctionChange, ...]" = ()
     """The functions of a regressed, profiled step whose CPU time per query grew most."""
 
+    gained_instructions: "tuple[FunctionChange, ...]" = ()
+    """The functions of a step with more instructions whose counted instructions grew most."""
+
     group: str = ""
     """The group of steps that it belongs to; empty without one."""
 

@@ -59,6 +59,11 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
             for step in contender.steps
             if step.gained
         ),
+        *(
+            f"{step.step}: instructions per query gained by {named_functions(step.gained_instructions)}"
+            for step in contender.steps
+            if step.gained_instructions
+        ),
         *(text for step in contender.steps for text in _more_instructions(step)),
         *(text for step in contender.steps for text in _varies_more(step)),
         *(f"no verdict: {', '.join(steps)}: {reason}" for reason, steps in gaps.items()),

@@ -13,7 +13,7 @@ from suites.counting.tool import Callgrind
 from suites.definition import Step
 from suites.generators.load import CountedWork, Generator
 from suites.processes import own
-from suites.profiling.stacks import COUNTED_EVENT, StepProfile
+from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 from suites.server import Instrument, Server
 from suites.sizing import Sizes
 
@@ -144,7 +144,7 @@ def _profile(
     calls = Counter(whole.calls)
     calls.subtract(between.calls)
     return StepProfile(
-        COUNTED_EVENT, 1e6, operations, 0, kept, {name: n for name, n in calls.items() if n > 0}
+        COUNTED_EVENT, COUNTED_FREQUENCY, operations, 0, kept, {name: n for name, n in calls.items() if n > 0}
     )
 
 

@@ -21,6 +21,9 @@ COUNTED_EVENT = "instructions"
 """The event of a profile whose instructions were all counted. Its frequency is 1e6, so that what is µs per
 query in other profiles is instructions per query."""
 
+COUNTED_FREQUENCY = 1e6
+"""Instructions in what stands for a second."""
+
 OTHER = "other"
 """The role of threads that started and ended during the profile."""
 
