@@ -11,9 +11,6 @@ from dataclasses import dataclass, field
 
 from build.errors import TidemarkError
 
-MOST_COUNT = 10**15
-"""Instructions or calls in one line: a month of a core, which no pass takes."""
-
 _NUMBER = re.compile(r"[0-9]{1,15}")
 _HEADER = re.compile(r"([a-z]+): *(.*)")
 _NAMED = re.compile(r"(c?fn)=(?:\(([0-9]{1,9})\))? ?(.*)")
