@@ -111,7 +111,9 @@ class MysqlServer(LocalServer):
             except pymysql.err.OperationalError as error:
                 self._require_starting(error, deadline)
             time.sleep(0.05)
-        self._create_account()
+        # The loaded data, from which a server starts under an instrument, have the account.
+        if instrument is None:
+            self._create_account()
 
     def connect(self) -> "Connection[pymysql.cursors.Cursor]":
         """Return a connection in autocommit mode. Raises ServerError if the server refuses it."""

@@ -95,7 +95,9 @@ class PostgresServer(LocalServer):
                     where=str(self.log),
                 )
             time.sleep(0.02)
-        self._create_database()
+        # Each further connection takes a second under an instrument, and the data are there.
+        if instrument is None:
+            self._create_database()
 
     def connect(self, database: str = NAME) -> Connection:
         """Return a connection in autocommit mode. Raises ServerError if the server does not accept it."""
