@@ -19,9 +19,11 @@ from build.errors import TidemarkError
 from build.version import Version, parse_version
 from history.comparison.compare import (
     CONFIDENCE,
+    EXACT_THRESHOLD,
     THRESHOLD,
     CompareOptions,
     Comparison,
+    Instructions,
     compare,
     exit_code,
 )
@@ -34,9 +36,11 @@ from suites.metrics import METRICS, PRIMARY
 
 __all__ = [
     "CONFIDENCE",
+    "EXACT_THRESHOLD",
     "THRESHOLD",
     "CompareOptions",
     "Comparison",
+    "Instructions",
     "Screen",
     "Verdict",
     "compare",
@@ -99,6 +103,10 @@ def parser() -> argparse.ArgumentParser:
     )
     shown = "terminal (default), markdown, summary (for an issue or a job summary), json, csv"
     since = "over all nights from then on, one pair for each: 2026-11-01, or 30d for the last 30 days"
+    exact = "the threshold of counted instructions (default: %(default)g)"
+    instructions = (
+        "when more instructions give exit code 1: where throughput is undecided (default), always, or never"
+    )
     add("base", metavar="BASE", type=_version, help="engine@ref, such as postgres@17.11; or a branch")
     add("contenders", metavar="CONTENDER", type=_version, nargs="*", help="engine@ref to judge against BASE")
     add("--branch", action="append", type=_version, default=[], metavar="BRANCH", help=branch)
@@ -116,6 +124,8 @@ def parser() -> argparse.ArgumentParser:
         help=f"what to judge (default: {PRIMARY})",
     )
     add("--threshold", type=_percent, default=THRESHOLD, metavar="PERCENT", help="default: %(default)g")
+    add("--exact-threshold", type=_percent, default=EXACT_THRESHOLD, metavar="PERCENT", help=exact)
+    add("--instructions", choices=list(Instructions), default=Instructions.UNDECIDED, help=instructions)
     add("--confidence", type=_percent, default=CONFIDENCE, metavar="PERCENT", help="default: %(default)g")
     add("--costs", action="store_true", help="a second table: every cost of each step, and what it did")
     add("--format", choices=FORMATS, default="terminal", help=shown)
@@ -148,6 +158,8 @@ def _options(arguments: argparse.Namespace) -> CompareOptions:
         metric=arguments.metric,
         threshold_percent=arguments.threshold,
         confidence_percent=arguments.confidence,
+        exact_threshold_percent=arguments.exact_threshold,
+        instructions=arguments.instructions,
     )
 
 

@@ -145,6 +145,10 @@ def _run(it: argparse.ArgumentParser) -> None:
     mode = "rounds: every round starts from the same data; long: servers stay up, steps share their data"
     perf = "profile each version with perf at the end of each step, in slices that do not count for QPS"
     during = "profile the measured slices themselves, which slows them down a little"
+    no_exact = (
+        "count no instructions; otherwise smoke and short count them under callgrind, if it is installed"
+    )
+    exact_only = "only count instructions: no timed rounds, and a verdict on instructions in minutes"
     disturbed = "keep rounds disturbed by other processes, with a warning, instead of repeating them"
     resume = "resume the last interrupted session of the same request, at most a day old"
     patch = "apply FILE to the source of engine@ref#NAME before compiling; can be repeated"
@@ -163,6 +167,9 @@ def _run(it: argparse.ArgumentParser) -> None:
     it.add_argument("--budget", type=minutes, metavar="MINUTES", help=budget)
     it.add_argument("--keep-disturbed", action="store_true", help=disturbed)
     it.add_argument("--mode", choices=["rounds", "long"], help=mode)
+    counting = it.add_mutually_exclusive_group()
+    counting.add_argument("--no-exact", action="store_true", help=no_exact)
+    counting.add_argument("--exact-only", action="store_true", help=exact_only)
     it.add_argument("--resume", action="store_true", help=resume)
     sampled = it.add_mutually_exclusive_group()
     sampled.add_argument("--perf", action="store_true", help=perf)
@@ -220,6 +227,7 @@ def _runner(it: argparse.ArgumentParser) -> None:
 
 
 def _profile(it: argparse.ArgumentParser) -> None:
+    exact = "counted instructions instead of sampled CPU time; the default where nothing was sampled"
     what = it.add_subparsers(dest="what", required=True, metavar="WHAT")
     show = what.add_parser("show", help="show the functions of one version on a step, and its flame graph")
     show.add_argument(
@@ -235,6 +243,7 @@ def _profile(it: argparse.ArgumentParser) -> None:
         subcommand.add_argument("--suite", help="only sessions of this suite")
         subcommand.add_argument("--profile", help="only sessions of this profile")
         subcommand.add_argument("--session", metavar="UID", help="this session instead of the latest")
+        subcommand.add_argument("--exact", action="store_true", help=exact)
         subcommand.add_argument(
             "--role", metavar="ROLE", help="only this process role, such as 'client backend'"
         )

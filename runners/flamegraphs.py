@@ -25,7 +25,9 @@ def folded(profile: StepProfile) -> str:
 def draw(profile: StepProfile, title: str, output: Path, inferno: Path) -> Path:
     """Draw the flame graph of one version, and return `output`. Raises PerfError when inferno fails."""
     subtitle = f"{total(profile):.2f} µs of CPU per query, {profile.samples} samples by {profile.event}"
-    return _svg(folded(profile), title, subtitle, output, inferno)
+    if profile.is_exact:
+        subtitle = f"{total(profile):.0f} instructions per query, exact"
+    return _svg(folded(profile), title, subtitle, output, inferno, _unit(profile))
 
 
 def draw_difference(both: Differential, title: str, output: Path, inferno: Path) -> Path:
@@ -44,13 +46,20 @@ def draw_difference(both: Differential, title: str, output: Path, inferno: Path)
             file.unlink(missing_ok=True)
     change = both.contender_total - both.base_total
     subtitle = f"{both.base_total:.2f} to {both.contender_total:.2f} µs of CPU per query ({change:+.2f})"
-    return _svg(lines, title, subtitle, output, inferno)
+    if both.base.is_exact:
+        totals = f"{both.base_total:.0f} to {both.contender_total:.0f}"
+        subtitle = f"{totals} instructions per query, exact ({change:+.0f})"
+    return _svg(lines, title, subtitle, output, inferno, _unit(both.base))
 
 
-def _svg(lines: str, title: str, subtitle: str, output: Path, inferno: Path) -> Path:
+def _unit(profile: StepProfile) -> str:
+    return "thousandths of an instruction per query" if profile.is_exact else UNIT
+
+
+def _svg(lines: str, title: str, subtitle: str, output: Path, inferno: Path, unit: str) -> Path:
     make_folder(output.parent)
     command: list[str | Path] = [inferno / "inferno-flamegraph", "--title", title, "--subtitle", subtitle]
-    command += ["--countname", UNIT, "--width", str(WIDTH)]
+    command += ["--countname", unit, "--width", str(WIDTH)]
     output.write_text(_run(command, lines), encoding="utf-8")
     return output
 

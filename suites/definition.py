@@ -32,6 +32,8 @@ MOST_ROWS = 10**12
 """The most rows, bytes of a row, or units of a scale that a suite can ask for."""
 MOST_SHARE = 1e6
 """The most that data may be of the memory, that a table may grow by, or that a step may do of the rows."""
+MOST_COUNTED = 1_000_000
+"""The most transactions of a counted pass."""
 MOST_SEED = 10**9
 """Steps and rounds add to it, and sysbench's seeds are 32-bit integers."""
 Bounds = tuple[Annotated[Count, Field(gt=0, le=MOST_ROWS)], Annotated[Count, Field(gt=0, le=MOST_ROWS)]]
@@ -101,6 +103,8 @@ class Profile(_Strict):
     """Size of the server's buffer cache as a share of the machine's memory."""
     settle_seconds: Number = Field(ge=0, le=LONGEST_SECONDS)
     """Idle time after each reset."""
+    counted_passes: Count = Field(default=0, ge=0, le=MOST_ROUNDS)
+    """How many of the first rounds of a step have a counted pass, unless the session says otherwise."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Profile":
@@ -163,6 +167,8 @@ class Step(_Strict):
     """The maximum number of transactions, relative to the loaded rows; for steps that use rows up."""
     rows_of: TableName | None = None
     """The table whose rows `most_work_to_rows` counts; only in suites with a `[scale]`."""
+    counted: Count = Field(default=400, gt=0, le=MOST_COUNTED)
+    """The transactions of a counted pass, under a server that is some fifty times slower."""
 
 
 class Suite(_Strict):

@@ -22,3 +22,5 @@ class Measurement:
     warnings: Sequence[str] = ()
     profile: "StepProfile | None" = None
     """The CPU profile; None if the step was not profiled."""
+    counted: "StepProfile | None" = None
+    """The counted instructions by stack; None if they were not counted, or not kept apart."""

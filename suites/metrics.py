@@ -83,6 +83,11 @@ class Metric:
     short_name: str = ""
     """The short name that `bisect --metric` accepts besides `name`."""
 
+    threshold_percent: float | None = None
+    """The practical threshold of a metric that is counted instead of timed; None for that of timed ones.
+
+    Such a metric has an interval of its own kind (history/comparison/exact.py)."""
+
     least: float = 0.0
     """The smallest value that it can have, in its unit: none of them can be negative."""
 
@@ -112,6 +117,9 @@ _YEARS = 1e8
 """Seconds, three years: longer than any step, reset or transaction."""
 
 QPS = "qps"
+
+INSTRUCTIONS = "instructions_per_op"
+"""The metric of counted passes."""
 
 PRIMARY = QPS
 """The primary metric: the default of comparisons, and the metric that --until-decided runs rounds for."""
@@ -185,8 +193,18 @@ _ROWS = (
            followed=True, judged=True, beside=True, label="WAL or redo", column="WAL", gives_way=4,
            legend="WAL or redo bytes", short_name="wal-per-op"),
     Metric("server_instructions_per_op", "instructions/query", _LOWER, _COST,
-           "instructions of all server processes per query, where the machine has counters",
-           followed=True, judged=True, beside=True, label="instructions", short_name="instructions-per-op"),
+           "instructions in user code of all server processes per query in the rounds, where the machine has"
+           " counters",
+           followed=True, judged=True, beside=True, label="hardware instructions",
+           short_name="hardware-instructions-per-op"),
+    Metric("instructions_per_op", "instructions/query", _LOWER, _COST,
+           "instructions of the client's backend or connection thread per query, in user code, counted under"
+           " callgrind for fixed work",
+           followed=True, beside=True, label="exact instructions", column="instr",
+           legend="exact instructions (instr) under callgrind", short_name="instructions-per-op",
+           threshold_percent=0.5),
+    Metric("other_instructions_per_op", "instructions/query", _NEITHER, _CONTEXT,
+           "instructions of the server's other threads during a counted pass, per query", engines=_MYSQL),
     Metric("pages_flushed_per_op", "pages/query", _LOWER, _COST,
            "InnoDB pages written from the buffer pool per query", engines=_MYSQL),
 

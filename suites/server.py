@@ -1,7 +1,7 @@
 """The interface of a database server, independent of its engine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -38,6 +38,17 @@ class Address:
     password: str = ""
 
 
+@dataclass(frozen=True)
+class Instrument:
+    """A program that runs a server and observes it, which makes it much slower."""
+
+    command: tuple[str, ...]
+    """The words before those of the server's own command line."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Server settings that override all others."""
+
+
 class Server(Protocol):
     """One server with a data directory of its own, accessible only through a Unix socket."""
 
@@ -60,8 +71,11 @@ class Server(Protocol):
     def create(self) -> None:
         """Create the data directory. Raises ServerError."""
 
-    def start(self) -> None:
-        """Start the server, and wait until it accepts connections. Raises ServerError."""
+    def start(self, instrument: Instrument | None = None) -> None:
+        """Start the server, and wait until it accepts connections. Raises ServerError.
+
+        Under an `instrument` it may run on any core, as nothing is timed.
+        """
 
     def stop(self) -> None:
         """Shut down cleanly, or by force after a time limit; no process or shared memory remains."""

@@ -72,6 +72,7 @@ def test_the_lists_of_the_rows() -> None:
         *("qps", "latency_p99_ms", "qps_cv"),
         *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
         *("server_written_kb_per_op", "wal_bytes_per_op", "server_instructions_per_op"),
+        "instructions_per_op",
         *("reset_seconds", "table_bytes", "index_bytes"),
     )
     assert set(judged_metrics()) == {
@@ -81,12 +82,14 @@ def test_the_lists_of_the_rows() -> None:
     assert beside_verdict() == (
         *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
         *("server_written_kb_per_op", "wal_bytes_per_op", "server_instructions_per_op"),
+        "instructions_per_op",
         *("latency_p99_ms", "qps_cv", "qps_p1_over_median"),
     )
     assert short_names() == {
         "cpu-per-op": "server_cpu_us_per_op",
         "cs-per-op": "server_cs_per_op",
-        "instructions-per-op": "server_instructions_per_op",
+        "hardware-instructions-per-op": "server_instructions_per_op",
+        "instructions-per-op": "instructions_per_op",
         "wal-per-op": "wal_bytes_per_op",
         "written-per-op": "server_written_kb_per_op",
     }

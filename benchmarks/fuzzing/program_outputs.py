@@ -12,6 +12,7 @@ from runners.fitness.cron import jobs
 from runners.fitness.timers import next_timers
 from suites.accounting.proc import machine_ticks, process_ticks
 from suites.accounting.throttling import ThrottleCounters
+from suites.counting.callgrind import CallgrindError, parsed
 from suites.generators.load import Load, LoadError
 from suites.generators.pgbench import PgbenchTranscript, logged_latencies
 from suites.generators.sysbench import SysbenchTranscript
@@ -147,6 +148,16 @@ def _process(_folder: Path) -> Parse:
     return parse
 
 
+def _callgrind(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        profile = parsed(data.decode(errors="replace"))
+        yield Number("instructions", profile.instructions, 1e18)
+        yield from (Number("own", count, 1e18) for count in profile.stacks.values())
+        yield from (Number("calls", count, 1e18) for count in profile.calls.values())
+
+    return parse
+
+
 def _throttling(folder: Path) -> Parse:
     stat = folder / "sys/fs/cgroup/box/cpu.stat"
     count = folder / "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count"
@@ -196,6 +207,9 @@ TARGETS = (
     FuzzTarget("pgbench", _pgbench_captures, _pgbench, (LoadError,)),
     FuzzTarget("perf script", _perf_captures, _perf_script, (PerfError,)),
     FuzzTarget("folded stacks", _folded_captures, _folded, (PerfError,)),
+    FuzzTarget(
+        "callgrind", lambda: _captures("callgrind-3.txt", "callgrind-4.txt"), _callgrind, (CallgrindError,)
+    ),
     FuzzTarget("proc stat", lambda: [_STAT], _machine, (ValueError,)),
     FuzzTarget("proc pid stat", lambda: [_PROCESS], _process, (ValueError,)),
     FuzzTarget("throttling", lambda: [_THROTTLING], _throttling, ()),

@@ -1,19 +1,22 @@
 """Comparison of a base with contenders, step by step, within one session each or over common nights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from build.version import Version
+from history.comparison.exact import exact_rule, is_exact
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.recent_nights import trends
 from history.comparison.result import (
     CONFIDENCE,
+    EXACT_THRESHOLD,
     THRESHOLD,
     CompareOptions,
     Comparison,
     ComparisonError,
     ContenderComparison,
+    Instructions,
     StepComparison,
     choose_steps,
     judge_all,
@@ -24,15 +27,17 @@ from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
 from history.store.records import Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
-from suites.metrics import METRICS, PRIMARY, beside_verdict, imported_stand_ins
+from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY, beside_verdict, imported_stand_ins
 
 __all__ = [
     "CONFIDENCE",
+    "EXACT_THRESHOLD",
     "THRESHOLD",
     "CompareOptions",
     "Comparison",
     "ComparisonError",
     "ContenderComparison",
+    "Instructions",
     "StepComparison",
     "compare",
     "exit_code",
@@ -71,17 +76,37 @@ def compare(
     comparisons = tuple(
         comparison for name in names for comparison in compare_name(history, base_name, options, name)
     )
-    return Comparison(base, comparisons, options, history.where)
+    return Comparison(base, comparisons, _as_judged(options, comparisons), history.where)
+
+
+def _as_judged(options: CompareOptions, comparisons: Sequence[ContenderComparison]) -> CompareOptions:
+    """Return the options with the metric that was judged, which sessions of counted passes alone choose."""
+    judged = {step.judged.metric for contender in comparisons for step in contender.steps}
+    return replace(options, metric=judged.pop()) if len(judged) == 1 else options
 
 
 def exit_code(comparison: Comparison) -> int:
-    """Return 1 for any regression, else 2 if anything is missing, failed or inconclusive, else 0."""
+    """Return 1 for any regression, else 2 if anything is missing, failed or inconclusive, else 0.
+
+    More instructions are a regression where the options say so.
+    """
     verdicts = comparison.verdicts()
     codes = {TRAITS[verdict].exit_code for verdict in verdicts if verdict is not None}
-    if 1 in codes:
+    if 1 in codes or any(_counts(step, comparison.options.instructions) for step in _steps(comparison)):
         return 1
     complete = all(contender.is_complete for contender in comparison.contenders)
     return 0 if complete and codes <= {0} else 2
+
+
+def _counts(step: StepComparison, instructions: Instructions) -> bool:
+    """Whether the step's instructions make it a regression in the exit code."""
+    if not step.has_more_instructions or instructions is Instructions.NEVER:
+        return False
+    return instructions is Instructions.ALWAYS or step.is_open
+
+
+def _steps(comparison: Comparison) -> Iterator[StepComparison]:
+    yield from (step for contender in comparison.contenders for step in contender.steps)
 
 
 def _compare_in_session(
@@ -92,6 +117,8 @@ def _compare_in_session(
     if match is None:
         raise _no_session(history, base_name, name, limits)
     session, (base, contender) = match
+    if session.only_counted and options.metric == PRIMARY:
+        options = replace(options, metric=INSTRUCTIONS)
     metrics = {options.metric, PRIMARY, *beside_verdict(), *imported_stand_ins().values()}
     runs = history.runs(session.id, (base, contender), metrics)
     if not runs:
@@ -107,17 +134,19 @@ def _compare_in_session(
     calibrated = history.noise(session, options.metric)
     calibrated = {step: noise for step, noise in calibrated.items() if step in names}
     intervals = _intervals(history, session, paired, chosen, options)
+    intervals.exact = exact_rule({base.engine, contender.engine})
     noise = {step: step_noise.noise for step, step_noise in calibrated.items()}
     judged = judge_all(chosen, options, intervals, noise, session, {base.engine, contender.engine})
     with history.database.reading() as connection:
         nights = trends(connection, session, str(base), str(contender), options.metric)
     profiled = history.profiled_steps(session.id)
-    steps = tuple(
-        replace(
-            _with_functions(history, session, step, base, contender) if step.step in profiled else step,
-            trend=nights.get(step.step, ()),
-        )
+    sampled = [
+        _with_functions(history, session, step, base, contender) if step.step in profiled else step
         for step in judged
+    ]
+    steps = tuple(
+        replace(_with_instructions(history, session, step, base, contender), trend=nights.get(step.step, ()))
+        for step in sampled
     )
     return (
         ContenderComparison(
@@ -157,6 +186,21 @@ def _with_functions(
     return replace(step, gained=differential(*rounds).gained(NAMED_FUNCTIONS)) if all(rounds) else step
 
 
+def _with_instructions(
+    history: Reader, session: Session, step: StepComparison, base: Version, contender: Version
+) -> StepComparison:
+    """Return a step with more instructions with the functions that gained most, if both were profiled."""
+    judged = is_exact(step.judged.metric) and step.judgement.verdict is Verdict.REGRESSION
+    if not (judged or step.has_more_instructions):
+        return step
+    from history.comparison.profile_diff import differential  # loaded only when a step regressed
+
+    rounds = [history.counted_profiles(session.id, step.step, version) for version in (base, contender)]
+    if not all(rounds):
+        return step
+    return replace(step, gained_instructions=differential(*rounds).gained(NAMED_FUNCTIONS))
+
+
 def _intervals(
     history: Reader,
     session: Session,
@@ -180,9 +224,10 @@ def _intervals(
 
 
 def _step_warnings(step: StepComparison, session: Session) -> list[str]:
-    pairs = step.judgement.pairs
-    if step.judgement.verdict and pairs < session.repetitions:
-        return [f"{step.step}: judged from {pairs} of {session.repetitions} rounds"]
+    pairs, exact = step.judgement.pairs, is_exact(step.judged.metric)
+    planned = session.counted_passes if exact else session.repetitions
+    if step.judgement.verdict and pairs < planned:
+        return [f"{step.step}: judged from {pairs} of {planned} {'passes' if exact else 'rounds'}"]
     return []
 
 

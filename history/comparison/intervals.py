@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from history.comparison.exact import LEAST_PASSES, ExactRule, exact_interval, is_exact
 from history.comparison.pairs import StepPairs
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval
 from history.stats.repeated_intervals import (
@@ -35,6 +36,8 @@ class Intervals:
     calibrated: Calibrated = field(default=lambda metric: {})
     counted: str = "paired round"
     """The noun for a pair in messages; over nights it is `night`."""
+    exact: ExactRule | None = None
+    """The rule for counts, within one session; None over nights, where counts are values like others."""
     _priors: dict[tuple[str, int | None], Mapping[str, Noise | None]] = field(default_factory=dict)
     """By metric and by the last round that counts; None for all rounds."""
     _sharing: dict[str, int] = field(default_factory=dict)
@@ -45,8 +48,14 @@ class Intervals:
         """The pairs that an interval needs at least: those of the first look, or MINIMUM_REPETITIONS."""
         return MINIMUM_REPETITIONS if self.looks is None else self.looks[0]
 
+    def needed_for(self, metric: str) -> int:
+        """The pairs that an interval of a metric needs at least."""
+        return LEAST_PASSES if self.exact is not None and is_exact(metric) else self.needed
+
     def of(self, step: StepPairs, metric: str) -> Interval | None:
         """Return the interval of a step's metric; None with too few pairs, and without a ratio."""
+        if self.exact is not None and is_exact(metric):
+            return exact_interval(*step.values(metric), self.exact)
         logs = step.log_ratios(metric)
         if logs is None or len(logs) < self.needed:
             return None
@@ -72,7 +81,7 @@ class Intervals:
         direction, and with too few pairs.
         """
         rounds = len(step.values(metric.name)[0]) if self.looks is None else self.looks[1]
-        if noise is None or metric.better is Better.NEITHER or rounds < self.needed:
+        if noise is None or metric.better is Better.NEITHER or rounds < self.needed or is_exact(metric.name):
             return None
         less = smallest_visible(self.design(metric.name, rounds), noise, rounds, threshold)
         return less if metric.better is Better.HIGHER else less / (1 - less)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from history.stats.estimators import variance
 from suites.profiling.stacks import StepProfile, merged
 
+# What is said here of µs of CPU time is true of instructions, where both profiles are of counted ones.
+
 Rounds = Mapping[int, StepProfile]
 """The profiles of a version on a step, by round."""
 
@@ -16,6 +18,10 @@ LEAST_ROUNDS = 3
 
 LEAST_CHANGE = 0.01
 """The share of the base's CPU time per query that the total must change by for functions to have shares."""
+
+
+LEAST_EXACT_CHANGE = 0.001
+"""The same for counted instructions."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,8 @@ class FunctionChange:
     """The change of `own` over the change of the total; None if the total changed less than LEAST_CHANGE."""
     whole_share: float | None
     """The change of `whole` over the change of the total; None likewise."""
+    calls: tuple[float, float] | None = None
+    """The calls per query in base and contender; None unless they were counted."""
 
     @property
     def own_change(self) -> float:
@@ -51,6 +59,18 @@ class FunctionChange:
     def whole_change(self) -> float:
         """The change of `whole` in µs per query."""
         return self.contender.whole - self.base.whole
+
+    @property
+    def is_called_more(self) -> bool | None:
+        """Whether more or fewer calls explain more of the change of `own` than what each call costs.
+
+        None when calls were not counted, or in one of the versions there are none.
+        """
+        if self.calls is None or not all(self.calls):
+            return None
+        before, after = self.calls
+        by_calls = (after - before) * self.base.own / before
+        return abs(by_calls) > abs(self.own_change - by_calls)
 
     @property
     def is_certain(self) -> bool:
@@ -90,7 +110,8 @@ def differential(base: Rounds, contender: Rounds) -> Differential:
     old, new = merged(base.values()), merged(contender.values())
     before, after = costs(old), costs(new)
     change = total(new) - total(old)
-    explains = abs(change) > LEAST_CHANGE * total(old)
+    least = LEAST_EXACT_CHANGE if old.is_exact else LEAST_CHANGE
+    explains = abs(change) > least * total(old)
     errors = _errors(base, contender)
     nothing = Cost(0.0, 0.0)
     functions = []
@@ -104,10 +125,15 @@ def differential(base: Rounds, contender: Rounds) -> Differential:
                 own_error=None if errors is None else errors.get(name, 0.0),
                 own_share=(other.own - one.own) / change if explains else None,
                 whole_share=(other.whole - one.whole) / change if explains else None,
+                calls=_calls(old, new, name) if old.is_exact and new.is_exact else None,
             )
         )
     functions.sort(key=lambda function: (-abs(function.own_change), function.name))
     return Differential(old, new, tuple(functions))
+
+
+def _calls(base: StepProfile, contender: StepProfile, name: str) -> tuple[float, float]:
+    return base.calls.get(name, 0) / base.queries, contender.calls.get(name, 0) / contender.queries
 
 
 def total(profile: StepProfile) -> float:

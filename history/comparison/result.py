@@ -3,11 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from build.errors import TidemarkError
 from build.version import Engine, Version
+from history.comparison.exact import is_exact
 from history.comparison.explanation import (
     Explanation,
     Variation,
@@ -18,11 +20,20 @@ from history.comparison.explanation import (
 )
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import Failure, StepPairs
-from history.comparison.verdict import Gap, Judgement, Ratio, Verdict, judge_step, ratio
+from history.comparison.verdict import (
+    TRAITS,
+    Gap,
+    Judgement,
+    MetricChange,
+    Ratio,
+    Verdict,
+    judge_step,
+    ratio,
+)
 from history.stats.estimators import geometric_mean
 from history.stats.repeated_intervals import FAMILY_CONFIDENCE, Noise
 from history.store.records import CalibratedNoise, DroppedRound, Session, SessionStatus
-from suites.metrics import METRICS, PRIMARY, Metric, beside_verdict
+from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY, Metric, beside_verdict
 
 if TYPE_CHECKING:
     from history.comparison.profile_diff import FunctionChange
@@ -30,12 +41,24 @@ if TYPE_CHECKING:
 THRESHOLD = 2.0
 """The practical threshold in percent: changes up to this size are not worth a person's time."""
 
+EXACT_THRESHOLD = METRICS[INSTRUCTIONS].threshold_percent or THRESHOLD
+"""The same for what is counted for fixed work, in percent."""
+
 CONFIDENCE = 100 * FAMILY_CONFIDENCE
 """The confidence in percent, for all steps of a contender and all looks together."""
 
 
 class ComparisonError(TidemarkError):
     """The history does not have what is to be compared."""
+
+
+class Instructions(StrEnum):
+    """When a step with more instructions counts as a regression in the exit code, beside its verdict."""
+
+    UNDECIDED = "undecided"
+    """When its throughput has no verdict that is decided."""
+    ALWAYS = "always"
+    NEVER = "never"
 
 
 @dataclass(frozen=True)
@@ -53,6 +76,12 @@ class CompareOptions:
     steps: tuple[str, ...] = ()
     metric: str = PRIMARY
     threshold_percent: float = THRESHOLD
+    exact_threshold_percent: float = EXACT_THRESHOLD
+    """The threshold of metrics that are counted for fixed work."""
+
+    instructions: Instructions = Instructions.UNDECIDED
+    """When more instructions set the exit code."""
+
     confidence_percent: float = CONFIDENCE
     since: datetime | None = None
     """Compare over all nights from this time on, instead of in the latest session."""
@@ -79,6 +108,9 @@ class StepComparison:
     gained: "tuple[FunctionChange, ...]" = ()
     """The functions of a regressed, profiled step whose CPU time per query grew most."""
 
+    gained_instructions: "tuple[FunctionChange, ...]" = ()
+    """The functions of a step with more instructions whose counted instructions grew most."""
+
     group: str = ""
     """The group of steps that it belongs to; empty without one."""
 
@@ -89,6 +121,22 @@ class StepComparison:
     def metrics(self) -> tuple[Ratio, ...]:
         """The judged metric and those beside it."""
         return (self.judged, *self.beside)
+
+    @property
+    def exact(self) -> Ratio | None:
+        """The counted instructions beside the verdict; None when they were not counted or are judged."""
+        return next((each for each in self.beside if each.metric == INSTRUCTIONS and each.pairs), None)
+
+    @property
+    def has_more_instructions(self) -> bool:
+        """Whether the contender certainly executes more instructions per query, beside its verdict."""
+        return self.exact is not None and self.exact.change is MetricChange.MORE
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has no verdict, or one that further rounds may replace."""
+        verdict = self.judgement.verdict
+        return verdict is None or TRAITS[verdict].is_open
 
     @property
     def explained_by(self) -> tuple[str, ...] | None:
@@ -191,6 +239,18 @@ class ContenderComparison:
         return any(step.smallest_visible is not None for step in self.steps)
 
     @cached_property
+    def unrecorded(self) -> frozenset[str]:
+        """The metrics without a column: uncounted instructions, and others where only they were counted."""
+        beside = [ratio for step in self.steps for ratio in step.beside]
+        recorded = {ratio.metric for ratio in beside if ratio.pairs}
+        only = self.session.only_counted
+        return frozenset(
+            ratio.metric
+            for ratio in beside
+            if ratio.metric not in recorded and (only or is_exact(ratio.metric))
+        )
+
+    @cached_property
     def has_trends(self) -> bool:
         """Whether any step has a trend."""
         return any(step.trend for step in self.steps)
@@ -199,6 +259,12 @@ class ContenderComparison:
     def judged_steps(self) -> int:
         """The number of steps with an interval, which share the confidence."""
         return sum(step.judgement.interval is not None for step in self.steps)
+
+    @property
+    def planned(self) -> int:
+        """The rounds of each step that were to have the judged metric."""
+        judged = self.steps[0].judged.metric if self.steps else PRIMARY
+        return self.session.counted_passes if is_exact(judged) else self.session.repetitions
 
     @property
     def is_complete(self) -> bool:
@@ -213,7 +279,7 @@ class ContenderComparison:
             self.session.status is SessionStatus.FINISHED
             and bool(self.steps)
             and not self.failures
-            and all(step.judgement.pairs >= self.session.repetitions for step in self.steps)
+            and all(step.judgement.pairs >= self.planned for step in self.steps)
             and judged
         )
 
@@ -276,7 +342,7 @@ def judge_all(
     `noise` is the calibrated noise by step; `engines` are those of base and contender.
     """
     metric = METRICS[options.metric]
-    threshold = options.threshold_percent / 100
+    threshold = threshold_of(metric.name, options)
     recorded = {name for step in chosen for pair in step.pairs for name in (*pair.base, *pair.contender)}
     shown = beside_imported(recorded, engines) if session.is_imported else beside_verdict(engines)
     beside = [name for name in shown if name != metric.name]
@@ -286,13 +352,19 @@ def judge_all(
             step.step,
             ratio(step, metric.name, threshold, intervals),
             judge_step(step, metric, threshold, intervals),
-            tuple(ratio(step, name, threshold, intervals) for name in beside),
+            tuple(ratio(step, name, threshold_of(name, options), intervals) for name in beside),
             intervals.smallest_visible(step, metric, threshold, noise.get(step.step)),
             _base_drift(step),
             group=groups.get(step.step, ""),
         )
         for step in chosen
     )
+
+
+def threshold_of(metric: str, options: CompareOptions) -> float:
+    """Return the threshold of a metric as a fraction."""
+    percent = options.exact_threshold_percent if is_exact(metric) else options.threshold_percent
+    return percent / 100
 
 
 def groups_of(session: Session) -> Mapping[str, str]:

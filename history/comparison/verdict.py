@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 
+from history.comparison.exact import is_exact
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
@@ -94,6 +95,9 @@ class Gap(StrEnum):
 
     NO_RATIO = "no ratio"
     """A value is not above zero."""
+
+    DISAGREE = "disagree"
+    """Counted passes of one version differ by more than counts do."""
 
     NO_DIRECTION = "not judged"
     """The metric has no better direction."""
@@ -194,11 +198,16 @@ def verdict_of(change: MetricChange, better: Better) -> Verdict:
 
 
 def _why_no_interval(step: StepPairs, metric: str, pairs: int, intervals: Intervals) -> tuple[Gap, str]:
-    needed, what = intervals.needed, intervals.counted
+    needed, what = intervals.needed_for(metric), intervals.counted
+    if intervals.exact is not None and is_exact(metric):
+        what = "counted pass"
+        if pairs >= needed:
+            most = 100 * intervals.exact.agreement
+            return Gap.DISAGREE, f"passes of one version differ by more than {most:g} %: count it once more"
     if pairs >= needed:
         return Gap.NO_RATIO, f"{metric} is not above zero in every {what.split()[-1]}"
     if pairs:
-        counted = f"1 {what}" if pairs == 1 else f"{pairs} {what}s"
+        counted = f"1 {what}" if pairs == 1 else f"{pairs} {what}{'es' if what.endswith('s') else 's'}"
         return Gap.TOO_FEW, f"{counted}: a verdict needs {needed}, run {needed - pairs} more"
     if step.pairs:
         return Gap.MISSING, f"{metric} was not recorded"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from datetime import datetime
 
+from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
@@ -58,6 +59,12 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
             for step in contender.steps
             if step.gained
         ),
+        *(
+            f"{step.step}: instructions per query gained by {named_functions(step.gained_instructions)}"
+            for step in contender.steps
+            if step.gained_instructions
+        ),
+        *(text for step in contender.steps for text in _more_instructions(step)),
         *(text for step in contender.steps for text in _varies_more(step)),
         *(f"no verdict: {', '.join(steps)}: {reason}" for reason, steps in gaps.items()),
         *map(_failure, contender.failures),
@@ -91,6 +98,8 @@ def _night_gaps(nights: Nights) -> Iterator[str]:
 
 
 def _planned(contender: ContenderComparison) -> str:
+    if contender.session.only_counted:
+        return _counted(contender.session.counted_passes, "pass")
     if contender.looks is None:
         return _counted(contender.session.repetitions, "round")
     return f"{contender.looks[0]} to {contender.looks[1]} rounds until decided"
@@ -99,6 +108,8 @@ def _planned(contender: ContenderComparison) -> str:
 def _intervals(comparison: Comparison, contender: ContenderComparison) -> str:
     """Return the note on the confidence of the intervals, over how many steps and looks."""
     options, looks = comparison.options, contender.looks
+    if contender.nights is None and contender.steps and is_exact(contender.steps[0].judged.metric):
+        return _exact(comparison, contender)
     rounds = sorted({step.judgement.pairs for step in contender.steps if step.judgement.interval})
     unit = "rounds" if contender.nights is None else "nights"
     counted = f", of {rounds[0]} to {rounds[-1]} {unit} each" if len(rounds) > 1 else ""
@@ -108,13 +119,34 @@ def _intervals(comparison: Comparison, contender: ContenderComparison) -> str:
     return (
         f"Intervals of {contender.judged_steps} of {len(contender.steps)} steps{counted}: they all hold "
         f"together{at_looks} with {options.confidence_percent:g} % confidence, each metric separately; "
-        f"threshold {options.threshold_percent:g} %."
+        f"threshold {options.threshold_percent:g} %{_of_exact(comparison, contender)}."
+    )
+
+
+def _of_exact(comparison: Comparison, contender: ContenderComparison) -> str:
+    """Return the threshold of exact instructions where they stand beside the verdict; empty elsewhere."""
+    if not any(step.exact for step in contender.steps):
+        return ""
+    return f", of exact instructions {comparison.options.exact_threshold_percent:g} %"
+
+
+def _exact(comparison: Comparison, contender: ContenderComparison) -> str:
+    """Return the note on how counted instructions are judged."""
+    rule = exact_rule(contender.engines)
+    passes = _counted(contender.session.counted_passes, "pass")
+    return (
+        "Instructions of the client's backend in user code under callgrind, counted for fixed work in "
+        f"{passes} a step: intervals are of {100 * rule.allowance:g} % and what the passes differ by; "
+        f"threshold {comparison.options.exact_threshold_percent:g} %. They are no time: cache misses, locks, "
+        "waiting and I/O are not seen."
     )
 
 
 def _visible(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
     """Explain the column `sees` and name its calibration, or say how to calibrate."""
     session, better = contender.session, comparison.metric.better
+    if is_exact(comparison.metric.name):
+        return
     if contender.has_visible:
         worse = "slow-down" if comparison.metric.role is Role.THROUGHPUT else "worsening"
         by = {noise.session: f"{noise.started_at:%Y-%m-%d}" for noise in contender.calibrations}
@@ -163,7 +195,7 @@ def _set_aside(contender: ContenderComparison) -> Iterator[str]:
 
 
 def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith('s') else 's'}"
 
 
 def _unexplained(step: StepComparison) -> str:
@@ -190,6 +222,19 @@ def _with_amounts(ratio: Ratio) -> str:
     if ratio.value is not None:
         return name
     return f"{name} ({amount(ratio.base)} -> {amount(ratio.contender)} {METRICS[ratio.metric].unit})"
+
+
+def _more_instructions(step: StepComparison) -> Iterator[str]:
+    """Note a change of instructions where throughput is undecided: a finding of its own, not of speed."""
+    exact = step.exact
+    if exact is None or not step.is_open or exact.value is None:
+        return
+    if exact.change in (MetricChange.MORE, MetricChange.LESS):
+        amounts = f"{amount(exact.base)} -> {amount(exact.contender)}"
+        percent = f"{100 * abs(exact.value - 1):.1f} % {exact.change}"
+        judged = METRICS[step.judged.metric]
+        what = "throughput" if judged.role is Role.THROUGHPUT else judged.name
+        yield f"{step.step}: {percent} instructions per query ({amounts}); {what} undecided"
 
 
 def _varies_more(step: StepComparison) -> Iterator[str]:

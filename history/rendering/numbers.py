@@ -11,6 +11,11 @@ def two_decimals(value: float | None) -> str:
     return DASH if value is None else f"{value:.2f}"
 
 
+def three_decimals(value: float | None) -> str:
+    """Return a ratio of counts, which are known to a fraction of a per cent, with three decimals."""
+    return DASH if value is None else f"{value:.3f}"
+
+
 def amount(value: float | None) -> str:
     """Return a value with at least four significant digits and no exponent."""
     if value is None:
@@ -20,11 +25,13 @@ def amount(value: float | None) -> str:
     return f"{value:.4g}" if value == 0 or value >= 0.001 else "<0.001"
 
 
-def bounds(interval: Interval | None) -> str:
+def bounds(interval: Interval | None, decimals: int = 2) -> str:
     """Return both bounds of an interval, or `very wide` if they differ by more than a factor of 100."""
     if interval is None:
         return DASH
-    return "very wide" if interval.high > 100 * interval.low else f"{interval.low:.2f}–{interval.high:.2f}"
+    if interval.high > 100 * interval.low:
+        return "very wide"
+    return f"{interval.low:.{decimals}f}–{interval.high:.{decimals}f}"
 
 
 def percent(value: float | None) -> str:

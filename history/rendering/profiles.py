@@ -15,12 +15,17 @@ if TYPE_CHECKING:
     from history.comparison.profile_diff import Differential, FunctionChange
     from suites.profiling.stacks import StepProfile
 
+ONE_COMPILER = 0.002
+"""The change of all instructions, as a fraction, below which functions only take over work of each other."""
+
 LONGEST_NAME = 60
 """The characters of a function's name at most; C++ has names of hundreds."""
 
 
 def quality(profile: "StepProfile") -> str:
     """Return one line with the number of samples of a profile, and reasons not to rely on it."""
+    if profile.is_exact:
+        return f"{profile.samples} instructions counted over {profile.queries:.0f} queries"
     figures = profile.quality
     reasons = figures.warnings()
     samples = f"{figures.samples} samples by {profile.event} over {profile.queries:.0f} queries"
@@ -43,9 +48,10 @@ def differential_json(both: "Differential", limit: int, drawn: Sequence[str]) ->
 
 
 def named_functions(changes: Sequence["FunctionChange"]) -> str:
-    """Return functions with the CPU time that they gained, as one line of text."""
+    """Return functions with the CPU time or the instructions that they gained, as one line of text."""
     return ", ".join(
-        f"{shortened(function.name)} {function.own_change:+.2f} µs"
+        f"{shortened(function.name)} "
+        + (f"{function.own_change:+.2f} µs" if function.calls is None else f"{function.own_change:+.0f}")
         + (f" ({function.own_share:.0%})" if function.own_share else "")
         for function in changes
     )
@@ -67,11 +73,15 @@ def function_values(function: "FunctionChange") -> dict[str, object]:
         "whole_base": function.base.whole,
         "whole_contender": function.contender.whole,
         "whole_share": function.whole_share,
+        **({} if function.calls is None else {"calls": list(function.calls)}),
     }
 
 
 def render_differential(both: "Differential", limit: int, console: "Console") -> None:
     """Print the functions that changed most, in µs per query, with their shares of the whole change."""
+    if both.base.is_exact:
+        _render_exact(both, limit, console)
+        return
     headings = ("own base", "contender", "change", "±", "share", "whole change", "share", "function")
     table = _table(headings)
     for function in both.functions[:limit]:
@@ -82,6 +92,40 @@ def render_differential(both: "Differential", limit: int, console: "Console") ->
     console.print(f"CPU per query of the whole server: {old:.2f} -> {new:.2f} µs ({change})", highlight=False)
     for name, profile in (("base", both.base), ("contender", both.contender)):
         console.print(f"{name}: {quality(profile)}", highlight=False, soft_wrap=True)
+
+
+def _render_exact(both: "Differential", limit: int, console: "Console") -> None:
+    """Print the functions whose counted instructions changed most, and whether by calls or by each call."""
+    from rich.text import Text
+
+    headings = ("own base", "contender", "change", "share", "whole change", "calls base", "contender", "by")
+    table = _table((*headings, "function"))
+    for function in both.functions[:limit]:
+        calls = function.calls or (0.0, 0.0)
+        table.add_row(
+            f"{function.base.own:.0f}",
+            f"{function.contender.own:.0f}",
+            f"{function.own_change:+.0f}",
+            _share(function.own_share),
+            f"{function.whole_change:+.0f}",
+            *(f"{each:.2f}" for each in calls),
+            {None: "-", True: "calls", False: "each call"}[function.is_called_more],
+            Text(shortened(function.name)),
+        )
+    console.print(table)
+    old, new = both.base_total, both.contender_total
+    console.print(
+        f"Exact instructions per query of the client's backend: {old:.0f} -> {new:.0f} "
+        f"({new - old:+.0f}, {new / old - 1:+.2%})",
+        highlight=False,
+    )
+    if abs(new / old - 1) < ONE_COMPILER:
+        console.print(
+            "The totals are as good as equal: differences between functions are the compiler's choices, "
+            "such as what is inlined.",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def render_costs(profile: "StepProfile", limit: int, console: "Console") -> None:
@@ -97,9 +141,10 @@ def render_costs(profile: "StepProfile", limit: int, console: "Console") -> None
         shares = (f"{cost.own / everything:.1%}", f"{cost.whole:.2f}", f"{cost.whole / everything:.1%}")
         table.add_row(f"{cost.own:.2f}", *shares, Text(shortened(name)))
     console.print(table)
-    console.print(
-        f"CPU per query of the whole server: {everything:.2f} µs; {quality(profile)}", highlight=False
-    )
+    what = f"CPU per query of the whole server: {everything:.2f} µs"
+    if profile.is_exact:
+        what = f"Exact instructions per query of the client's backend: {everything:.0f}"
+    console.print(f"{what}; {quality(profile)}", highlight=False)
 
 
 def _table(headings: Sequence[str]) -> "Table":

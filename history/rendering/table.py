@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from history.comparison.exact import is_exact
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRAITS, MetricChange, Ratio, Tone, verdict_of
-from history.rendering.numbers import amount, bounds, percent, two_decimals
+from history.rendering.numbers import amount, bounds, percent, three_decimals, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.metrics import METRICS, Better, Metric, Role, beside_verdict, label_of
 
@@ -33,7 +34,8 @@ Row = list[Cell]
 
 def title(comparison: Comparison, contender: ContenderComparison) -> str:
     """Return the title of a table: versions and metric; across engines also what else differs."""
-    base, metric = contender.base, comparison.metric
+    base = contender.base
+    metric = METRICS[contender.steps[0].judged.metric] if contender.steps else comparison.metric
     text = f"{contender.contender} against {base}: {metric.name} ({metric.unit})"
     if contender.contender.engine is base.engine:
         return text
@@ -43,7 +45,8 @@ def title(comparison: Comparison, contender: ContenderComparison) -> str:
 
 def legend(contender: ContenderComparison) -> str:
     """Return the explanation of the columns of the table of verdicts."""
-    columns = [METRICS[name] for name in beside_verdict(contender.engines) if head_of(name)]
+    names = [name for name in beside_verdict(contender.engines) if name not in contender.unrecorded]
+    columns = [METRICS[name] for name in names if head_of(name)]
     return (
         f"Ratios are contender (new) over base. {_explained(columns, Better.LOWER, 'less is better')}"
         f"{_explained(columns, Better.HIGHER, 'more is better')}"
@@ -79,7 +82,7 @@ def costs_legend(contender: ContenderComparison) -> str:
 
 def heads(contender: ContenderComparison, left_out: Collection[str] = ()) -> list[str]:
     """Return the heads of the table of verdicts; `left_out` are metrics without a column."""
-    beside = [head_of(ratio.metric) for ratio in _shown(contender.steps[0], left_out)]
+    beside = [head_of(ratio.metric) for ratio in _shown(contender, contender.steps[0], left_out)]
     sees = ["sees"] if contender.has_visible else []
     nights = ["nights"] if contender.has_trends else []
     return ["step", "base", "new", "rel", "interval", *sees, *beside, *nights, "verdict"]
@@ -88,7 +91,7 @@ def heads(contender: ContenderComparison, left_out: Collection[str] = ()) -> lis
 def left_out(contender: ContenderComparison, width: int) -> tuple[str, ...]:
     """Return the metrics to leave out so that the table of verdicts fits `width` columns."""
     widths = _widths(contender)
-    shown = [METRICS[ratio.metric] for ratio in _shown(contender.steps[0])]
+    shown = [METRICS[ratio.metric] for ratio in _shown(contender, contender.steps[0])]
     giving_way = sorted((metric for metric in shown if metric.gives_way), key=lambda metric: metric.gives_way)
     candidates = [metric.name for metric in giving_way]
     needed = sum(widths.values()) + len(widths) - 1
@@ -127,10 +130,10 @@ def step_row(contender: ContenderComparison, step: StepComparison, left_out: Col
         Cell(step.step),
         Cell(amount(step.judged.base)),
         Cell(amount(step.judged.contender)),
-        Cell(two_decimals(step.judged.value)),
-        Cell(bounds(step.judgement.interval)),
+        Cell(_decimal(step.judged.metric, step.judged.value)),
+        Cell(bounds(step.judgement.interval, _decimals(step.judged.metric))),
         *([Cell(percent(step.smallest_visible))] if contender.has_visible else []),
-        *map(_marked, _shown(step, left_out)),
+        *map(_marked, _shown(contender, step, left_out)),
         *([Cell(sparkline(step.trend))] if contender.has_trends else []),
         _verdict(step),
     ]
@@ -151,10 +154,12 @@ def _mean_row(
     left_out: Collection[str],
 ) -> Row:
     first, empty = contender.steps[0], Cell("")
-    beside = [Cell(two_decimals(means[ratio.metric])) for ratio in _shown(first, left_out)]
+    beside = [
+        Cell(_decimal(ratio.metric, means[ratio.metric])) for ratio in _shown(contender, first, left_out)
+    ]
     sees = [empty] if contender.has_visible else []
     nights = [empty] if contender.has_trends else []
-    relative = Cell(two_decimals(means[first.judged.metric]))
+    relative = Cell(_decimal(first.judged.metric, means[first.judged.metric]))
     return [Cell(label), empty, empty, relative, empty, *sees, *beside, *nights, empty]
 
 
@@ -168,15 +173,18 @@ def costs_rows(step: StepComparison) -> Iterator[Row]:
                 Cell(METRICS[ratio.metric].unit),
                 Cell(amount(ratio.base)),
                 Cell(amount(ratio.contender)),
-                Cell(two_decimals(ratio.value)),
-                Cell(bounds(ratio.interval)),
+                Cell(_decimal(ratio.metric, ratio.value)),
+                Cell(bounds(ratio.interval, _decimals(ratio.metric))),
                 Cell(ratio.change, _tone(ratio)),
             ]
 
 
-def _shown(step: StepComparison, left_out: Collection[str] = ()) -> list[Ratio]:
+def _shown(
+    contender: ContenderComparison, step: StepComparison, left_out: Collection[str] = ()
+) -> list[Ratio]:
     """Return the metrics with a column beside the judged one."""
-    return [ratio for ratio in step.beside if head_of(ratio.metric) and ratio.metric not in left_out]
+    hidden = {*left_out, *contender.unrecorded}
+    return [ratio for ratio in step.beside if head_of(ratio.metric) and ratio.metric not in hidden]
 
 
 def _verdict(step: StepComparison) -> Cell:
@@ -188,7 +196,16 @@ def _verdict(step: StepComparison) -> Cell:
 
 def _marked(ratio: Ratio) -> Cell:
     mark = _MARKS.get(ratio.change, "")
-    return Cell(two_decimals(ratio.value), _tone(ratio) if mark else Tone.PLAIN, mark)
+    return Cell(_decimal(ratio.metric, ratio.value), _tone(ratio) if mark else Tone.PLAIN, mark)
+
+
+def _decimals(metric: str) -> int:
+    """Return the decimals of a metric's ratios: counts are known to a fraction of a per cent."""
+    return 3 if is_exact(metric) else 2
+
+
+def _decimal(metric: str, value: float | None) -> str:
+    return three_decimals(value) if is_exact(metric) else two_decimals(value)
 
 
 def _tone(ratio: Ratio) -> Tone:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, select
 
 from history.errors import DamagedTextError, stored_object
-from history.store.schema import profiles, runs
-from suites.profiling.stacks import StepProfile
+from history.store.schema import counted_profiles, profiles, runs
+from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 
 COMPRESSION = 9
 """zlib's highest level: stacks are repetitive, and a run has few of them."""
@@ -36,6 +36,25 @@ def profiles_of(
     return {
         repetition: StepProfile(event, frequency, queries, lost, unpacked(stacks))
         for repetition, event, frequency, queries, lost, stacks in connection.execute(query)
+    }
+
+
+def counted_profiles_of(
+    connection: Connection, session_id: int, step: str, version: str
+) -> Mapping[int, StepProfile]:
+    """Return the counted instructions of a version on a step of a session by function, by round."""
+    counted = counted_profiles.c
+    query = (
+        select(runs.c.repetition, counted.queries, counted.stacks, counted.calls)
+        .join_from(counted_profiles, runs, counted.run_id == runs.c.id)
+        .where(runs.c.session_id == session_id, runs.c.step == step, runs.c.version == version)
+        .order_by(runs.c.position, runs.c.id)
+    )
+    return {
+        repetition: StepProfile(
+            COUNTED_EVENT, COUNTED_FREQUENCY, queries, 0, unpacked(stacks), unpacked(calls)
+        )
+        for repetition, queries, stacks, calls in connection.execute(query)
     }
 
 

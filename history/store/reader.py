@@ -73,6 +73,13 @@ class Reader:
         with self._database.reading() as connection:
             return profiles_of(connection, session_id, step, str(version))
 
+    def counted_profiles(self, session_id: int, step: str, version: Version) -> "Mapping[int, StepProfile]":
+        """Return the counted instructions of a version on a step by function, by round."""
+        from history.store.profiles import counted_profiles_of  # loaded only when there are profiles
+
+        with self._database.reading() as connection:
+            return counted_profiles_of(connection, session_id, step, str(version))
+
     def profiled_steps(self, session_id: int) -> set[str]:
         """Return the steps of a session that have CPU profiles."""
         with self._database.reading() as connection:

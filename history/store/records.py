@@ -89,6 +89,19 @@ class Session(SessionStart):
     """None while it runs; for an interrupted session the end of its last recorded run."""
 
     @property
+    def counted_passes(self) -> int:
+        """The planned counted passes of each step per version; 0 in a session that counted nothing."""
+        exact = self.options.get(EXACT)
+        passes = exact.get("passes") if isinstance(exact, dict) else 0
+        return passes if isinstance(passes, int) else 0
+
+    @property
+    def only_counted(self) -> bool:
+        """Whether it has counted passes and nothing else."""
+        exact = self.options.get(EXACT)
+        return isinstance(exact, dict) and exact.get("when") == ONLY
+
+    @property
     def is_imported(self) -> bool:
         """Whether it was imported from other people's tables."""
         return self.options.get("imported") is True
@@ -211,6 +224,12 @@ class Environment:
 
 ALL_STEPS = ""
 """The step of a gap that concerns all steps of a version."""
+
+EXACT = "exact"
+"""The option of a session with counted passes: an object with `tool`, `passes` and `when`."""
+
+ONLY = "only"
+"""The value of `when` in a session that has counted passes and nothing else."""
 
 CONFIRMS = "confirms"
 """The option of a confirming session, which measures a commit of a branch against an earlier one.

@@ -65,6 +65,8 @@ profiles = _table(
     "profiles", integers="run_id lost", texts="event", reals="frequency queries", blobs="stacks"
 )
 
+counted_profiles = _table("counted_profiles", integers="run_id", reals="queries", blobs="stacks calls")
+
 nights = _table(
     "nights",
     integers="session_id build_id is_base",

@@ -12,7 +12,16 @@ from history.errors import RecordError
 from history.store.process import ProcessIdentity
 from history.store.profiles import packed
 from history.store.records import Machine, RunRecord, SessionStart, SessionStatus, StepNoise
-from history.store.schema import builds, calibrations, configurations, measurements, profiles, runs, samples
+from history.store.schema import (
+    builds,
+    calibrations,
+    configurations,
+    counted_profiles,
+    measurements,
+    profiles,
+    runs,
+    samples,
+)
 from history.timestamps import to_text
 from suites.measurement import Measurement
 from suites.metrics import METRICS, PRIMARY
@@ -43,6 +52,8 @@ def insert_run(connection: Connection, session_id: int, record: RunRecord) -> in
         _insert_measurement(connection, run_id, record.measurement)
         if record.measurement.profile is not None:
             insert_profile(connection, run_id, record.measurement.profile)
+        if record.measurement.counted is not None:
+            insert_counted(connection, run_id, record.measurement.counted)
     return run_id
 
 
@@ -59,6 +70,17 @@ def insert_profile(connection: Connection, run_id: int, profile: StepProfile) ->
         "stacks": packed(profile.stacks),
     }
     connection.execute(insert(profiles).values(row))
+
+
+def insert_counted(connection: Connection, run_id: int, profile: StepProfile) -> None:
+    """Insert the counted instructions of a run by function."""
+    row = {
+        "run_id": run_id,
+        "queries": profile.queries,
+        "stacks": packed(profile.stacks),
+        "calls": packed(profile.calls),
+    }
+    connection.execute(insert(counted_profiles).values(row))
 
 
 def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNoise]) -> None:

@@ -5,15 +5,16 @@ import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, Connection, select
 
 from history.errors import HistoryError
 from history.open import open_store
 from history.store.database import sqlite_file
 from history.store.profiles import unpacked
-from history.store.schema import profiles, sessions
+from history.store.schema import counted_profiles, profiles, sessions
 from history.transfer.atomic_files import written_whole
 from history.transfer.database_source import StoredRows, opened, readable
 from history.transfer.merging import merge
@@ -118,15 +119,21 @@ def _require_readable(part: Path) -> None:
     with readable(part) as database, database.reading() as connection:
         source = StoredRows(connection, "the copy")
         source.require_whole()
-        for stacks in connection.execute(select(profiles.c.stacks)).scalars():
-            try:
-                unpacked(stacks)
-            except (ValueError, zlib.error) as error:
-                raise TransferError(
-                    f"the history is damaged: a profile cannot be read: {error}",
-                    where=str(part),
-                    hint="the history is, or the disk; restore it from an earlier backup",
-                ) from error
+        for blob in (profiles.c.stacks, counted_profiles.c.stacks, counted_profiles.c.calls):
+            _require_unpackable(connection, blob, part)
+
+
+def _require_unpackable(connection: Connection, blob: ColumnElement[Any], part: Path) -> None:
+    """Raises TransferError when one of the packed values of a column cannot be read."""
+    for packed in connection.execute(select(blob)).scalars():
+        try:
+            unpacked(packed)
+        except (ValueError, zlib.error) as error:
+            raise TransferError(
+                f"the history is damaged: a profile cannot be read: {error}",
+                where=str(part),
+                hint="the history is, or the disk; restore it from an earlier backup",
+            ) from error
 
 
 def _require_no_loss(part: Path, earlier: Path) -> None:

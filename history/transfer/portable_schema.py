@@ -206,6 +206,13 @@ _ALL = (
         immutable=True,
     ),
     _portable(
+        schema.counted_profiles,
+        "session version step repetition",
+        "queries stacks calls",
+        _RUN,
+        immutable=True,
+    ),
+    _portable(
         schema.dropped_rounds,
         f"session {PLACE}",
         "step repetition dropped_at reason measured",

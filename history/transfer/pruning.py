@@ -16,6 +16,7 @@ from history.store.records import SessionStatus
 from history.store.schema import (
     bisect_events,
     confirmations,
+    counted_profiles,
     measurements,
     nights,
     profiles,
@@ -27,10 +28,10 @@ from history.store.session_lookup import IS_NO_BISECT
 from history.store.writer import Store
 from history.timestamps import to_text
 
-ROUNDS = (samples, measurements, profiles)
+ROUNDS = (samples, measurements, profiles, counted_profiles)
 """The tables whose rows are deleted with their runs."""
 
-BYTES_EACH = {"runs": 350, "measurements": 45, "samples": 20, "profiles": 60}
+BYTES_EACH = {"runs": 350, "measurements": 45, "samples": 20, "profiles": 60, "counted_profiles": 60}
 """The approximate bytes of a row in SQLite, with its index entries, without the stacks of profiles."""
 
 
@@ -76,8 +77,14 @@ def room(store: Store, before: datetime) -> Room:
         for table in ROUNDS:
             counted = select(func.count()).select_from(table).where(table.c.run_id.in_(old))
             rows[table.name] = connection.execute(counted).scalar_one()
-        stacks = select(func.coalesce(func.sum(func.length(profiles.c.stacks)), 0))
-        packed = int(connection.execute(stacks.where(profiles.c.run_id.in_(old))).scalar_one())
+        packed = 0
+        for table, column in (
+            (profiles, "stacks"),
+            (counted_profiles, "stacks"),
+            (counted_profiles, "calls"),
+        ):
+            length = select(func.coalesce(func.sum(func.length(table.c[column])), 0))
+            packed += int(connection.execute(length.where(table.c.run_id.in_(old))).scalar_one())
         count = connection.execute(select(func.count()).select_from(ended.subquery())).scalar_one()
     return Room(count, rows, packed + sum(BYTES_EACH[name] * number for name, number in rows.items()))
 

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -29,7 +29,8 @@ def main(arguments: argparse.Namespace) -> int:
     versions = [arguments.version] if arguments.what == "show" else [arguments.base, arguments.contender]
     with open_store(existing_history(arguments.history)) as store:
         session = _session(store, versions, arguments)
-        rounds = [_rounds(store, session, version, arguments) for version in versions]
+        read = _source(store, session, versions, arguments)
+        rounds = [_rounds(read, store, session, version, arguments) for version in versions]
     folder = Path(arguments.output) if arguments.output else home.flame_graphs / session.uid
     show = _show if arguments.what == "show" else _diff
     show(arguments, versions, rounds, folder, home)
@@ -99,19 +100,34 @@ def _session(store: Store, versions: Sequence[Version], arguments: argparse.Name
         raise ComparisonError(
             f"no session holds {' and '.join(map(str, versions))}",
             where=store.where,
-            hint=f"./tidemark run --perf {names}",
+            hint=f"./tidemark run {_how(arguments)} {names}",
         )
     return session
 
 
-def _rounds(store: Store, session: Session, version: Version, arguments: argparse.Namespace) -> Rounds:
+def _source(
+    store: Store, session: Session, versions: Sequence[Version], arguments: argparse.Namespace
+) -> Callable[[int, str, Version], Rounds]:
+    """Return what reads profiles: counted ones if asked for, or if not all versions have sampled ones."""
+    sampled = all(store.profiles(session.id, arguments.step, version) for version in versions)
+    counted = all(store.counted_profiles(session.id, arguments.step, version) for version in versions)
+    return store.counted_profiles if arguments.exact or (counted and not sampled) else store.profiles
+
+
+def _rounds(
+    read: Callable[[int, str, Version], Rounds],
+    store: Store,
+    session: Session,
+    version: Version,
+    arguments: argparse.Namespace,
+) -> Rounds:
     """Return the profiles of a version, of one role if that was asked for. Raises ComparisonError."""
-    profiles = store.profiles(session.id, arguments.step, version)
+    profiles = read(session.id, arguments.step, version)
     if not profiles:
         raise ComparisonError(
             f"session {session.uid} has no profile of {version} on {arguments.step}",
             where=store.where,
-            hint=f"./tidemark run --perf --step {arguments.step} {version}",
+            hint=f"./tidemark run {_how(arguments)} --step {arguments.step} {version}",
         )
     if arguments.role is None:
         return profiles
@@ -122,6 +138,11 @@ def _rounds(store: Store, session: Session, version: Version, arguments: argpars
             hint=f"its roles: {', '.join(roles)}",
         )
     return {number: of_role(profile, arguments.role) for number, profile in profiles.items()}
+
+
+def _how(arguments: argparse.Namespace) -> str:
+    """Return the option of `run` with which the wanted kind of profile is recorded."""
+    return "--exact-only" if arguments.exact else "--perf"
 
 
 def _plain(text: str) -> str:

@@ -10,7 +10,7 @@ from build.home import locate_for_writing
 from build.sources.source import resolved
 from history.open import open_store
 from runners.console import progress
-from runners.measuring.request import Request, Sampled
+from runners.measuring.request import PASSES, Exact, Request, Sampled
 from runners.measuring.session import SessionOutcome, run_session
 from runners.values import history_of
 from suites.definition import Mode, load_suite
@@ -53,12 +53,13 @@ def request_of(arguments: argparse.Namespace) -> Request:
             where="--patch",
             hint="name the variant: ./tidemark run --patch mine=FILE postgres@18.6 postgres@18.6#mine",
         )
+    exact = _exact(arguments)
     request = Request(
         versions=versions,
         suite=suite,
         profile_name=arguments.profile,
         steps=suite.select(tuple(arguments.step)),
-        repetitions=arguments.repetitions or profile.repetitions,
+        repetitions=arguments.repetitions or (PASSES if exact is Exact.ONLY else profile.repetitions),
         until_decided=arguments.until_decided,
         budget_seconds=None if arguments.budget is None else arguments.budget * 60,
         mode=None if arguments.mode is None else Mode(arguments.mode),
@@ -69,14 +70,38 @@ def request_of(arguments: argparse.Namespace) -> Request:
         durability=Durability(arguments.durability),
         settings=settings,
         seconds=arguments.seconds,
+        exact=exact,
     )
+    _require_consistent(request)
+    return request
+
+
+def _require_consistent(request: Request) -> None:
+    """Raise RequestError for options that exclude each other."""
+    if request.exact is Exact.ONLY and (request.until_decided or request.perf is not None):
+        raise RequestError(
+            "counted passes have neither verdicts to wait for nor samples",
+            where="--exact-only",
+            hint="omit --until-decided and --perf",
+        )
+    if request.exact is Exact.ONLY and request.profile.mode is Mode.LONG:
+        raise RequestError(
+            "a counted pass starts from the loaded data, which long mode does not keep",
+            where="--exact-only",
+            hint="use --profile smoke or short",
+        )
     if request.until_decided and request.profile.mode is Mode.LONG:
         raise RequestError(
             "long mode measures a fixed number of blocks and cannot run until verdicts are decided",
             where="--until-decided",
             hint="omit --until-decided, or use --mode rounds",
         )
-    return request
+
+
+def _exact(arguments: argparse.Namespace) -> Exact:
+    if arguments.exact_only:
+        return Exact.ONLY
+    return Exact.NO if arguments.no_exact else Exact.BESIDE
 
 
 def _sampled(arguments: argparse.Namespace) -> Sampled | None:

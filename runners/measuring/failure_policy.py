@@ -9,6 +9,7 @@ from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import MeasuredVersion
 from suites.definition import Step
+from suites.measurement import Measurement
 from suites.metrics import PRIMARY
 from suites.step import ServerDiedError
 
@@ -23,6 +24,17 @@ Measure = Callable[[Sequence[MeasuredVersion]], MeasuredRound]
 """Measures one round of the given versions. Raises ServerDiedError."""
 
 
+Count = Callable[[int, Step, Sequence[MeasuredVersion], Sequence[Measurement]], list[Measurement]]
+"""Adds what a counted pass of a round says to the measurements of its versions."""
+
+
+def uncounted(
+    number: int, step: Step, versions: Sequence[MeasuredVersion], measurements: Sequence[Measurement]
+) -> list[Measurement]:
+    """Return the measurements of a round in a session without counted passes."""
+    return list(measurements)
+
+
 @dataclass(frozen=True)
 class FailurePolicy:
     """Carries rounds out until they are valid, and excludes versions that keep failing."""
@@ -34,6 +46,9 @@ class FailurePolicy:
 
     keep_disturbed: bool = False
     """Whether a disturbed round is recorded, with a warning, instead of being measured again."""
+
+    count: Count = uncounted
+    """Counts a round that is about to be recorded."""
 
     def resume(self, versions: Sequence[MeasuredVersion]) -> None:
         """Restore failures and verdicts from the runs that an interrupted session has recorded."""
@@ -84,14 +99,33 @@ class FailurePolicy:
             values = {
                 version.name: measurement.values[PRIMARY]
                 for version, measurement in zip(active, measurements, strict=True)
+                if PRIMARY in measurement.values
             }
             if reasons and repeats_left:
                 repeats_left -= 1
                 self.recorder.record_dropped(step, number, reasons, values)
                 continue
+            measurements = self.count(number, step, active, measurements)
+            active, measurements = self._without_empty(active, measurements, step, number, started)
             self.recorder.record_round(step, number, active, measurements, reasons, started)
             self.verdicts.add(step.name, number, values)
             return
+
+    def _without_empty(
+        self,
+        versions: Sequence[MeasuredVersion],
+        measurements: Sequence[Measurement],
+        step: Step,
+        number: int,
+        started: datetime,
+    ) -> tuple[list[MeasuredVersion], list[Measurement]]:
+        """Record the runs that have no value as failed, and return the others."""
+        kept = [(version, its) for version, its in zip(versions, measurements, strict=True) if its.values]
+        for version, measurement in zip(versions, measurements, strict=True):
+            if not measurement.values:
+                reason = "; ".join(measurement.warnings) or "nothing was measured"
+                self._record_deaths([version], step, number, ServerDiedError(reason, None), started)
+        return [version for version, _ in kept], [measurement for _, measurement in kept]
 
     def _record_deaths(
         self,

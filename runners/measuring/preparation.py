@@ -16,10 +16,11 @@ from history.comparison.compare import CONFIDENCE, THRESHOLD
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design
 from history.store.records import CalibratedNoise
-from runners.measuring.request import Request, Sampled
+from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
 from suites.capabilities import require_engine
+from suites.counting.tool import Callgrind, find_callgrind
 from suites.definition import Mode
 from suites.engines import make_server, require_short_sockets
 from suites.generators.registry import GENERATORS
@@ -110,6 +111,25 @@ def profiling_of(request: Request, home: Home, progress: Progress) -> Profiling 
     profile = request.profile
     seconds = min(profile.perf_seconds, profile.seconds)
     return Profiling(perf, inferno, seconds, profile.slice_seconds, request.perf is Sampled.DURING)
+
+
+def callgrind_of(request: Request, progress: Progress) -> Callgrind | None:
+    """Return what counts the instructions of the session; None when they are not counted.
+
+    What is missing is reported, and the session continues without counts, unless they are all it is to do:
+    then TidemarkError is raised.
+    """
+    if request.exact is Exact.NO or not request.passes:
+        return None
+    try:
+        if not GENERATORS[request.suite.generator].counts:
+            raise ServerError(f"{request.suite.generator} cannot carry out fixed work between marks")
+        return find_callgrind()
+    except TidemarkError as error:
+        if request.exact is Exact.ONLY:
+            raise
+        progress.note(f"no exact counts: {error}")
+        return None
 
 
 def verdicts_of(

@@ -21,6 +21,20 @@ class Sampled(StrEnum):
     """In the measured slices, which this slows down a little."""
 
 
+PASSES = 2
+"""The counted passes of each step in a session of nothing else: the second shows whether they agree."""
+
+
+class Exact(StrEnum):
+    """Whether the instructions of fixed work are counted under callgrind."""
+
+    NO = "no"
+    BESIDE = "beside"
+    """In the first rounds of each step, after the slices."""
+    ONLY = "only"
+    """Instead of the slices: each round is one counted pass."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What a session is asked to measure."""
@@ -60,6 +74,9 @@ class Request:
     patches: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     """The patches of the source of versions such as `postgres@18.6#variant`, by variant."""
 
+    exact: Exact = Exact.NO
+    """Whether instructions are counted, where valgrind is installed."""
+
     bisect: str = ""
     """The uid of the bisect that it belongs to; its session is then not a night of any series."""
 
@@ -74,6 +91,13 @@ class Request:
         return self.suite.profile(self.profile_name).model_copy(update=changes)
 
     @property
+    def passes(self) -> int:
+        """The counted passes that every step gets."""
+        if self.exact is Exact.ONLY:
+            return self.repetitions
+        return self.profile.counted_passes if self.exact is Exact.BESIDE else 0
+
+    @property
     def least_rounds(self) -> int:
         """The rounds that every step gets."""
         return max(self.repetitions, MINIMUM_REPETITIONS) if self.until_decided else self.repetitions
@@ -81,6 +105,8 @@ class Request:
     @property
     def most_rounds(self) -> int:
         """The most rounds that a step gets."""
+        if self.exact is Exact.ONLY:
+            return self.repetitions + 1  # for passes that disagree
         return max(self.profile.most_rounds, self.least_rounds) if self.until_decided else self.repetitions
 
     @property

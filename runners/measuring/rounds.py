@@ -8,14 +8,16 @@ from pathlib import Path
 
 from build.build import Build
 from build.progress import Progress, ProgressTask
+from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.failure_policy import FailurePolicy
-from runners.measuring.request import Request
+from runners.measuring.request import Exact, Request
 from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import MeasuredVersion, Serve
 from suites.definition import Mode, Profile, Step
 from suites.generators.load import Share
+from suites.measurement import Measurement
 from suites.slices import Schedule
 from suites.step import most_transactions
 
@@ -35,6 +37,8 @@ class Rounds:
     policy: FailurePolicy
     verdicts: SequentialVerdicts
     progress: Progress
+    passes: CountedPasses | None = None
+    """What counts the rounds' instructions; None when they are not counted."""
 
     def run(self, builds: Sequence[Build], folder: Path) -> None:
         """Load every build below `folder`, then measure all rounds in the mode of the request.
@@ -76,6 +80,8 @@ class Rounds:
         """Measure one round of a step and record it; a disturbed one is repeated as the policy says."""
 
         def measure(active: Sequence[MeasuredVersion]) -> MeasuredRound:
+            if self.request.exact is Exact.ONLY:
+                return [Measurement({}, ()) for _ in active], ()
             return self.measurement.from_loaded_data(number, step, active)
 
         self.policy.carry_out(number, step, versions, measure)
@@ -100,8 +106,13 @@ class Rounds:
             if self.request.until_decided and number >= self.request.least_rounds:
                 names = self.verdicts.open_steps([step.name for step in open_steps], number)
                 open_steps = [step for step in open_steps if step.name in names]
+            if self.request.exact is Exact.ONLY and number >= self.request.least_rounds:
+                open_steps = [step for step in open_steps if self._passes_disagree(step, versions)]
             if not open_steps:
                 return
+
+    def _passes_disagree(self, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
+        return self.passes is not None and self.passes.disagree(step, versions)
 
     # --- long mode: the servers stay up, and each step starts from the data that the previous one left
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 from build.addresses import redacted
 from build.home import ROOT
 from build.version import Version
-from history.store.records import CONFIRMS, Machine, SessionStart
+from history.store.records import CONFIRMS, EXACT, Machine, SessionStart
 from runners.measuring.request import Request
+from suites.counting.tool import Callgrind
 from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes
 
@@ -23,6 +24,7 @@ def describe_session(
     not_built: Mapping[Version, str],
     machine: Machine,
     profiling: Profiling | None,
+    callgrind: Callgrind | None,
 ) -> SessionStart:
     """Return the description of a session; `generator` is the version of the load generator."""
     return SessionStart(
@@ -40,7 +42,7 @@ def describe_session(
             "tidemark": _own_version(),
             "python": sys.version.split()[0],
         },
-        options=_options(request, sizes, not_built, profiling),
+        options=_options(request, sizes, not_built, profiling) | _counting(request, callgrind),
     )
 
 
@@ -78,6 +80,13 @@ def _options(
         **({CONFIRMS: request.confirms.option()} if request.confirms else {}),
         **({"perf": {"event": profiling.perf.description, "when": request.perf}} if profiling else {}),
     }
+
+
+def _counting(request: Request, callgrind: Callgrind | None) -> dict[str, object]:
+    """Return the option of a session with counted passes; without them it has none."""
+    if callgrind is None:
+        return {}
+    return {EXACT: {"tool": callgrind.version, "passes": request.passes, "when": request.exact}}
 
 
 def _own_version() -> str:

@@ -30,10 +30,13 @@ class CounterEvent:
 
     kind: int
     number: int
+    user_only: bool = False
+    """Whether the kernel's work for the process is left out."""
 
 
-INSTRUCTIONS = CounterEvent(0, 1)
-"""PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS: retired instructions in user and kernel code."""
+INSTRUCTIONS = CounterEvent(0, 1, user_only=True)
+"""PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS: retired instructions in user code, which perf calls
+`instructions:u`."""
 
 TASK_CLOCK = CounterEvent(1, 1)
 """PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK: nanoseconds of CPU time, available on every machine."""
@@ -46,6 +49,10 @@ _ENABLED_AND_RUNNING = 3
 
 _INHERIT = 1 << 1
 """The flag for counting children that are started later; their counts remain when they end."""
+
+
+_EXCLUDE_KERNEL = 1 << 5 | 1 << 6
+"""The flags exclude_kernel and exclude_hv."""
 
 
 class _Attributes(ctypes.Structure):
@@ -135,7 +142,7 @@ def _open(thread: int, event: CounterEvent) -> int:
         size=ctypes.sizeof(_Attributes),
         config=event.number,
         read_format=_ENABLED_AND_RUNNING,
-        flags=_INHERIT,
+        flags=_INHERIT | (_EXCLUDE_KERNEL if event.user_only else 0),
     )
     libc = ctypes.CDLL(None, use_errno=True)
     file: int = libc.syscall(number, ctypes.byref(attributes), thread, -1, -1, _CLOSE_ON_EXEC)

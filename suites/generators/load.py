@@ -101,6 +101,19 @@ def blamed_on(place: int) -> Iterator[None]:
         raise
 
 
+@dataclass(frozen=True)
+class CountedWork:
+    """The work of a counted pass, by one client: fixed numbers of transactions between marks."""
+
+    transactions: int
+    warm: int
+    """Transactions before the first mark, so that caches and cached plans are as they stay."""
+    mark: str
+    """The SQL statement that is a mark."""
+    seconds: float
+    """Time limit."""
+
+
 class Observer(Protocol):
     """Measures the costs of a load while it is steady."""
 
@@ -130,6 +143,12 @@ class Generator(Protocol):
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
         """Run one step on servers that take turns; return one Load per server. Raises LoadError."""
+
+    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+        """Run a counted pass of a step, and return the queries per transaction. Raises LoadError.
+
+        Equal work on equal data sends the server the same statements with the same parameters.
+        """
 
 
 def lines_of(

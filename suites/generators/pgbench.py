@@ -17,6 +17,7 @@ from suites.generators.load import (
     NUMBER,
     OVERTIME_SECONDS,
     PERCENTILES,
+    CountedWork,
     Load,
     LoadError,
     Observer,
@@ -166,6 +167,10 @@ class Pgbench:
                     load = self.run(addresses[server], step, work, observers[server], turn)
                 done[server].append(load)
         return [sum_of(loads) for loads in done]
+
+    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+        """Raise LoadError: pgbench cannot send a mark between two transactions of a script."""
+        raise LoadError("pgbench cannot carry out a counted pass", hint="use a suite for sysbench")
 
     def _client(self, address: Address) -> list[str]:
         host = [f"--host={address.socket.parent}", f"--port={postgres_port(address.socket)}"]

@@ -15,6 +15,7 @@ from suites.generators.load import (
     COUNT,
     NUMBER,
     OVERTIME_SECONDS,
+    CountedWork,
     Load,
     LoadError,
     Observer,
@@ -46,6 +47,9 @@ UNEVEN_SHARE = 0.25
 
 LOAD_SECONDS_PER_MILLION_ROWS = 600
 """Time limit for loading a million rows, which is far more than loading takes unless it hangs."""
+
+MARKS = 4
+"""The marks of a counted pass, which sysbench counts as queries (suites/generators/tidemark.lua)."""
 
 _TICK = re.compile(rf"\[ {COUNT}s \] .*?qps: ({NUMBER})")
 _THREAD = re.compile(rf"tidemark: thread {COUNT} from ({NUMBER}) to ({NUMBER})")
@@ -278,11 +282,14 @@ class Sysbench:
         return self._command(address, [*self._load(step, share.round), *limits, *slices, "run"])
 
     def _load(self, step: Step, round_: int) -> list[str]:
+        seed = f"--rand-seed={self._seed(step, round_)}"
+        load = [f"--threads={self.sizes.threads}", seed, "--rand-type=uniform"]
+        return [*load, "--histogram=on", "--percentile=99", *_options(step.options)]
+
+    def _seed(self, step: Step, round_: int) -> int:
         # Every step has its own seed, because updating rows to the values of another step changes nothing.
         place = [known.name for known in self.suite.steps].index(step.name)
-        seed = self.suite.seed + place + round_ * len(self.suite.steps)
-        load = [f"--threads={self.sizes.threads}", f"--rand-seed={seed}", "--rand-type=uniform"]
-        return [*load, "--histogram=on", "--percentile=99", *_options(step.options)]
+        return self.suite.seed + place + round_ * len(self.suite.steps)
 
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         """Run one step; the observer measures from the first transaction to the last."""
@@ -324,6 +331,22 @@ class Sysbench:
             with blamed_on(place):
                 loads.append(transcript.load())
         return loads
+
+    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+        """Run the fixed work of one thread, with random numbers of our own in the script."""
+        marks = [f"--counted={work.transactions}", f"--counted_warm={work.warm}", f"--mark={work.mark}"]
+        limits = ["--threads=1", "--time=0", "--events=0", f"--table_seed={self._seed(step, 0)}"]
+        argv = self._command(address, [*limits, *_options(step.options), *marks, "run"])
+        transcript = SysbenchTranscript()
+        for _, line in lines_of(argv, work.seconds, self.environment):
+            transcript.read(line)
+        queries = transcript.summary.get("queries", 0.0) - MARKS
+        if transcript.summary.get("transactions") != work.transactions or queries <= 0:
+            raise LoadError(
+                f"sysbench did not finish the {work.transactions} transactions of a counted pass",
+                hint="its output is incomplete, or the script is not of this version of Tidemark",
+            )
+        return queries / (work.transactions + work.warm)
 
     def _command(self, address: Address, extra: Sequence[str]) -> list[str]:
         script = str(self.suite.folder / str(self.suite.script))

@@ -33,6 +33,9 @@ local OPTIONS = {
    slices = {"One character per slice: 0 wait, w warm up, 1 work", ""},
    slice_origin = {"Begin of the first slice in seconds of the monotonic clock", "0"},
    slice_gap_ms = {"Idle milliseconds at the end of each slice", 0},
+   counted = {"Transactions of a counted pass; 0: no counted pass", 0},
+   counted_warm = {"Transactions before those of a counted pass", 0},
+   mark = {"SQL statement that marks the begin and the end of a counted pass", ""},
 }
 
 -- --- time
@@ -107,6 +110,21 @@ function tidemark.walk(n)
    end
 end
 
+-- Replaces sysbench's random numbers, of one thread, by ours. sysbench 1.0 seeds its generator by random(3), which its
+-- threads call in an order that differs from run to run: with one seed it draws one of two sequences.
+local function draw_reproducibly(seed)
+   local draw = tidemark.generator(seed)
+   local function digit_or_letter(mark)
+      if mark == "#" then return string.char(48 + draw(10)) end
+      if mark == "@" then return string.char(97 + draw(26)) end
+   end
+   sysbench.rand.uniform = function(least, most) return least + draw(most - least + 1) end
+   sysbench.rand.default = sysbench.rand.uniform
+   sysbench.rand.uniform_double = function() return draw(4294967296) / 4294967296 end
+   sysbench.rand.string = function(format) return (format:gsub("[#@]", digit_or_letter)) end
+   tidemark.random_string = sysbench.rand.string
+end
+
 -- --- prepared statements
 
 local Statement = {}
@@ -116,7 +134,9 @@ Statement.__index = Statement
 function Statement:execute(...)
    for i = 1, select("#", ...) do
       local value = select(i, ...)
-      if type(value) == "string" then
+      if type(value) == "string" and tidemark.random_string then
+         self.parameters[i]:set(tidemark.random_string(value))
+      elseif type(value) == "string" then
          self.parameters[i]:set_rand_str(value)
       else
          self.parameters[i]:set(value)
@@ -229,6 +249,23 @@ local function run_slices(thread_id)
    io.stdout:flush()
 end
 
+-- --- counted passes
+
+-- Runs fixed numbers of transactions between marks: statements at which the tool that runs the server writes what it
+-- has counted. The first mark is warm-up of the mark itself. Between the second and the third is a mark alone, which is
+-- subtracted; between the third and the fourth are the transactions and a mark.
+local function run_counted(thread_id, connection)
+   local function mark() connection:query(sysbench.opt.mark) end
+   for _ = 1, sysbench.opt.counted_warm do finish_event(thread_id) end
+   for _ = 1, 3 do mark() end
+   for _ = 1, sysbench.opt.counted do
+      ffi.C.sb_event_start(thread_id)
+      finish_event(thread_id)
+      ffi.C.sb_event_stop(thread_id)
+   end
+   mark()
+end
+
 -- --- a suite's script
 
 local function options_with(own)
@@ -260,6 +297,7 @@ function tidemark.script(suite)
    sysbench.cmdline.commands = {prepare = {prepare}}
 
    function thread_init()
+      if sysbench.opt.counted > 0 then draw_reproducibly(sysbench.opt.table_seed) end
       connection = sysbench.sql.driver():connect()
       suite.start(connection)
    end
@@ -271,7 +309,13 @@ function tidemark.script(suite)
    end
 
    function thread_run(thread_id)
-      if sysbench.opt.slice_ms > 0 then run_slices(thread_id) else without_pause(thread_id) end
+      if sysbench.opt.counted > 0 then
+         run_counted(thread_id, connection)
+      elseif sysbench.opt.slice_ms > 0 then
+         run_slices(thread_id)
+      else
+         without_pause(thread_id)
+      end
    end
 
    -- Prints the begin and end of this thread, and keeps its connection open for a moment, so that the costs of the

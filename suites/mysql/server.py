@@ -30,7 +30,7 @@ from suites.processes import (
     tail_of,
     write_for_server,
 )
-from suites.server import Address, ServerError, require_short
+from suites.server import Address, Instrument, ServerError, require_short
 from suites.sizing import Sizes
 
 NAME = "tidemark"
@@ -91,13 +91,17 @@ class MysqlServer(LocalServer):
                 f"{self.build.version} cannot create a data directory: {last_lines}", where=str(self.folder)
             ) from error
 
-    def start(self) -> None:
+    def start(self, instrument: Instrument | None = None) -> None:
         """Start mysqld, with crash recovery if necessary, and wait until it accepts connections."""
         self._require_own_data()
         open_log(self.log).close()
-        argv = as_server_user(self._command(), dies_by="TERM")
+        command, bound_to = self._command(), self._bound_to
+        if instrument is not None:
+            settings = (f"--{name}={value}" for name, value in instrument.settings.items())
+            command, bound_to = [*instrument.command, *command, *settings], None
+        argv = as_server_user(command, dies_by="TERM")
         self._process = start(
-            argv, subprocess.DEVNULL, bound_to=self._bound_to, stderr=subprocess.DEVNULL, cwd=self.folder
+            argv, subprocess.DEVNULL, bound_to=bound_to, stderr=subprocess.DEVNULL, cwd=self.folder
         )
         deadline = time.monotonic() + START_SECONDS
         while True:
@@ -107,7 +111,9 @@ class MysqlServer(LocalServer):
             except pymysql.err.OperationalError as error:
                 self._require_starting(error, deadline)
             time.sleep(0.05)
-        self._create_account()
+        # The loaded data, from which a server starts under an instrument, have the account.
+        if instrument is None:
+            self._create_account()
 
     def connect(self) -> "Connection[pymysql.cursors.Cursor]":
         """Return a connection in autocommit mode. Raises ServerError if the server refuses it."""

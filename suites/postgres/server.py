@@ -1,6 +1,7 @@
 """A Postgres server with a data directory of its own."""
 
 import contextlib
+import itertools
 import signal
 import subprocess
 import time
@@ -28,7 +29,7 @@ from suites.processes import (
     tail_of,
     write_for_server,
 )
-from suites.server import Address, ServerError, require_short
+from suites.server import Address, Instrument, ServerError, require_short
 from suites.sizing import Sizes
 
 NAME = "tidemark"
@@ -72,13 +73,16 @@ class PostgresServer(LocalServer):
         run(as_server_user([*initdb, *options]), what=f"initdb of {self.build.version}", cwd=self.folder)
         write_for_server(self.data / "postgresql.conf", self._configuration)
 
-    def start(self) -> None:
+    def start(self, instrument: Instrument | None = None) -> None:
         """Start the postmaster and wait until it answers."""
+        command: list[str | Path] = [self.build.program("postgres"), "-D", self.data]
+        if instrument is not None:
+            settings = (("-c", f"{name}={value}") for name, value in instrument.settings.items())
+            command = [*instrument.command, *command, *itertools.chain.from_iterable(settings)]
+        bound_to = self._bound_to if instrument is None else None
         with open_log(self.log) as log:
-            argv = as_server_user([self.build.program("postgres"), "-D", self.data])
-            self._process = start(
-                argv, log, bound_to=self._bound_to, stderr=subprocess.STDOUT, cwd=self.folder
-            )
+            argv = as_server_user(command)
+            self._process = start(argv, log, bound_to=bound_to, stderr=subprocess.STDOUT, cwd=self.folder)
         deadline = time.monotonic() + START_SECONDS
         while not self._answers():
             ended = self.death()
@@ -91,7 +95,9 @@ class PostgresServer(LocalServer):
                     where=str(self.log),
                 )
             time.sleep(0.02)
-        self._create_database()
+        # Each further connection takes a second under an instrument, and the data are there.
+        if instrument is None:
+            self._create_database()
 
     def connect(self, database: str = NAME) -> Connection:
         """Return a connection in autocommit mode. Raises ServerError if the server does not accept it."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 SHALLOW = 3
@@ -16,6 +16,13 @@ MOST_UNKNOWN = 0.05
 
 LEAST_SAMPLES = 200
 """Number of samples below which there is a warning: one percent would be less than two samples."""
+
+COUNTED_EVENT = "instructions"
+"""The event of a profile whose instructions were all counted. Its frequency is 1e6, so that what is µs per
+query in other profiles is instructions per query."""
+
+COUNTED_FREQUENCY = 1e6
+"""Instructions in what stands for a second."""
 
 OTHER = "other"
 """The role of threads that started and ended during the profile."""
@@ -61,6 +68,13 @@ class StepProfile:
     """Number of lost samples."""
     stacks: Mapping[str, int]
     """Folded stack (`role;outermost;...;innermost`) -> number of samples."""
+    calls: Mapping[str, int] = field(default_factory=dict)
+    """Function -> number of its calls; empty unless they were counted."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a sample is one counted instruction (suites/counting), and not a sample in time."""
+        return self.event == COUNTED_EVENT
 
     @cached_property
     def samples(self) -> int:
@@ -110,18 +124,21 @@ def merged(profiles: Iterable[StepProfile]) -> StepProfile:
     if not rounds:
         raise ValueError("no profile to merge")
     stacks: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
     for profile in rounds:
         stacks.update(profile.stacks)
+        calls.update(profile.calls)
     return StepProfile(
         event=rounds[0].event,
         frequency=rounds[0].frequency,
         queries=sum(profile.queries for profile in rounds),
         lost=sum(profile.lost for profile in rounds),
         stacks=stacks,
+        calls=calls,
     )
 
 
 def of_role(profile: StepProfile, role: str) -> StepProfile:
     """Return the profile with only the stacks of one role."""
     stacks = {stack: count for stack, count in profile.stacks.items() if stack.split(";", 1)[0] == role}
-    return StepProfile(profile.event, profile.frequency, profile.queries, profile.lost, stacks)
+    return replace(profile, stacks=stacks)

@@ -30,6 +30,11 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             ["run", "--until-decided", "--profile", "long", KNOWN],
             "long mode measures a fixed number of blocks",
         ),
+        (
+            ["run", "--exact-only", "--until-decided", KNOWN],
+            "counted passes have neither verdicts to wait for",
+        ),
+        (["run", "--exact-only", "--profile", "long", KNOWN], "which long mode does not keep"),
         (["run", "--patch", "fix.patch", KNOWN], "'fix.patch' is not of the form NAME=VALUE"),
         (["run", "--patch", "mine=fix.patch", KNOWN], "no version is called postgres@18.6#mine"),
         (["run", "--patch", "mine=fix.patch", KNOWN], "--patch mine=FILE postgres@18.6 postgres@18.6#mine"),

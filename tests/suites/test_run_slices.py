@@ -10,13 +10,13 @@ import pytest
 from build.version import Engine
 from suites import step
 from suites.definition import Step
-from suites.generators.load import Load, LoadError, Observer, Share, WorkLimit
+from suites.generators.load import CountedWork, Load, LoadError, Observer, Share, WorkLimit
 from suites.measurement import Measurement
 from suites.metrics import METRICS
 from suites.profiling.perf import Perf
 from suites.profiling.profiler import Profiled, Profiling
 from suites.profiling.stacks import StepProfile
-from suites.server import Address, ResetError, ServerError
+from suites.server import Address, Instrument, ResetError, ServerError
 from suites.slices import mirrored
 from suites.step import ServerDiedError, run_slices
 from tests.suites.engines.test_postgres_configuration import build_of
@@ -44,10 +44,13 @@ class FakeServer:
         if what in self.fails:
             raise self.fails[what]
 
+    def start(self, instrument: Instrument | None = None) -> None:
+        self.create()
+
     def create(self) -> None:
         raise AssertionError("a step neither starts servers nor ends them")
 
-    start = stop = abandon = keep = restore = destroy = create
+    stop = abandon = keep = restore = destroy = create
 
     def settings(self) -> Mapping[str, str]:
         return {}
@@ -85,6 +88,9 @@ class FakeGenerator:
 
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         raise AssertionError("they take turns")
+
+    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+        raise AssertionError("nothing is counted while others work")
 
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]

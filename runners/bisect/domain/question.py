@@ -1,7 +1,7 @@
 """The question of a bisect and the range of candidates, as the history stores them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from build.addresses import without_secrets
@@ -13,6 +13,10 @@ from suites.metrics import METRICS, Better, Metric, short_names
 
 BUILD_COST_ROUNDS = 2.5
 """The cost of compiling one more commit, in rounds; the search prefers commits that are compiled already."""
+
+
+EXACT_WOBBLE = 0.001
+"""The wobble of a metric that is counted for fixed work (runners.bisect.domain.rules.Rules)."""
 
 
 class QuestionError(TidemarkError):
@@ -44,11 +48,16 @@ class Question:
 
     def rules(self) -> Rules:
         """Return the rules of the search for this question."""
-        return Rules(
+        metric = METRICS[self.metric]
+        rules = Rules(
             direction=self.direction,
-            higher_is_better=METRICS[self.metric].better is Better.HIGHER,
+            higher_is_better=metric.better is Better.HIGHER,
             confidence=self.confidence,
         )
+        if metric.threshold_percent is None:
+            return rules
+        # Of what is counted, equivalent commits differ by less.
+        return replace(rules, threshold=metric.threshold_percent / 100, wobble=EXACT_WOBBLE)
 
     def to_json(self, rules: Rules) -> dict[str, Any]:
         """Return the question with the rules of its search, so that a replay always uses the same rules."""

@@ -26,9 +26,10 @@ from runners.bisect.run.recorder import EventRecorder
 from runners.bisect.run.target_change import target_change
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
-from runners.measuring.request import Request, Sampled
+from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.session import run_session
 from suites.definition import Mode, Suite, load_suite
+from suites.metrics import INSTRUCTIONS
 
 PROFILED_ROUNDS = 3
 """The profiled rounds of culprit and parent: enough to know how much the share of a function varies."""
@@ -216,6 +217,8 @@ class BisectRun:
             seconds=question.seconds,
             git={} if self.request.address is None else {question.engine: self.request.address},
             bisect=bisect.uid,
+            # A round is then one counted pass of all its versions.
+            exact=Exact.ONLY if question.metric == INSTRUCTIONS else Exact.NO,
         )
 
     # --- profiles
@@ -231,7 +234,10 @@ class BisectRun:
             log.span.points[verdict[end]].parsed: self._end(log.span, verdict[end]) for end in ("low", "high")
         }
         request = replace(
-            self._request(tuple(pair), suite, log.bisect), perf=Sampled.AFTER, repetitions=PROFILED_ROUNDS
+            self._request(tuple(pair), suite, log.bisect),
+            perf=Sampled.AFTER,
+            repetitions=PROFILED_ROUNDS,
+            exact=Exact.NO,
         )
         outcome = self.dependencies.run(request, self.home, self.store, self.progress, given=pair)
         recorder.write(EventKind.PROFILED, {}, session=str(getattr(outcome, "uid", "")))

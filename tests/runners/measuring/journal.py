@@ -7,8 +7,8 @@ from build.build import Build
 from build.version import Engine
 from history.store.records import DroppedRound, RunRecord, RunStatus
 from suites.definition import Step
-from suites.generators.load import Load, LoadError, Observer, Share
-from suites.server import Address, ServerError
+from suites.generators.load import CountedWork, Load, LoadError, Observer, Share
+from suites.server import Address, Instrument, ServerError
 
 
 class Journal:
@@ -56,7 +56,7 @@ class FakeServer:
     def create(self) -> None:
         self._say("create")
 
-    def start(self) -> None:
+    def start(self, instrument: Instrument | None = None) -> None:
         self.starts += 1
         if self.starts > 1 and self.build.release in self.journal.never_starts_again:
             raise ServerError("it does not start")
@@ -126,4 +126,7 @@ class FakeGenerator:
         ]
 
     def run(self, *arguments: object) -> Load:
+        raise NotImplementedError
+
+    def count(self, address: Address, step: Step, work: CountedWork) -> float:
         raise NotImplementedError

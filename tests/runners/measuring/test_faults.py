@@ -31,7 +31,18 @@ PATIENCE = 60.0
 def arguments(home: Home, *more: str, steps: tuple[str, ...] = STEPS) -> list[str]:
     """A session of some seconds: three steps of two seconds each on one version."""
     chosen = [word for step in steps for word in ("--step", step)]
-    return ["run", *chosen, "--seconds", "2", "--repetitions", "1", "--keep-disturbed", *more, VERSION]
+    return [
+        "run",
+        *chosen,
+        "--seconds",
+        "2",
+        "--repetitions",
+        "1",
+        "--no-exact",
+        "--keep-disturbed",
+        *more,
+        VERSION,
+    ]
 
 
 def start_session(home: Home, *more: str) -> "subprocess.Popen[str]":

@@ -14,7 +14,17 @@ from suites.profiling.perf import PerfError, find_perf
 from tests.runners.measuring.test_end_to_end import NEW, OLD, tidemark
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
-RUN = ("run", "--seconds", "1", "--repetitions", "1", "--keep-disturbed", "--step", "update-index")
+RUN = (
+    "run",
+    "--seconds",
+    "1",
+    "--repetitions",
+    "1",
+    "--no-exact",
+    "--keep-disturbed",
+    "--step",
+    "update-index",
+)
 
 
 def test_profiles_of_two_releases(home: Home, postgres_17: Build, postgres_18: Build) -> None:

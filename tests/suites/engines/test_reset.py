@@ -11,7 +11,7 @@ import pytest
 from build.build import Build
 from suites import lifecycle
 from suites.definition import Step
-from suites.generators.load import Load, Observer, Share, WorkLimit
+from suites.generators.load import CountedWork, Load, Observer, Share, WorkLimit
 from suites.metrics import METRICS
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
@@ -113,6 +113,9 @@ class Updating:
 
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         raise AssertionError("it takes turns, if alone")
+
+    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+        raise AssertionError("it is not counted")
 
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]

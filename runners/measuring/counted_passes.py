@@ -1,0 +1,104 @@
+"""Counted passes of a session: which rounds have one, and what their servers executed for fixed work."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from build.errors import TidemarkError
+from history.store.resume import Recorded
+from runners.measuring.request import Exact, Request
+from runners.measuring.session_versions import MeasuredVersion
+from suites.counting.counted_pass import CountedPass, count
+from suites.counting.engines import COUNTED
+from suites.counting.tool import Callgrind
+from suites.definition import Step
+from suites.generators.load import Generator
+from suites.measurement import Measurement
+from suites.metrics import INSTRUCTIONS
+from suites.sizing import Sizes, fit_together, this_machine
+
+
+@dataclass
+class CountedPasses:
+    """Counts the instructions of steps, beside the rounds of a session or instead of them.
+
+    A pass belongs to a round, whose runs record its values; a pass that fails is a warning of its run.
+    """
+
+    request: Request
+    sizes: Sizes
+    generator: Generator
+    callgrind: Callgrind
+    _values: defaultdict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    """The instructions per query of the passes so far, by version and step."""
+
+    def resume(self, recorded: Recorded) -> None:
+        """Take in the passes that an interrupted session has recorded."""
+        for (step, _), runs in recorded.items():
+            for version, run in runs.items():
+                if INSTRUCTIONS in run.values:
+                    self._values[version, step].append(run.values[INSTRUCTIONS])
+
+    def are_due(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
+        """Whether a round has a pass: the first ones, and one more when those of a version disagree."""
+        passes = self.request.passes
+        return number <= passes or (number == passes + 1 and self.disagree(step, versions))
+
+    def disagree(self, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
+        """Whether passes of a version differ by more than its engine's counts do."""
+        for version in versions:
+            values = self._values[version.name, step.name]
+            most = COUNTED[version.build.version.engine].agreement
+            if values and max(values) > min(values) * (1 + most):
+                return True
+        return False
+
+    def add_to(
+        self,
+        number: int,
+        step: Step,
+        versions: Sequence[MeasuredVersion],
+        measurements: Sequence[Measurement],
+    ) -> list[Measurement]:
+        """Return the measurements of a round with those of its pass; servers are down before and after.
+
+        In a session of nothing but passes every round has one.
+        """
+        if self.request.exact is not Exact.ONLY and not self.are_due(number, step, versions):
+            return list(measurements)
+        passes = self._count(number, step, versions)
+        return [_with(measurement, its) for measurement, its in zip(measurements, passes, strict=True)]
+
+    def _count(
+        self, number: int, step: Step, versions: Sequence[MeasuredVersion]
+    ) -> list[CountedPass | TidemarkError]:
+        """Count all versions, as many at once as there are cores and memory: counts do not depend on load."""
+        machine = this_machine()
+        at_once = machine.cores if fit_together(len(versions), self.sizes, machine) else 1
+        with ThreadPoolExecutor(max(1, min(at_once, len(versions)))) as pool:
+            try:
+                return list(pool.map(lambda version: self._count_one(number, step, version), versions))
+            except BaseException:
+                # A thread ends only when its load generator does, and that ends when its server is gone.
+                for version in versions:
+                    version.server.abandon()
+                raise
+
+    def _count_one(self, number: int, step: Step, version: MeasuredVersion) -> CountedPass | TidemarkError:
+        # One profile is enough, and a pass without one is faster.
+        stacks = number == 1 and not self.request.bisect
+        server, generator = version.server, self.generator
+        try:
+            result = count(server, generator, step, self.sizes, self.callgrind, stacks=stacks)
+        except TidemarkError as error:
+            return error
+        self._values[version.name, step.name].append(result.values[INSTRUCTIONS])
+        return result
+
+
+def _with(measurement: Measurement, counted: CountedPass | TidemarkError) -> Measurement:
+    if isinstance(counted, TidemarkError):
+        return replace(measurement, warnings=[*measurement.warnings, f"no exact count: {counted}"])
+    values = {**measurement.values, **counted.values}
+    return replace(measurement, values=values, counted=counted.profile)

@@ -1,0 +1,1 @@
+"""Exact counts: instructions of a server under valgrind's callgrind, for a fixed number of transactions."""

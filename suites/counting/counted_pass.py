@@ -1,0 +1,159 @@
+"""One counted pass: a server runs under callgrind, does fixed work, and its instructions are read."""
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from build.errors import TidemarkError
+from suites.counting.callgrind import CallgrindError, InstructionProfile, parsed
+from suites.counting.engines import COUNTED, CountedEngine
+from suites.counting.tool import Callgrind
+from suites.definition import Step
+from suites.generators.load import CountedWork, Generator
+from suites.processes import own
+from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
+from suites.server import Instrument, Server
+from suites.sizing import Sizes
+
+WARM_PER_TABLE = 60
+"""Transactions per table before the first mark: catalogues are cached, and cached plans have taken the place
+of those that Postgres makes for the first five executions of a statement."""
+
+MOST_WARM = 1000
+
+PASS_SECONDS = 900.0
+"""Time limit of the client of one pass; some seconds are usual."""
+
+LARGEST_FILE = 1024**3
+"""Of callgrind, in bytes; some megabytes are usual."""
+
+
+@dataclass(frozen=True)
+class CountedPass:
+    """What one pass counted."""
+
+    values: Mapping[str, float]
+    """Values by metric."""
+
+    profile: StepProfile | None
+    """The instructions by stack, with the calls of each function; None when stacks were not kept apart."""
+
+
+def count(
+    server: Server, generator: Generator, step: Step, sizes: Sizes, callgrind: Callgrind, *, stacks: bool
+) -> CountedPass:
+    """Count the instructions of a step on a server, from its loaded data; the server is down afterwards.
+
+    With `stacks` the pass has a profile. Raises TidemarkError when the server dies or does not start, when
+    the load fails or takes longer than PASS_SECONDS, and when what was counted is incomplete.
+    """
+    engine = COUNTED[server.build.version.engine]
+    folder = server.address.socket.parent / "counts"
+    warm = min(MOST_WARM, WARM_PER_TABLE * sizes.data.options.get("tables", 1))
+    work = CountedWork(step.counted, warm, engine.mark, PASS_SECONDS)
+    command = callgrind.command(folder, engine.mark_function, engine.options, stacks=stacks)
+    try:
+        server.restore()
+        _empty(folder)
+        server.start(Instrument(command, engine.settings))
+        try:
+            queries = generator.count(server.address, step, work)
+        except TidemarkError as error:
+            raise _told(server, step, error) from error
+        between, whole, others = _parts(folder, engine)
+    finally:
+        server.abandon()
+        shutil.rmtree(folder, ignore_errors=True)
+    operations = step.counted * queries
+    instructions = counted(whole, engine.waits) - counted(between, engine.waits)
+    if instructions <= 0:
+        raise CallgrindError(f"callgrind counted no instruction of {step.name} beyond those of a mark")
+    values = {"instructions_per_op": instructions / operations}
+    if others:
+        values["other_instructions_per_op"] = sum(other.instructions for other in others) / operations
+    return CountedPass(values, _profile(between, whole, engine, operations) if stacks else None)
+
+
+def counted(profile: InstructionProfile, waits: Sequence[str]) -> int:
+    """Return the instructions of a profile without those of the functions in `waits` and their callees."""
+    return profile.instructions - sum(profile.inclusive[name] for name in waits)
+
+
+def _empty(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o755)
+    own(folder)
+
+
+def _parts(
+    folder: Path, engine: CountedEngine
+) -> tuple[InstructionProfile, InstructionProfile, list[InstructionProfile]]:
+    """Return the client's counts of a mark alone and of the work with a mark, and those of other threads.
+
+    Callgrind numbers the files of a process in the order in which they were written: the third is from the
+    second mark to the third, the fourth from the third to the fourth.
+    """
+    third, fourth = (
+        [_read(file) for file in sorted(folder.iterdir()) if part_of(file.name) == number]
+        for number in (3, 4)
+    )
+    clients = [[each for each in part if _has_mark(each, engine)] for part in (third, fourth)]
+    if [len(each) for each in clients] != [1, 1]:
+        raise CallgrindError(
+            f"callgrind wrote {len(clients[1])} files of the client's work, not one",
+            where=str(folder),
+            hint=f"the server may have no function {engine.mark_symbol}, or no symbols",
+        )
+    return clients[0][0], clients[1][0], [each for each in fourth if each is not clients[1][0]]
+
+
+def part_of(name: str) -> int | None:
+    """Return the number of the part in the name of a file: 3 of `counts.4711.3` and of `counts.4711.3-02`."""
+    _, _, part = name.removeprefix("counts.").partition(".")
+    number = part.partition("-")[0]
+    return int(number) if number.isdecimal() and len(number) < 10 else None
+
+
+def _read(file: Path) -> InstructionProfile:
+    try:
+        # It is of the server's user, who could put anything there.
+        if file.is_symlink() or not file.is_file() or file.stat().st_size > LARGEST_FILE:
+            raise CallgrindError("callgrind's file is none, or too large", where=str(file))
+        return parsed(file.read_text(encoding="utf-8", errors="replace"), str(file))
+    except OSError as error:
+        raise CallgrindError(f"callgrind's file cannot be read: {error.strerror}", where=str(file)) from error
+
+
+def _has_mark(profile: InstructionProfile, engine: CountedEngine) -> bool:
+    return any(name.startswith(engine.mark_symbol) for name in profile.calls)
+
+
+def _profile(
+    between: InstructionProfile, whole: InstructionProfile, engine: CountedEngine, operations: float
+) -> StepProfile:
+    """Return the stacks of the work alone: those of a mark are subtracted, those of waits left out."""
+    stacks = Counter(whole.stacks)
+    stacks.subtract(between.stacks)
+    kept = {
+        f"{engine.role};{stack}": count
+        for stack, count in stacks.items()
+        if count > 0 and not any(name in engine.waits for name in stack.split(";"))
+    }
+    calls = Counter(whole.calls)
+    calls.subtract(between.calls)
+    return StepProfile(
+        COUNTED_EVENT, COUNTED_FREQUENCY, operations, 0, kept, {name: n for name, n in calls.items() if n > 0}
+    )
+
+
+def _told(server: Server, step: Step, error: TidemarkError) -> TidemarkError:
+    """Return the error of a load, or the death of its server, which is why the load failed."""
+    ended = server.death()
+    if ended is None:
+        return error
+    return CallgrindError(
+        f"{server.build.version} died under callgrind during {step.name}: {ended}",
+        hint="valgrind may lack an instruction of this processor: see the end of the server's log",
+    )

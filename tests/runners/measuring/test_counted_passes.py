@@ -1,0 +1,184 @@
+"""Which rounds have a counted pass, and what becomes of passes that fail or disagree: without servers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.build import Build
+from build.errors import TidemarkError
+from build.progress import Silent
+from build.version import parse_version
+from history.stats.repeated_intervals import Design
+from history.store.records import RunStatus
+from history.store.resume import Recorded, recorded
+from runners.measuring import counted_passes, round_measurement
+from runners.measuring.counted_passes import CountedPasses
+from runners.measuring.failure_policy import FailurePolicy
+from runners.measuring.request import Exact, Request
+from runners.measuring.round_measurement import RoundMeasurement
+from runners.measuring.rounds import Rounds
+from runners.measuring.run_recorder import RunRecorder
+from runners.measuring.sequential_verdicts import SequentialVerdicts
+from suites.counting.callgrind import CallgrindError
+from suites.counting.counted_pass import CountedPass
+from suites.counting.tool import Callgrind
+from suites.definition import Step, load_suite
+from suites.metrics import INSTRUCTIONS
+from suites.sizing import Hardware, sizes
+from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal
+
+SUITE = load_suite("write-heavy")
+STEPS = SUITE.select(("update-index", "delete"))
+
+
+def a_build(release: str) -> Build:
+    return Build(parse_version(f"postgres@{release}"), release, f"key {release}", Path("/nowhere"), {})
+
+
+OLD, NEW = a_build("17.11"), a_build("18.6")
+
+
+class Passes:
+    """What passes count, in place of a server under callgrind."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, list[float | TidemarkError]] = {}
+        """`release step` to what its passes count, one after the other; the last one is repeated."""
+        self.done: list[str] = []
+
+    def __call__(
+        self, server: FakeServer, generator: Any, step: Step, room: Any, callgrind: Any, *, stacks: bool
+    ) -> CountedPass:
+        name = f"{server.build.release} {step.name}"
+        self.done.append(f"{name} stacks" if stacks else name)
+        values = self.counts.get(name, [1000.0])
+        value = values.pop(0) if len(values) > 1 else values[0]
+        if isinstance(value, TidemarkError):
+            raise value
+        return CountedPass({INSTRUCTIONS: value}, None)
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> Passes:
+    class Undisturbed:
+        def __init__(self, ours: object) -> None: ...
+
+        def begin(self) -> None: ...
+
+        def end(self) -> "Undisturbed":
+            return self
+
+        def metrics(self) -> dict[str, float]:
+            return {}
+
+        def reasons(self, limits: object) -> tuple[str, ...]:
+            return ()
+
+    monkeypatch.setattr(round_measurement, "DisturbanceWatch", Undisturbed)
+    passes = Passes()
+    monkeypatch.setattr(counted_passes, "count", passes)
+    return passes
+
+
+def session(repetitions: int, exact: Exact, before: Recorded | None = None) -> tuple[Journal, list[str]]:
+    """What a session of two versions and two steps records, and its failures."""
+    journal, servers = Journal(), dict[str, FakeServer]()
+    request = Request((OLD.version, NEW.version), SUITE, "smoke", STEPS, repetitions, exact=exact)
+
+    def serve(build: Build, folder: Path) -> FakeServer:
+        servers[build.release] = FakeServer(build, journal)
+        return servers[build.release]
+
+    room = sizes(SUITE, SUITE.profile("smoke"), Hardware(2, 24 * 1024**3))
+    store: Any = journal
+    generator: Any = FakeGenerator(journal, servers)
+    verdicts = SequentialVerdicts(str(OLD.version), [str(NEW.version)], Design(2, 3, 20), 0.02, {})
+    recorder = RunRecorder(request, store, 1, Silent(), before or {})
+    counting = CountedPasses(request, room, generator, Callgrind("valgrind", "valgrind-3.19.0"))
+    counting.resume(before or {})
+    policy = FailurePolicy(recorder, verdicts, request.least_rounds, count=counting.add_to)
+    measurement = RoundMeasurement(request, room, generator)
+    Rounds(request, serve, measurement, recorder, policy, verdicts, Silent(), counting).run(
+        (OLD, NEW), Path("/nowhere")
+    )
+    return journal, recorder.failures
+
+
+def counted(journal: Journal, release: str, step: str) -> list[float | None]:
+    """The instructions of each round of a version on a step."""
+    return [
+        record.measurement.values.get(INSTRUCTIONS) if record.measurement else None
+        for record in journal.records
+        if (record.build.release, record.step) == (release, step)
+    ]
+
+
+def test_the_first_two_rounds_have_a_pass_and_the_first_one_a_profile(passes: Passes) -> None:
+    journal, failures = session(4, Exact.BESIDE)
+    assert not failures
+    assert counted(journal, "18.6", "delete") == [1000.0, 1000.0, None, None]
+    assert sorted(passes.done)[:3] == ["17.11 delete", "17.11 delete stacks", "17.11 update-index"]
+    assert len(passes.done) == 2 * 2 * 2
+
+
+def test_passes_that_disagree_are_counted_once_more(passes: Passes) -> None:
+    passes.counts["18.6 delete"] = [1000.0, 1004.0, 1003.9]
+    journal, _ = session(4, Exact.BESIDE)
+    assert counted(journal, "18.6", "delete") == [1000.0, 1004.0, 1003.9, None]
+    assert counted(journal, "17.11", "delete")[2] is not None, "the versions of a round are counted together"
+    assert counted(journal, "18.6", "update-index")[2] is None
+
+
+def test_a_session_of_passes_alone_has_no_slices(passes: Passes) -> None:
+    passes.counts["17.11 delete"] = [1000.0, 1004.0, 1004.1]
+    journal, failures = session(2, Exact.ONLY)
+    assert not failures
+    assert not [line for line in journal.lines if line.startswith("run")]
+    assert [len(counted(journal, "18.6", step.name)) for step in STEPS] == [2, 3]
+    assert {frozenset(each.measurement.values) for each in journal.records if each.measurement} == {
+        frozenset({INSTRUCTIONS})
+    }
+
+
+def test_a_pass_that_fails_is_a_warning_of_its_round(passes: Passes) -> None:
+    passes.counts["18.6 delete"] = [CallgrindError("unknown instruction")]
+    journal, failures = session(2, Exact.BESIDE)
+    assert not failures, "the slices were measured"
+    last = [each for each in journal.records if (each.build.release, each.step) == ("18.6", "delete")][-1]
+    assert last.status is RunStatus.FINISHED
+    assert last.measurement is not None
+    assert list(last.measurement.warnings) == ["no exact count: unknown instruction"]
+
+
+def test_a_pass_that_fails_alone_is_a_failed_run_and_the_session_goes_on(passes: Passes) -> None:
+    passes.counts["18.6 update-index"] = [CallgrindError("it died")]
+    journal, failures = session(2, Exact.ONLY)
+    assert journal.rounds_of("18.6", "update-index") == [(1, RunStatus.FAILED), (2, RunStatus.FAILED)]
+    assert journal.rounds_of("17.11", "update-index") == [(1, RunStatus.FINISHED), (2, RunStatus.FINISHED)]
+    assert counted(journal, "18.6", "delete") == [1000.0, 1000.0]
+    assert len(failures) == 2
+    assert "it died" in failures[0]
+
+
+def test_a_resumed_session_knows_the_passes_it_has(passes: Passes) -> None:
+    passes.counts["18.6 delete"] = [1000.0, 1004.0]
+    first, _ = session(2, Exact.BESIDE)
+    runs: list[Any] = [
+        type(
+            "Recorded",
+            (),
+            {
+                "version": str(each.build.version),
+                "step": each.step,
+                "repetition": each.repetition,
+                "position": each.position,
+                "failure": None,
+                "values": each.measurement.values if each.measurement else {},
+            },
+        )
+        for each in first.records
+    ]
+    again, _ = session(3, Exact.BESIDE, recorded(runs))
+    assert counted(again, "18.6", "delete") == [1004.0], "round 3 has the pass that decides"
+    assert counted(again, "18.6", "update-index") == [None]

@@ -1,0 +1,78 @@
+"""Counted passes on a real Postgres under callgrind; a pass takes some ten seconds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from build.errors import TidemarkError
+from suites.counting.counted_pass import count
+from suites.counting.engines import COUNTED
+from suites.counting.tool import Callgrind, find_callgrind
+from suites.definition import Step, load_suite
+from suites.durability import Durability
+from suites.generators.sysbench import Sysbench
+from suites.metrics import INSTRUCTIONS
+from suites.postgres.server import PostgresServer
+from suites.processes import processes_in
+from tests.suites.servers import small
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
+
+SUITE = load_suite("write-heavy")
+ROOM = small(rows=2000)
+
+
+@pytest.fixture(scope="module")
+def callgrind() -> Callgrind:
+    try:
+        return find_callgrind()
+    except TidemarkError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def server(server_folder: Path, postgres_18: Build) -> Iterator[PostgresServer]:
+    """A server with loaded data."""
+    server = PostgresServer(postgres_18, ROOM, Durability.RELAXED, server_folder / "pg")
+    try:
+        server.create()
+        server.start()
+        Sysbench(SUITE, ROOM).load(server.address)
+        server.keep()
+        yield server
+    finally:
+        server.destroy()
+
+
+def step(name: str, counted: int) -> Step:
+    (chosen,) = SUITE.select((name,))
+    return chosen.model_copy(update={"counted": counted})
+
+
+def test_two_passes_agree_and_the_profile_adds_up(server: PostgresServer, callgrind: Callgrind) -> None:
+    generator, update = Sysbench(SUITE, ROOM), step("update-index", 100)
+    first, second = (
+        count(server, generator, update, ROOM, callgrind, stacks=stacks) for stacks in (True, False)
+    )
+    counts = [each.values[INSTRUCTIONS] for each in (first, second)]
+    assert min(counts) > 20_000
+    assert max(counts) < min(counts) * (1 + COUNTED[server.build.version.engine].agreement)
+    profile = first.profile
+    assert profile is not None
+    assert second.profile is None
+    assert profile.is_exact
+    assert profile.samples * profile.microseconds_per_sample == pytest.approx(counts[0], rel=0.001)
+    assert {stack.split(";")[0] for stack in profile.stacks} == {"client backend"}
+    assert profile.calls["heap_update"] == 100, "one for each transaction, without those of the warm-up"
+    assert not [stack for stack in profile.stacks if "secure_read" in stack.split(";")]
+    assert not list(processes_in(server.data))
+    assert not (server.folder / "counts").exists()
+
+
+def test_a_server_that_does_not_start_under_valgrind_is_told(server: PostgresServer) -> None:
+    unknown = Callgrind("/usr/bin/false", "valgrind-3.19.0")
+    with pytest.raises(TidemarkError, match="did not start: exit status 1"):
+        count(server, Sysbench(SUITE, ROOM), step("delete", 10), ROOM, unknown, stacks=False)
+    assert server.loaded.is_dir(), "what was loaded is there for the next round"

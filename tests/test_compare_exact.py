@@ -1,0 +1,156 @@
+"""Counted instructions in a comparison: beside throughput, alone, and by function."""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import compare as program
+from build.version import parse_version
+from compare import CompareOptions, Comparison, Instructions, Screen, compare, exit_code
+from history.comparison.profile_diff import differential
+from history.comparison.verdict import Gap, Verdict
+from history.open import open_store
+from history.store.records import EXACT, ONLY, SessionStatus
+from history.store.writer import Store
+from runners.commands.demo import summary
+from suites.measurement import Measurement
+from suites.metrics import INSTRUCTIONS
+from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
+from tests.history.handmade import NIGHT, run_record, session_start
+
+BASE, CONTENDER = "postgres@18.6", "postgres@18.6#planted"
+OPEN, SLOWER = [[1000.0, 1010, 990], [980.0, 1030, 970]], [[1000.0, 1001, 999], [900.0, 901, 899]]
+Counts = Sequence[Sequence[float]]
+"""Of base and contender, by pass."""
+
+
+def counted(work: int, loop: int) -> StepProfile:
+    """Ten queries, each with one index scan, in which a loop may be planted."""
+    stacks = {"client backend;PostgresMain;_bt_first": 10 * work}
+    calls = {"_bt_first": 10}
+    if loop:
+        stacks["client backend;PostgresMain;_bt_first;planted_loop"] = 10 * loop
+        calls["planted_loop"] = 10
+    return StepProfile(COUNTED_EVENT, COUNTED_FREQUENCY, 10.0, 0, stacks, calls)
+
+
+def record(store: Store, counts: Mapping[str, Counts], qps: Counts | None = None) -> None:
+    """A session with the counts of each step, and with rates of each round unless there are none."""
+    exact = {"tool": "valgrind-3.19.0", "passes": 2, "when": "beside" if qps else ONLY}
+    start = replace(session_start(repetitions=3 if qps else 2), options={EXACT: exact})
+    session = store.start_session(start)
+    for place, (step, both) in enumerate(counts.items(), start=1):
+        for which, version in enumerate((BASE, CONTENDER)):
+            for number in range(1, 1 + max(len(both[which]), len(qps[which]) if qps else 0)):
+                values = {"qps": qps[which][number - 1]} if qps else {}
+                if number <= len(both[which]):
+                    values[INSTRUCTIONS] = both[which][number - 1]
+                loop = int(both[which][0] - both[0][0]) if which else 0
+                profile = counted(int(both[0][0]), max(0, loop)) if number == 1 else None
+                its = run_record(values, version=version, step=step, step_position=place, repetition=number)
+                store.record_run(session, replace(its, measurement=Measurement(values, (), counted=profile)))
+    store.finish_session(session, SessionStatus.FINISHED)
+
+
+def compared(
+    path: Path, counts: Mapping[str, Counts], qps: Counts | None = None, options: CompareOptions | None = None
+) -> Comparison:
+    with open_store(path / "history.db", clock=lambda: NIGHT) as store:
+        record(store, counts, qps)
+        return compare(store, parse_version(BASE), [parse_version(CONTENDER)], options)
+
+
+def terminal(comparison: Comparison) -> str:
+    file = io.StringIO()
+    program.render_terminal(comparison, Screen(file, 110))
+    return " ".join(file.getvalue().split())
+
+
+MORE: dict[str, Counts] = {"update-index": [[50_000, 50_010], [52_450, 52_440]]}
+
+
+@pytest.mark.parametrize(
+    ("instructions", "qps", "code"),
+    [
+        (Instructions.UNDECIDED, OPEN, 1),
+        (Instructions.NEVER, OPEN, 2),
+        (Instructions.ALWAYS, [SLOWER[0], SLOWER[0]], 1),
+        (Instructions.UNDECIDED, [SLOWER[0], SLOWER[0]], 0),
+    ],
+)
+def test_more_instructions_are_a_finding_where_throughput_is_open(
+    tmp_path: Path, instructions: Instructions, qps: Counts, code: int
+) -> None:
+    comparison = compared(tmp_path, MORE, qps, CompareOptions(instructions=instructions))
+    assert exit_code(comparison) == code
+    said = "update-index: 4.9 % more instructions per query (50005 -> 52445); throughput undecided"
+    assert (said in terminal(comparison)) is (qps is OPEN)
+    assert " instr " in terminal(comparison)
+    assert " 1.049+ " in terminal(comparison)
+
+
+def test_they_explain_a_regression_of_throughput(tmp_path: Path) -> None:
+    (step,) = compared(tmp_path, MORE, SLOWER).contenders[0].steps
+    assert step.judgement.verdict is Verdict.REGRESSION
+    assert step.explained_by == (INSTRUCTIONS,)
+
+
+def test_a_session_of_counts_alone_is_judged_by_them(tmp_path: Path) -> None:
+    counts: dict[str, Counts] = {
+        **MORE,
+        "insert": [[60_000, 60_020], [60_100, 60_090]],
+        "delete": [[7e4, 7e4], [7e4, 7.1e4]],
+    }
+    comparison = compared(tmp_path, counts)
+    steps = {step.step: step.judgement for step in comparison.contenders[0].steps}
+    assert comparison.metric.name == INSTRUCTIONS
+    assert steps["update-index"].verdict is Verdict.REGRESSION
+    assert steps["insert"].verdict is Verdict.UNCHANGED
+    assert (steps["delete"].verdict, steps["delete"].gap) == (None, Gap.DISAGREE)
+    text = terminal(comparison)
+    assert "update-index 50005 52445 1.049 1.046–1.051 regression" in text
+    assert "no verdict: delete: passes of one version differ by more than 0.2 %: count it once more" in text
+    assert "update-index: instructions per query gained by planted_loop +2450 (100%)" in text
+    assert "2 passes" in text
+    assert " cs " not in text, "columns of what was not measured"
+
+
+def test_a_function_that_is_called_more_is_told_from_one_that_costs_more() -> None:
+    base = StepProfile(
+        COUNTED_EVENT, COUNTED_FREQUENCY, 10.0, 0, {"c;f": 1000, "c;g": 1000}, {"f": 10, "g": 10}
+    )
+    both = differential(
+        {1: base}, {1: replace(base, stacks={"c;f": 2000, "c;g": 2000}, calls={"f": 20, "g": 10})}
+    )
+    by_name = {function.name: function for function in both.functions}
+    assert by_name["f"].is_called_more is True
+    assert by_name["g"].is_called_more is False
+    assert by_name["f"].calls == (1.0, 2.0)
+
+
+def test_what_was_counted_is_read_back(tmp_path: Path) -> None:
+    with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
+        record(store, MORE)
+        session = store.latest_session([parse_version(CONTENDER)])
+        assert session is not None
+        profiles = store.counted_profiles(session.id, "update-index", parse_version(CONTENDER))
+    assert profiles == {1: counted(50_000, 2450)}
+
+
+def test_the_demo_says_what_was_found_in_five_lines(tmp_path: Path) -> None:
+    timed = compared(tmp_path, MORE, OPEN)
+    (tmp_path / "counted").mkdir()
+    planted = compared(tmp_path / "counted", {**MORE, "insert": [[6e4, 6e4], [6e4, 6e4]]})
+    lines = list(summary(timed, [planted]))
+    assert lines[1].startswith("- Throughput: 1 of 1 steps are open")
+    assert (
+        lines[2] == "- Planted slow-down: postgres@18.6#planted executes more than postgres@18.6 in 1 of 2 "
+        "steps: update-index +4.9 %; not in insert."
+    )
+    assert lines[3].startswith(
+        "- Guilty function: planted_loop, +2450 instructions per query in update-index"
+    )
+    assert list(summary(timed, []))[2].startswith("- Instructions were not counted")
