@@ -58,6 +58,8 @@ class Coming:
 
     sources: tuple[RowSource, ...]
     notes: tuple[str, ...]
+    measured: tuple[tuple[str, str], ...] = ()
+    """Machines and suites of foreign tables."""
 
 
 def format_of(path: Path) -> Format:
@@ -129,7 +131,8 @@ def coming_files(paths: Sequence[Path], given: Given, store: Store) -> Coming:
     if values:
         with store.database.reading() as connection:
             sources.append(ImportedRows(values, given.cores, known_positions(connection)))
-    return Coming(tuple(sources), tuple(notes))
+    measured = dict.fromkeys((occasion.machine, occasion.suite) for occasion in files)
+    return Coming(tuple(sources), tuple(notes), tuple(measured))
 
 
 @contextmanager
