@@ -35,7 +35,7 @@ NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True)
-class _Gram:
+class Gram:
     """The inner products of the columns of a model, and with the values, for each series.
 
     The columns are the polynomials by degree, then the steps: [series, column, column], [series, column].
@@ -59,14 +59,15 @@ def steps_beyond_drift(
     if not len(rows):
         return positions
     found = positions[rows] < counts[rows, None]
-    gram = _gram(values[rows], positions[rows], counts[rows], nights[rows])
+    gram = gram_of(values[rows], positions[rows], counts[rows], nights[rows])
     kept = _chosen(gram, found, variance[rows])
     result = positions.copy()
     result[rows] = np.sort(np.where(kept, positions[rows], counts[rows, None]), axis=1)
     return result
 
 
-def _gram(values: Array, positions: Positions, counts: Positions, nights: Positions) -> _Gram:
+def gram_of(values: Array, positions: Positions, counts: Positions, nights: Positions) -> Gram:
+    """Return the inner products for series of at least two values; the arguments are those above."""
     there = np.arange(values.shape[1]) < counts[:, None]
     centred = np.where(there, values - (there * values).sum(axis=1, keepdims=True) / counts[:, None], 0.0)
     last = np.take_along_axis(nights, counts[:, None] - 1, 1)
@@ -84,20 +85,20 @@ def _gram(values: Array, positions: Positions, counts: Positions, nights: Positi
     columns[:, : DEGREES + 1, DEGREES + 1 :] = steps[:, :, : DEGREES + 1].transpose(0, 2, 1)
     both = np.maximum(positions[:, :, None], positions[:, None, :])
     columns[:, DEGREES + 1 :, DEGREES + 1 :] = counts[:, None, None] - both
-    products = np.concatenate([later[:, 0, : DEGREES + 1] * 0, steps[:, :, -1]], axis=1)
-    products[:, : DEGREES + 1] = (curves.transpose(0, 2, 1) @ centred[:, :, None])[:, :, 0]
-    return _Gram(columns, products, (centred**2).sum(axis=1))
+    by_curves = (curves.transpose(0, 2, 1) @ centred[:, :, None])[:, :, 0]
+    products = np.concatenate([by_curves, steps[:, :, -1]], axis=1)
+    return Gram(columns, products, (centred**2).sum(axis=1))
 
 
-def _chosen(gram: _Gram, found: Chosen, variance: Array) -> Chosen:
+def _chosen(gram: Gram, found: Chosen, variance: Array) -> Chosen:
     """Return which steps of `found` [series, position] remain in the model of the lowest cost."""
-    by_steps = _residual(gram, 0, found)[0] / variance + STEPS_PENALTY + STEP_PENALTY * found.sum(axis=1)
+    by_steps = left_over(gram, 0, found)[0] / variance + STEPS_PENALTY + STEP_PENALTY * found.sum(axis=1)
     by_curve = np.full(len(found), np.inf)
     by_both, beside = np.full(len(found), np.inf), np.zeros_like(found)
     for degree in range(1, DEGREES + 1):
         left = found.copy()
         while True:
-            squares, loss = _residual(gram, degree, left)
+            squares, loss = left_over(gram, degree, left)
             steps = left.sum(axis=1)
             cost = squares / variance + DEGREE_PENALTY * (degree - 1)
             by_curve = np.where(steps == 0, np.minimum(by_curve, cost), by_curve)
@@ -113,7 +114,7 @@ def _chosen(gram: _Gram, found: Chosen, variance: Array) -> Chosen:
     return np.where(mixed[:, None], beside, found & alone[:, None])
 
 
-def _residual(gram: _Gram, degree: int, steps: Chosen) -> tuple[Array, Array]:
+def left_over(gram: Gram, degree: int, steps: Chosen) -> tuple[Array, Array]:
     """Return the squares [series] that a curve of `degree` with `steps` leaves, and what each step takes.
 
     The latter, [series, position], is by how much the squares would grow without it.
