@@ -22,13 +22,14 @@ DEGREES = 4
 DEGREE_PENALTY = 4.0
 """What each degree of a curve beyond a straight line costs, in variances of the noise, as all penalties."""
 
-STEPS_PENALTY = 3.0
-STEP_PENALTY = 10.0
-"""What a model with steps costs, and each step."""
+STEPS_PENALTY = 4.0
+"""What having steps costs."""
+
+STEP_PENALTY = 2.0
+"""What each step costs, for each factor of e of the number of values: it can be at any of them."""
 
 MIXED_PENALTY = 20.0
-"""By how much a curve with some of the steps must be better than all steps alone, which the others are then
-taken from. Without this, drift would be blamed for small steps."""
+"""What a curve with steps costs besides: without this, drift would be blamed for small steps."""
 
 NEGLIGIBLE = 1e-9
 """A share of a Gram matrix that is added to its diagonal, because a short series may not hold all columns."""
@@ -60,7 +61,7 @@ def steps_beyond_drift(
         return positions
     found = positions[rows] < counts[rows, None]
     gram = gram_of(values[rows], positions[rows], counts[rows], nights[rows])
-    kept = _chosen(gram, found, variance[rows])
+    kept = _chosen(gram, found, counts[rows], variance[rows])
     result = positions.copy()
     result[rows] = np.sort(np.where(kept, positions[rows], counts[rows, None]), axis=1)
     return result
@@ -90,9 +91,10 @@ def gram_of(values: Array, positions: Positions, counts: Positions, nights: Posi
     return Gram(columns, products, (centred**2).sum(axis=1))
 
 
-def _chosen(gram: Gram, found: Chosen, variance: Array) -> Chosen:
+def _chosen(gram: Gram, found: Chosen, counts: Positions, variance: Array) -> Chosen:
     """Return which steps of `found` [series, position] remain in the model of the lowest cost."""
-    by_steps = left_over(gram, 0, found)[0] / variance + STEPS_PENALTY + STEP_PENALTY * found.sum(axis=1)
+    each = STEP_PENALTY * np.log(counts)
+    by_steps = left_over(gram, 0, found)[0] / variance + STEPS_PENALTY + each * found.sum(axis=1)
     by_curve = np.full(len(found), np.inf)
     by_both, beside = np.full(len(found), np.inf), np.zeros_like(found)
     for degree in range(1, DEGREES + 1):
@@ -102,14 +104,14 @@ def _chosen(gram: Gram, found: Chosen, variance: Array) -> Chosen:
             steps = left.sum(axis=1)
             cost = squares / variance + DEGREE_PENALTY * (degree - 1)
             by_curve = np.where(steps == 0, np.minimum(by_curve, cost), by_curve)
-            cost = np.where(steps > 0, cost + STEPS_PENALTY + STEP_PENALTY * steps, np.inf)
+            cost = np.where(steps > 0, cost + STEPS_PENALTY + MIXED_PENALTY + each * steps, np.inf)
             beside = np.where((cost < by_both)[:, None], left, beside)
             by_both = np.minimum(by_both, cost)
             if not steps.any():
                 break
             weakest = np.where(left, loss, np.inf).argmin(axis=1)
             left[np.arange(len(left)), weakest] = False
-    mixed = np.where(by_steps < by_curve, by_both + MIXED_PENALTY < by_steps, by_both < by_curve)
+    mixed = by_both < np.minimum(by_steps, by_curve)
     alone = (by_steps < by_curve) & ~mixed
     return np.where(mixed[:, None], beside, found & alone[:, None])
 
