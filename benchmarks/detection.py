@@ -2,7 +2,8 @@
 
 The series are a year long, with noise of 2 % and steps of 0.75 to 5 standard deviations
 (simulation/detection_series.py). Every tool is applied to finished series, and every night to the nights so
-far. `$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), speed. Seeds are fixed: (kind, 0)
+far. `$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), speed, finished (short and drifting ones,
+finished_series.py). Seeds are fixed: (kind, 0)
 without steps, (kind, 1, 100 * size) with one, (kind, 2) with several, where kind is the index of the kind.
 """
 
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.figures import Figure, report
+from benchmarks.finished_series import finished_figures
 from benchmarks.rivals.figures import RIVALS, RivalScore, Series, finished_series, rivals_found
 from benchmarks.rivals.scores import (
     Delay,
@@ -38,7 +40,7 @@ from benchmarks.simulation.detection_series import (
 from build.home import locate
 from history.stats.change_points import ChangePoint, SeriesWatch, find_changes_many, watch_many
 
-PARTS = "own rivals speed"
+PARTS = "own rivals speed finished"
 
 QUIET_SERIES = 5_000
 """Series without a step per kind: the standard error of a rate of 2 % is 0.2 %."""
@@ -79,6 +81,8 @@ def main() -> int:
     figures: list[Figure] = []
     if "speed" in parts:
         figures += speed_figures()
+    if "finished" in parts:
+        figures += finished_figures()
     if {"own", "rivals"} & set(parts):
         series: dict[str, Series] = {}
         own = {}

@@ -29,6 +29,9 @@ TREND = 1.0
 SEASON = 0.15
 """Amplitude of a drifting series' yearly wave, in standard deviations: with the trend 1 to 1.3 in all."""
 
+PACES = (0.15, 0.6)
+"""Shares of a series that levels off within which all but 1/e of the way is gone."""
+
 OUTLIER_SHARE = 0.03
 OUTLIER_SIZES = (5.0, 10.0)
 GAP_SHARE = 0.1
@@ -72,6 +75,22 @@ def drifting(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
     trend = TREND * rng.choice([-1.0, 1.0], (shape[0], 1)) * years
     wave = SEASON * np.sin(2 * np.pi * (years + rng.random((shape[0], 1))))
     return np.asarray(gaussian(rng, shape) + SIGMA * (trend + wave))
+
+
+def drifting_by(strength: float, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    """Drift of the same shape by `strength` standard deviations over the series, however long it is."""
+    part = np.arange(shape[1]) / shape[1]
+    trend = rng.choice([-1.0, 1.0], (shape[0], 1)) * part
+    wave = SEASON * np.sin(2 * np.pi * (part + rng.random((shape[0], 1))))
+    return np.asarray(gaussian(rng, shape) + SIGMA * strength * (trend + wave))
+
+
+def levelling_off(strength: float, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    """A series that approaches another level by `strength` standard deviations, ever more slowly."""
+    part = np.arange(shape[1]) / shape[1]
+    pace = rng.uniform(*PACES, (shape[0], 1))
+    way = rng.choice([-1.0, 1.0], (shape[0], 1)) * (1 - np.exp(-part / pace))
+    return np.asarray(gaussian(rng, shape) + SIGMA * strength * way)
 
 
 def with_outliers(values: Array, rng: np.random.Generator) -> Array:
@@ -141,6 +160,15 @@ def one_step(kind: Kind, seed: tuple[int, ...], series: int, size: float) -> Ste
     sizes = SIGMA * size * rng.choice([-1.0, 1.0], series)
     values = values + (np.arange(NIGHTS) >= at[:, None]) * sizes[:, None]
     return Stepped(values, [[int(night)] for night in at])
+
+
+def step_in_the_middle(kind: Kind, seed: tuple[int, ...], shape: tuple[int, int], size: float) -> Stepped:
+    """A step of `size` standard deviations up or down after half of the nights."""
+    rng = np.random.default_rng(seed)
+    values = kind(rng, shape)
+    sizes = SIGMA * size * rng.choice([-1.0, 1.0], (shape[0], 1))
+    values[:, shape[1] // 2 :] += sizes
+    return Stepped(values, [[shape[1] // 2]] * shape[0])
 
 
 def several_steps(kind: Kind, seed: tuple[int, ...], series: int) -> Stepped:

@@ -29,6 +29,14 @@ class Direction(StrEnum):
     """The metric has no better direction."""
 
 
+def direction_between(metric: str, before: float, after: float) -> Direction:
+    """Return whether a move of a metric from one level to another is a regression or an improvement."""
+    better = METRICS[metric].better
+    if better is Better.NEITHER:
+        return Direction.SHIFT
+    return Direction.IMPROVEMENT if (after > before) is (better is Better.HIGHER) else Direction.REGRESSION
+
+
 @dataclass(frozen=True)
 class Shift:
     """A change of level in one series. Levels are values over the base's of the same night."""
@@ -68,11 +76,7 @@ class Shift:
     @property
     def direction(self) -> Direction:
         """Whether the shift is a regression or an improvement, by the better direction of its metric."""
-        better = METRICS[self.metric].better
-        if better is Better.NEITHER:
-            return Direction.SHIFT
-        rose = self.after > self.before
-        return Direction.IMPROVEMENT if rose is (better is Better.HIGHER) else Direction.REGRESSION
+        return direction_between(self.metric, self.before, self.after)
 
     def overlaps(self, other: "Shift") -> bool:
         """Return whether both can have happened at the same time, on one box or on two."""

@@ -1,20 +1,27 @@
 """Changes as text and as JSON."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from history.changes.confirmation import Confirmation
+from history.changes.hindsight import LevelChange, SearchedSeries
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
 from history.rendering.confirmations import measurement, series_name
-from history.rendering.numbers import rounded
-from suites.metrics import label_of
+from history.rendering.numbers import amount, rounded
+from history.stats.change_points import FALSE_SHARE, SHORTEST
+from suites.metrics import METRICS, label_of
 
 SHOWN_SERIES = 4
 """The series of a change that the text lists; JSON has all."""
 
 CERTAIN = 0.999
 """A higher confidence is shown as `over` this."""
+
+BY_CHANCE = f"By chance, up to {FALSE_SHARE:.0%} of series a year show a change that is none.".replace(
+    "%", " %"
+)
 
 HASH = 10
 """The characters of a commit that are shown."""
@@ -28,6 +35,92 @@ def render_changes(reports: Sequence[ChangeReport]) -> str:
 def changes_json(reports: Sequence[ChangeReport]) -> list[dict[str, Any]]:
     """Return all properties of each change."""
     return [_json(report) for report in reports]
+
+
+def render_change_points(searched: Sequence[SearchedSeries]) -> str:
+    """Return two lines for each change, by environment, and how many series there are."""
+    lines = []
+    changed = [series for series in searched if series.changes]
+    for environment, group in groupby(changed, key=lambda series: series.key.environment):
+        lines.append(f"{environment.box}: {environment.suite}, {environment.configuration}")
+        for series in group:
+            lines += [f"    {line}" for change in series.changes for line in _change_point(series, change)]
+        lines.append("")
+    lines.append(searched_text(searched))
+    if changed:
+        lines.append(BY_CHANCE)
+    return "\n".join(lines)
+
+
+def searched_text(searched: Sequence[SearchedSeries]) -> str:
+    """Return how many series have changes, and how many are too short to be searched."""
+    long_enough = sum(series.is_long_enough for series in searched)
+    short = len(searched) - long_enough
+    said = []
+    if long_enough:
+        changes = sum(len(series.changes) for series in searched)
+        changed = sum(bool(series.changes) for series in searched)
+        of_them = f"{changes}, in {changed} of them" if changes else "none"
+        said.append(f"change points in {_series(long_enough)} of {SHORTEST} or more nights: {of_them}")
+    if short:
+        said.append(f"{_series(short)} of fewer than {SHORTEST} nights not searched")
+    return "; ".join(said)
+
+
+def change_points_json(searched: Sequence[SearchedSeries]) -> list[dict[str, Any]]:
+    """Return each series with its changes."""
+    return [
+        {
+            **vars(series.key.environment),
+            "branch": series.key.branch,
+            "step": series.key.step,
+            "metric": series.key.metric,
+            "unit": METRICS[series.key.metric].unit,
+            "base": series.base,
+            "nights": series.nights,
+            "changes": [level_change_json(change) for change in series.changes],
+        }
+        for series in searched
+    ]
+
+
+def level_change_json(change: LevelChange) -> dict[str, Any]:
+    """Return all properties of a change in a finished series."""
+    nights = {"last_before": change.last_before, "first": change.first, "first_after": change.first_after}
+    return {
+        "direction": change.direction,
+        "level_before": rounded(change.before),
+        "level_after": rounded(change.after),
+        "ratio_low": rounded(change.low),
+        "ratio_high": rounded(change.high),
+        "confidence": rounded(change.confidence),
+        **{
+            name: {"night": night.started_at.isoformat(), "version": night.version}
+            for name, night in nights.items()
+        },
+    }
+
+
+def level_change(change: LevelChange) -> str:
+    """Return size and direction: `-9.1% (-9.8% to -8.3%), regression`."""
+    size = f"{change.after / change.before - 1:+.1%} ({change.low - 1:+.1%} to {change.high - 1:+.1%})"
+    return f"{size}, {change.direction}"
+
+
+def _change_point(series: SearchedSeries, change: LevelChange) -> Iterator[str]:
+    key = series.key
+    unit = f"times {series.base}" if series.base else METRICS[key.metric].unit
+    levels = f"{amount(change.before)} to {amount(change.after)} {unit}"
+    yield f"{key.step} {label_of(key.metric)}, {key.branch}: {level_change(change)}, {levels}"
+    before, after = change.last_before, change.first_after
+    between = f"after {before.started_at:%Y-%m-%d}, by {after.started_at:%Y-%m-%d}"
+    versions = f", {before.version} and {after.version}" if before.version != after.version else ""
+    first = f"from {change.first.started_at:%Y-%m-%d} on ({between}{versions})"
+    yield f"    {first}, confidence {_confidence(change.confidence)}"
+
+
+def _series(count: int) -> str:
+    return "1 series" if count == 1 else f"{count} series"
 
 
 def _lines(report: ChangeReport) -> Iterator[str]:

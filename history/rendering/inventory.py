@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from history.changes.hindsight import LevelChange
+from history.rendering.changes import level_change, level_change_json
 from history.rendering.numbers import DASH, amount, rounded
 from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
 from history.series.inventory import Branch, UnfinishedSession
@@ -58,8 +60,9 @@ def render_inventory(
             console.print(line, markup=False, highlight=False)
 
 
-def render_series(timeline: Timeline, console: "Console") -> None:
-    """Print a sparkline, then a line for each night."""
+def render_series(timeline: Timeline, changes: Sequence[LevelChange], console: "Console") -> None:
+    """Print a sparkline, then a line for each night, on which a change of level is noted."""
+    levels = {change.first.session_id: f"level {level_change(change)}" for change in changes}
     key = timeline.key
     metric = METRICS[key.metric]
     against = f", relative to {timeline.base}" if timeline.base else ""
@@ -75,16 +78,15 @@ def render_series(timeline: Timeline, console: "Console") -> None:
         point = entry.point
         relative = DASH if point.relative is None else f"{point.relative:.3f}"
         date = f"{point.night.started_at:%Y-%m-%d %H:%M}"
-        _add(
-            table, date, point.night.version, amount(point.value), amount(point.base), relative, _notes(entry)
-        )
+        notes = "; ".join(filter(None, (levels.get(point.night.session_id), *_note_texts(entry))))
+        _add(table, date, point.night.version, amount(point.value), amount(point.base), relative, notes)
     console.print(table)
     if timeline.base:
         console.print(SPARKLINE_LEGEND, markup=False, highlight=False)
 
 
-def series_json(timeline: Timeline) -> str:
-    """Return the series as one JSON object."""
+def series_json(timeline: Timeline, changes: Sequence[LevelChange]) -> str:
+    """Return the series with its changes of level as one JSON object."""
     key = timeline.key
     whole = {
         **vars(key.environment),
@@ -93,6 +95,7 @@ def series_json(timeline: Timeline) -> str:
         "metric": key.metric,
         "unit": METRICS[key.metric].unit,
         "base": timeline.base,
+        "change_points": [level_change_json(change) for change in changes],
         "nights": [dict(zip(_CSV_HEADS, _values(entry), strict=True)) for entry in timeline.entries],
     }
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
@@ -152,10 +155,6 @@ def _values(entry: TimelineEntry) -> list[Any]:
         point.gap or None,
         list(entry.changes),
     ]
-
-
-def _notes(entry: TimelineEntry) -> str:
-    return "; ".join(_note_texts(entry))
 
 
 def _note_texts(entry: TimelineEntry) -> Iterator[str]:

@@ -23,7 +23,9 @@ def markers(connection: Connection, matrix: SeriesMatrix) -> Mapping[int, str]:
     return changes_between(connection, matrix.nights, matrix.base)
 
 
-def changes_between(connection: Connection, branch_nights: Sequence[Night], base: str) -> Mapping[int, str]:
+def changes_between(
+    connection: Connection, branch_nights: Sequence[Night], base: str | None
+) -> Mapping[int, str]:
     """Return what changed since the night before, by position of the night.
 
     `branch_nights` are nights of one branch in one environment, in order; `base` is their base branch.
@@ -47,7 +49,7 @@ def changes_between(connection: Connection, branch_nights: Sequence[Night], base
     return changes
 
 
-def _rows(connection: Connection, ids: Sequence[int], base: str) -> dict[int, RowMapping]:
+def _rows(connection: Connection, ids: Sequence[int], base: str | None) -> dict[int, RowMapping]:
     rows: dict[int, RowMapping] = {}
     for start in range(0, len(ids), IDS_PER_QUERY):
         query = (

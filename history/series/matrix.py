@@ -19,13 +19,18 @@ class SeriesMatrix:
 
     environment: Environment
     branch: str
-    base: str
+    base: str | None
+    """The branch that values are relative to; None when they are as measured."""
+
     nights: tuple[Night, ...]
     series: tuple[tuple[int, str, str], ...]
     """The id, step and metric of each row of `ratios`."""
 
     ratios: NDArray[np.float64]
-    """The value over the base's value of the same night, [series, nights]; nan in a gap."""
+    """The value over the base's value of the same night, [series, nights]; nan in a gap.
+
+    Without a base, it is the value itself, in the metric's unit.
+    """
 
     def log_ratios(self) -> NDArray[np.float64]:
         """Return the natural logarithms of `ratios`, [series, nights]; nan where there is none."""
@@ -38,16 +43,19 @@ def read_matrix(
     connection: Connection,
     environment: Environment,
     branch: str,
-    base: str,
+    base: str | None,
     metrics: Sequence[str],
-    last: int,
+    last: int | None = None,
 ) -> SeriesMatrix:
-    """Return the series of a branch for the given metrics, as ratios to the base, over the `last` nights."""
+    """Return the series of a branch for the given metrics, as ratios to the base, over the `last` nights.
+
+    Without a base, the values are as measured; without `last`, all nights are read.
+    """
     branch_nights = nights_of(connection, environment, branch, last=last)
     column = {night.session_id: number for number, night in enumerate(branch_nights)}
     wanted = select(series).where(
         in_environment(series, environment),
-        series.c.branch.in_((branch, base)),
+        series.c.branch.in_((branch, branch if base is None else base)),
         series.c.metric.in_(metrics),
     )
     series_ids: dict[tuple[str, str, str], int] = {}
@@ -58,6 +66,9 @@ def read_matrix(
     first = min(column, default=0)
     ratios = np.full(shape, np.nan)
     for number, (id_, step, metric) in enumerate(rows):
+        if base is None:
+            ratios[number] = _row(connection, id_, first, column)
+            continue
         base_id = series_ids.get((base, step, metric))
         if base_id is not None:
             numerator = _row(connection, id_, first, column)

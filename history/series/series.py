@@ -76,6 +76,24 @@ def base_branch(connection: Connection, environment: Environment) -> str | None:
     return connection.execute(query).scalar()
 
 
+def base_beside(connection: Connection, environment: Environment, branch: str) -> str | None:
+    """Return the base of the latest night in which a branch was measured beside one; None without any."""
+    night, base_night = nights.alias("night"), nights.alias("base")
+    query = (
+        select(base_night.c.branch)
+        .join_from(night, base_night, base_night.c.session_id == night.c.session_id)
+        .where(
+            in_environment(night, environment),
+            night.c.branch == branch,
+            night.c.is_base == 0,
+            base_night.c.is_base == 1,
+        )
+        .order_by(night.c.started_at.desc(), night.c.session_id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar()
+
+
 def branches_at(connection: Connection, environment: Environment) -> tuple[str, ...]:
     """Return the branches that have nights in an environment."""
     query = (

@@ -14,9 +14,9 @@ from history.series.series import (
     IDS_PER_QUERY,
     Point,
     SeriesKey,
+    base_beside,
     base_branch,
     find_series,
-    in_environment,
     read_series,
 )
 from history.store.schema import nights, sessions
@@ -60,7 +60,7 @@ def read_timeline(
     Values are relative to `base`, else to the base of the latest night in which the branch was not the base.
     """
     key = _single_series(connection, wanted, base)
-    against = base or _base_of(connection, key)
+    against = base or base_beside(connection, key.environment, key.branch)
     if against == key.branch:
         against = None
     points = read_series(connection, key, against, since)
@@ -85,23 +85,6 @@ def _single_series(connection: Connection, wanted: InventoryFilter, base: str | 
         f"{len(matching)} series match:{''.join(lines)}{more}",
         hint="select one of them by adding its options",
     )
-
-
-def _base_of(connection: Connection, key: SeriesKey) -> str | None:
-    night, base_night = nights.alias("night"), nights.alias("base")
-    query = (
-        select(base_night.c.branch)
-        .join_from(night, base_night, base_night.c.session_id == night.c.session_id)
-        .where(
-            in_environment(night, key.environment),
-            night.c.branch == key.branch,
-            night.c.is_base == 0,
-            base_night.c.is_base == 1,
-        )
-        .order_by(night.c.started_at.desc(), night.c.session_id.desc())
-        .limit(1)
-    )
-    return connection.execute(query).scalar()
 
 
 def _options(key: SeriesKey) -> str:

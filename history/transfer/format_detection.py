@@ -58,6 +58,8 @@ class ImportSources:
 
     sources: tuple[RowSource, ...]
     notes: tuple[str, ...]
+    measured: tuple[tuple[str, str], ...] = ()
+    """Machines and suites of foreign tables."""
 
 
 def format_of(path: Path) -> Format:
@@ -129,7 +131,8 @@ def open_files(paths: Sequence[Path], given: Given, store: Store) -> ImportSourc
     if values:
         with store.database.reading() as connection:
             sources.append(ImportedRows(values, given.cores, known_positions(connection)))
-    return ImportSources(tuple(sources), tuple(notes))
+    measured = dict.fromkeys((occasion.machine, occasion.suite) for occasion in files)
+    return ImportSources(tuple(sources), tuple(notes), tuple(measured))
 
 
 @contextmanager

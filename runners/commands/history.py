@@ -6,6 +6,7 @@ from importlib import import_module
 MODULES = {
     "show": "views",
     "series": "views",
+    "change-points": "views",
     "export": "transfers",
     "import": "transfers",
     "merge": "transfers",
@@ -15,12 +16,15 @@ MODULES = {
     "changes": "changes",
     "acknowledge": "changes",
 }
-"""The module of runners.history with the function of a subcommand, which is called like it with a `_`."""
+"""The module of runners.history with the function of a subcommand.
+
+It is called like the subcommand, with a `_` for a hyphen and at its end.
+"""
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Carry out a subcommand, and return its exit code."""
     name = arguments.what
     module = import_module(f"runners.history.{MODULES[name]}")
-    subcommand = getattr(module, f"{name}_")
+    subcommand = getattr(module, f"{name.replace('-', '_')}_")
     return int(subcommand(arguments))

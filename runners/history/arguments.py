@@ -29,6 +29,7 @@ def _views(subcommands: "Subcommands") -> None:
         "show", help="list boxes, suites and branches with their nights, and failures"
     )
     series = subcommands.add_parser("series", help="show one step of one branch, night by night")
+    points = subcommands.add_parser("change-points", help="find changes of level in whole series")
     one = f"the metric (default: {PRIMARY})"
     base = "branch to compare with, instead of the latest night's base"
     for each, step, metric, default, formats in (
@@ -40,6 +41,7 @@ def _views(subcommands: "Subcommands") -> None:
             ["terminal", "json"],
         ),
         (series, "the step", one, PRIMARY, ["terminal", "json", "csv"]),
+        (points, "only this step", "only this metric", None, ["terminal", "json"]),
     ):
         each.add_argument("--step", required=each is series, metavar="STEP", help=step)
         each.add_argument("--metric", default=default, choices=METRICS, metavar="METRIC", help=metric)
@@ -50,11 +52,12 @@ def _views(subcommands: "Subcommands") -> None:
             "--configuration", metavar="NAME", help="only this configuration, as history show names it"
         )
         each.add_argument("--format", choices=formats, default="terminal")
-    series.add_argument("--base", metavar="BRANCH", help=base)
-    series.add_argument(
-        "--since", type=moment, metavar="DATE", help="only nights since then: 2026-11-01, or 30d"
-    )
-    _read(show, series)
+    for each in (series, points):
+        each.add_argument("--base", metavar="BRANCH", help=base)
+        each.add_argument(
+            "--since", type=moment, metavar="DATE", help="only nights since then: 2026-11-01, or 30d"
+        )
+    _read(show, series, points)
 
 
 def _transfers(subcommands: "Subcommands") -> None:

@@ -1,12 +1,18 @@
 """`./tidemark history export|import|merge|backup|prune`: copying and reducing histories."""
 
 import argparse
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from build.home import locate, locate_for_writing
+from history.changes.hindsight import search_series
 from history.open import existing_history, open_store
+from history.rendering.changes import searched_text
+from history.series.inventory import InventoryFilter
 from history.store.writer import Store
 from history.transfer.backup import back_up
 from history.transfer.database_source import Selection, opened
@@ -39,11 +45,31 @@ def import_(arguments: argparse.Namespace) -> int:
         incoming = open_files([Path(name) for name in arguments.files], given, store)
         merged = merge(store, incoming.sources)
         where = store.where
+        with store.database.reading() as connection:
+            changes = _change_points(connection, incoming.measured, arguments.history)
     for note in incoming.notes:
         print(note)
     print(summary(merged))
+    for line in changes:
+        print(line)
     print(f"history: {where}")
     return 0
+
+
+def _change_points(
+    connection: Connection, measured: Sequence[tuple[str, str]], history: str | None
+) -> list[str]:
+    """Say how many changes are in imported series, and how to see them; nothing if none is long enough."""
+    lines = []
+    for machine, suite in measured:
+        searched = search_series(connection, InventoryFilter(box=machine, suite=suite))
+        if any(series.is_long_enough for series in searched):
+            lines.append(f"{machine}, {suite}: {searched_text(searched)}")
+            if any(series.changes for series in searched):
+                words = ["./tidemark", "history", "change-points", "--machine", machine, "--suite", suite]
+                words += ["--history", history] if history else []
+                lines.append(f"    {shlex.join(words)}")
+    return lines
 
 
 def merge_(arguments: argparse.Namespace) -> int:

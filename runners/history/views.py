@@ -1,11 +1,14 @@
-"""`./tidemark history show` and `history series`: what the history holds, and one series night by night."""
+"""`./tidemark history show|series|change-points`: what the history holds, and series over all nights."""
 
 import argparse
+import json
 import sys
 
 from rich.console import Console
 
+from history.changes.hindsight import changes_of, search_series
 from history.open import existing_history, open_store
+from history.rendering.changes import change_points_json, render_change_points
 from history.rendering.inventory import (
     inventory_json,
     render_inventory,
@@ -39,11 +42,29 @@ def series_(arguments: argparse.Namespace) -> int:
     """Print one series night by night; return 0. Raises SeriesError when no series matches, or several do."""
     with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
         timeline = read_timeline(connection, _wanted(arguments), arguments.base, arguments.since)
-    if arguments.format == "terminal":
-        render_series(timeline, _console())
+    if arguments.format == "csv":
+        sys.stdout.write(series_csv(timeline))
+        return 0
+    changes = changes_of(timeline)
+    if arguments.format == "json":
+        sys.stdout.write(series_json(timeline, changes))
     else:
-        sys.stdout.write({"json": series_json, "csv": series_csv}[arguments.format](timeline))
+        render_series(timeline, changes, _console())
     return 0
+
+
+def change_points_(arguments: argparse.Namespace) -> int:
+    """Print the changes in finished series; return 0, or 2 when no series matches."""
+    with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
+        searched = search_series(connection, _wanted(arguments), arguments.base, arguments.since)
+    if arguments.format == "json":
+        json.dump(change_points_json(searched), sys.stdout, indent=1, ensure_ascii=False)
+        print()
+    elif searched:
+        print(render_change_points(searched))
+    if not searched:
+        print("tidemark history: no series matches; ./tidemark history show lists all", file=sys.stderr)
+    return 0 if searched else 2
 
 
 def _wanted(arguments: argparse.Namespace) -> InventoryFilter:

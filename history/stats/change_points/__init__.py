@@ -2,10 +2,11 @@
 
 from history.stats.change_points.change_point import ChangePoint, Known
 from history.stats.change_points.online_cusum import FALSE_SHARE, SeriesWatch, tail_probabilities, watch_many
-from history.stats.change_points.segmentation import find_changes, find_changes_many
+from history.stats.change_points.segmentation import SHORTEST, find_changes, find_changes_many
 
 __all__ = [
     "FALSE_SHARE",
+    "SHORTEST",
     "ChangePoint",
     "Known",
     "SeriesWatch",

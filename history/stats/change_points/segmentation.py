@@ -26,6 +26,7 @@ from history.stats.change_points.optimal_partition import (
     neighbours,
     sums_of,
 )
+from history.stats.change_points.smooth_drift import steps_beyond_drift
 
 Array = NDArray[np.float64]
 
@@ -46,13 +47,6 @@ CUT = 2.5
 
 CUT_TAILED = 2.0
 """The same in noise with heavy tails or outliers, and before it is known."""
-
-CURVE_DEGREE = 3
-"""Of the polynomial that drift is taken for."""
-
-CURVE_ADVANTAGE = 6.0
-CURVE_ADVANTAGE_EACH = 2.0
-"""Nats by which steps have to explain a series better than such a curve: in all, and more for each step."""
 
 MOST_CORRELATION = 0.8
 
@@ -113,8 +107,8 @@ def _of_block(matrix: Array) -> list[tuple[ChangePoint, ...]]:
         sums = sums_of(cleaned, counts)
         tried = moved(positions, sums) if round_ else tried
         positions = _trimmed(best_partition(tried, sums, noise.penalty), counts)
-    drifted = _drifted(cleaned, positions, sums, noise) | (counts < SHORTEST)
-    positions = np.where(drifted[:, None], counts[:, None], positions)
+    positions = np.where((counts < SHORTEST)[:, None], counts[:, None], positions)
+    positions = steps_beyond_drift(cleaned, positions, counts, nights, noise.variance)
     found: list[list[ChangePoint]] = [[] for _ in matrix]
     for row, change in _described(positions, sums, noise, nights):
         found[row].append(change)
@@ -207,24 +201,6 @@ def _inflation(correlation: Array, counts: Positions) -> Array:
     doubt = 2.5 * variance / unbiased**2
     believed = np.minimum((unbiased + 0.5 * np.sqrt(variance)) / (1 + doubt**2), MOST_CORRELATION)
     return np.asarray((1 + believed) / (1 - believed))
-
-
-def _drifted(values: Array, positions: Positions, sums: Sums, noise: SeriesNoise) -> NDArray[np.bool_]:
-    """Return whether a curve of CURVE_DEGREE fits a series as well as its steps; False without steps."""
-    steps = (positions < sums.counts[:, None]).sum(axis=1)
-    rows = np.flatnonzero(steps)
-    there = (np.arange(values.shape[1]) < sums.counts[rows, None]).astype(np.float64)
-    means, index = levels(positions[rows], Sums(sums.sums[rows], sums.counts[rows]))
-    by_steps = (there * (values[rows] - np.take_along_axis(means, index, 1)) ** 2).sum(axis=1)
-    curve = np.polynomial.legendre.legvander(np.linspace(-1, 1, values.shape[1]), CURVE_DEGREE)
-    normal = np.einsum("sn,ni,nj->sij", there, curve, curve, optimize=True)
-    normal += 1e-9 * np.eye(CURVE_DEGREE + 1)  # a short series does not fill the range of the polynomials
-    weights = np.linalg.solve(normal, ((there * values[rows]) @ curve)[:, :, None])[:, :, 0]
-    by_curve = (there * (values[rows] - weights @ curve.T) ** 2).sum(axis=1)
-    advantage = (by_curve - by_steps) / (2 * noise.variance[rows])
-    drifted = np.zeros(len(values), dtype=bool)
-    drifted[rows] = advantage < CURVE_ADVANTAGE + CURVE_ADVANTAGE_EACH * steps[rows]
-    return drifted
 
 
 def _described(
