@@ -2,9 +2,10 @@
 
 The series are a year long, with noise of 2 % and steps of 0.75 to 5 standard deviations
 (simulation/detection_series.py). Every tool is applied to finished series, and every night to the nights so
-far. `$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), speed, finished (short and drifting ones,
-finished_series.py). Seeds are fixed: (kind, 0)
-without steps, (kind, 1, 100 * size) with one, (kind, 2) with several, where kind is the index of the kind.
+far. Years of noise that changes or has odd tails (simulation/odd_noise.py) are only watched night by night.
+`$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), odd, speed, finished (short and drifting ones,
+finished_series.py). Seeds are fixed: (kind, 0) without steps, (kind, 1, 100 * size) with one, (kind, 2) with
+several, where kind is the index of the kind, and (ODD_SEED, kind) for odd noise.
 """
 
 import math
@@ -37,10 +38,17 @@ from benchmarks.simulation.detection_series import (
     one_step,
     several_steps,
 )
+from benchmarks.simulation.odd_noise import BOX, NOT_TUNED_ON, SHARED, TUNED_ON
 from build.home import locate
-from history.stats.change_points import ChangePoint, SeriesWatch, find_changes_many, watch_many
+from history.stats.change_points import (
+    ChangePoint,
+    SeriesWatch,
+    find_changes_many,
+    shared_moves,
+    watch_many,
+)
 
-PARTS = "own rivals speed finished"
+PARTS = "own rivals odd speed finished"
 
 QUIET_SERIES = 5_000
 """Series without a step per kind: the standard error of a rate of 2 % is 0.2 %."""
@@ -53,6 +61,13 @@ SIZES = (1.5, 2.0, 3.0)
 MOST_FALSE = 2.0
 RUN_LENGTH = 50 * NIGHTS
 """Mean number of nights between false changes, for which the bound is computed."""
+
+ODD_SEED = 500
+JUDGED_SHARE = 0.0125
+"""What the judge asks the watch for with 40 series: half a false change a year in all of them together."""
+
+MOST_FALSE_ODD = 3.0
+"""Percent of years of odd noise in which a change may be raised with JUDGED_SHARE."""
 
 SHARES_OF_BOUND = {"gaussian": 1.3, "t3": 1.6}
 
@@ -83,6 +98,8 @@ def main() -> int:
         figures += speed_figures()
     if "finished" in parts:
         figures += finished_figures()
+    if "odd" in parts:
+        figures += odd_figures()
     if {"own", "rivals"} & set(parts):
         series: dict[str, Series] = {}
         own = {}
@@ -149,6 +166,18 @@ def own_figures(name: str, own: Own, series: Series, promised: bool) -> Iterator
     steps = series.several.steps
     yield Figure(f"{name}: F1, finished", finished_score(steps, own.finished).f1, "")
     yield Figure(f"{name}: F1, nightly", nightly_score(steps, own.nightly).f1, "")
+
+
+def odd_figures() -> Iterator[Figure]:
+    """Yield how many years of changing or odd noise have a change, at the judge's own setting."""
+    for seed, (name, kind) in enumerate({**TUNED_ON, **NOT_TUNED_ON, **SHARED}.items()):
+        values = kind(np.random.default_rng((ODD_SEED, seed)), (QUIET_SERIES, NIGHTS))
+        if name in SHARED:
+            for box in range(0, QUIET_SERIES, BOX):
+                values[box : box + BOX, shared_moves(values[box : box + BOX]) != 0] = np.nan
+        share = 100 * float(np.mean([bool(changes) for changes in watch_many(values, JUDGED_SHARE)]))
+        note = "" if name in TUNED_ON else "not tuned on"
+        yield Figure(f"{name}: false, nightly", share, "% of years", at_most=MOST_FALSE_ODD, note=note)
 
 
 def _rival_figures(own: Mapping[str, Own], series: Mapping[str, Series]) -> Iterator[Figure]:

@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from history.changes import confirmation, repository
+from history.changes.box_notes import BoxNote, box_notes, without_shared
 from history.changes.confirmation import Confirmation, latest_by_nights
 from history.changes.level_shift import (
     LevelReturn,
@@ -65,6 +66,9 @@ class DetectionReport:
     series: int
     """The number of series that were judged."""
 
+    notes: tuple[BoxNote, ...] = ()
+    """What changed about the noise of the boxes: no changes of a branch."""
+
 
 def judge(database: Database, clock: Callable[[], datetime] = now) -> DetectionReport:
     """Detect change points in every series, and update the stored changes.
@@ -74,7 +78,7 @@ def judge(database: Database, clock: Callable[[], datetime] = now) -> DetectionR
     stored, but not reported.
     """
     with database.reading() as connection:
-        counted, events = _all_shifts(connection)
+        counted, events, notes = _all_shifts(connection)
     # Detection is slow and happens before, so that a night that is being recorded does not wait for it.
     with database.writing() as connection:
         stored = repository.load(connection)
@@ -98,6 +102,7 @@ def judge(database: Database, clock: Callable[[], datetime] = now) -> DetectionR
         ),
         open=_with_status(ChangeStatus.OPEN, after, {change.id for change in after}),
         series=counted,
+        notes=notes,
     )
 
 
@@ -105,12 +110,15 @@ def _with_status(status: ChangeStatus, after: Sequence[Change], ids: set[int]) -
     return tuple(change for change in after if change.id in ids and change.status is status)
 
 
-def _all_shifts(connection: Connection) -> tuple[int, list[Shift | LevelReturn]]:
+def _all_shifts(
+    connection: Connection,
+) -> tuple[int, list[Shift | LevelReturn], tuple[BoxNote, ...]]:
     matrices = list(_matrices(connection))
     counted = sum(len(matrix.series) for matrix in matrices)
     share = min(FALSE_SHARE, FALSE_CHANGES_A_YEAR / counted) if counted else FALSE_SHARE
     confirmed = confirmation.load(connection)
-    return counted, [event for matrix in matrices for event in _events(connection, matrix, share, confirmed)]
+    events = [event for matrix in matrices for event in _events(connection, matrix, share, confirmed)]
+    return counted, events, tuple(note for matrix in matrices for note in box_notes(matrix))
 
 
 def _events(
@@ -176,9 +184,10 @@ def shifts_of(
 ) -> list[Shift]:
     """Return the shifts in a matrix, by series and night, without those that began known `levels`.
 
-    At most a share of `false_share` of quiet series-years has one.
+    At most a share of `false_share` of quiet series-years has one. Nights on which most series moved together
+    and came back are left out.
     """
-    points = watch_many(matrix.log_ratios(), false_share, levels)
+    points = watch_many(without_shared(matrix), false_share, levels)
     if not any(points):
         return []
     marked = markers(connection, matrix)

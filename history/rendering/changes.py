@@ -1,9 +1,10 @@
-"""Changes as text and as JSON."""
+"""Changes as text and as JSON, and notes on boxes as text."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from history.changes.box_notes import BoxNote, NoiseChange, SharedNight
 from history.changes.confirmation import Confirmation
 from history.changes.hindsight import LevelChange, SearchedSeries
 from history.changes.report import ChangeReport
@@ -25,6 +26,9 @@ BY_CHANCE = f"By chance, up to {FALSE_SHARE:.0%} of series a year show a change 
 
 HASH = 10
 """The characters of a commit that are shown."""
+
+SHOWN_NIGHTS = 5
+"""The shared nights of a metric that are listed; of more the latest."""
 
 
 def render_changes(reports: Sequence[ChangeReport]) -> str:
@@ -224,3 +228,29 @@ def _confirmed_json(confirmed: Confirmation | None) -> dict[str, Any] | None:
         "high": rounded(confirmed.high),
         "confidence": rounded(confirmed.confidence),
     }
+
+
+def box_note_lines(notes: Sequence[BoxNote]) -> Iterator[str]:
+    """Return a line for each change of noise, and one for the shared nights of each metric."""
+    yield from (_noise(note) for note in notes if isinstance(note, NoiseChange))
+    shared = [note for note in notes if isinstance(note, SharedNight)]
+    for _, group in groupby(shared, key=lambda note: (note.environment, note.branch, note.metric)):
+        yield _shared(list(group))
+
+
+def _noise(note: NoiseChange) -> str:
+    return (
+        f"{_where(note)}: the noise is {note.factor:.1f} times what it was, since "
+        f"{note.since.started_at:%Y-%m-%d}, over {note.series} series"
+    )
+
+
+def _shared(notes: Sequence[SharedNight]) -> str:
+    listed = ", ".join(f"{note.night.started_at:%Y-%m-%d} {note.move:+.1%}" for note in notes[-SHOWN_NIGHTS:])
+    more = f", and {len(notes) - SHOWN_NIGHTS} earlier nights" if len(notes) > SHOWN_NIGHTS else ""
+    return f"{_where(notes[0])}: most series of {label_of(notes[0].metric)} moved together: {listed}{more}"
+
+
+def _where(note: BoxNote) -> str:
+    where = note.environment
+    return f"box {where.box} ({where.suite}, {where.configuration}), {note.branch}"

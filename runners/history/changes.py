@@ -6,12 +6,13 @@ import sys
 from collections.abc import Sequence
 
 from history.changes import repository
+from history.changes.box_notes import BoxNote, read_box_notes
 from history.changes.detector import DetectionReport, judge
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport, report_changes
 from history.changes.repository import ChangeStatus
 from history.open import existing_history, open_store
-from history.rendering.changes import changes_json, render_changes
+from history.rendering.changes import box_note_lines, changes_json, render_changes
 from history.timestamps import now
 
 
@@ -23,6 +24,7 @@ def judge_(arguments: argparse.Namespace) -> int:
             news = report_changes(connection, (*report.new, *report.reopened, *report.closed))
     _print(news, arguments.format)
     if arguments.format == "terminal":
+        _print_notes(report.notes)
         print(_summary(report))
     bad = (Direction.REGRESSION, Direction.MIXED)
     return int(any(change.direction in bad for change in (*report.new, *report.reopened)))
@@ -36,7 +38,9 @@ def changes_(arguments: argparse.Namespace) -> int:
             connection, branch=arguments.branch, suite=arguments.suite, statuses=statuses
         )
         reports = report_changes(connection, changes)
+        notes = read_box_notes(connection) if arguments.format == "terminal" else ()
     _print(reports, arguments.format)
+    _print_notes(notes)
     if not reports and arguments.format == "terminal":
         print(f"no {' or '.join(statuses)} change")
     return 0
@@ -58,6 +62,11 @@ def _print(reports: Sequence[ChangeReport], format_: str) -> None:
         print()
     elif reports:
         print(render_changes(reports))
+
+
+def _print_notes(notes: Sequence[BoxNote]) -> None:
+    for line in box_note_lines(notes):
+        print(line)
 
 
 def _summary(report: DetectionReport) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from build.errors import TidemarkError
 from build.home import Home
+from history.changes.box_notes import BoxNote
 from history.changes.detector import judge
 from history.changes.report import ChangeReport, report_changes
 from history.comparison.compare import CompareOptions, compare
@@ -40,6 +41,9 @@ class NightReport:
     delivered: DeliveryResult | None = None
     """None when the plan names no repository, or there is no token."""
 
+    notes: tuple[BoxNote, ...] = ()
+    """What changed about the noise of the boxes: no changes, and no issue is opened for them."""
+
     problems: list[str] = field(default_factory=list)
     """Of delivery and copying; what was measured is safe all the same."""
 
@@ -55,7 +59,7 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
             report_changes(connection, changes)
             for changes in (detected.new, detected.reopened, detected.closed)
         )
-    night = NightReport(detected.series, new, reopened, closed, len(detected.open))
+    night = NightReport(detected.series, new, reopened, closed, len(detected.open), notes=detected.notes)
     update_outbox(store.database, plan.regression_percent / 100)
     try:
         night.delivered = deliver(plan, store, night.problems)

@@ -8,6 +8,7 @@ from history.changes.confirmation import Confirmation, ConfirmationRequest
 from history.changes.report import ChangeReport
 from history.comparison.result import Comparison
 from history.comparison.verdict import MetricChange, verdict_of
+from history.rendering.changes import box_note_lines
 from history.rendering.confirmations import interval, measurement, series_name
 from history.rendering.escaping import escaped
 from history.rendering.summary import render_summary
@@ -48,6 +49,7 @@ def _changes(report: NightReport) -> Iterator[str]:
     )
     for heading, changes in (("new", report.new), ("back", report.reopened), ("gone", report.closed)):
         yield from (f"- {heading}: {_change(change)}" for change in changes)
+    yield from (f"- machine: {escaped(line)}" for line in box_note_lines(report.notes))
     delivered = report.delivered
     if delivered is not None:
         yield (

@@ -3,6 +3,7 @@
 from history.stats.change_points.change_point import ChangePoint, Known
 from history.stats.change_points.online_cusum import FALSE_SHARE, SeriesWatch, tail_probabilities, watch_many
 from history.stats.change_points.segmentation import SHORTEST, find_changes, find_changes_many
+from history.stats.change_points.shared_nights import shared_moves
 
 __all__ = [
     "FALSE_SHARE",
@@ -12,6 +13,7 @@ __all__ = [
     "SeriesWatch",
     "find_changes",
     "find_changes_many",
+    "shared_moves",
     "tail_probabilities",
     "watch_many",
 ]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from history.stats.change_points.baseline import FIRST_NIGHTS, NEAR, Baseline
 from history.stats.change_points.change_point import ChangePoint, Known
 from history.stats.change_points.localization import located
+from history.stats.change_points.second_look import Noise, Steps, still_steps
 from history.stats.change_points.tails import MOST_DEGREES
 from history.stats.distributions import student_tail
 
@@ -31,7 +32,7 @@ STEP_SIZES = (1.3, 1.9, 2.5, 3.2, 4.5)
 HANDICAPS = (0.4, 0.6, 0.3, 0.0, 0.0)
 """Nats that each size has to bring in addition: small steps look like drift."""
 
-THRESHOLD = 8.9
+THRESHOLD = 8.3
 """Nats of evidence that raise a change in a series whose noise is known, Gaussian and not correlated."""
 
 FALSE_SHARE = 0.02
@@ -42,6 +43,9 @@ STRICTER = 1.35
 
 STRICTER_CORRELATED = 2.5
 """more for each unit of the correlation as it looks."""
+
+STRICTER_OVER_LARGER = 2.0
+"""The same for what a step has to be more likely than larger noise by: it decides less sharply."""
 
 YOUNG = 90.0
 """Nights of noise at which the threshold is a nat higher; the excess falls with the square of the nights."""
@@ -85,13 +89,17 @@ KNOWN_LEVEL_NIGHTS = 2
 REFRESHED = 4
 """Nights after which scale, tails, correlation and trend are worked out anew."""
 
-MEMORY = 64
+MEMORY = 365
 """Latest nights that are kept."""
+
+LOOKED_BACK = 64
+"""Latest nights at one of which a change that is raised may have been."""
 
 BLOCK = 2048
 """Series that are watched at once: their arrays fit into the processor's cache."""
 
 _NONE = -1e9
+_STEPS = Steps(np.array(STEP_SIZES), np.array(HANDICAPS))
 _UP, _DOWN = len(STEP_SIZES) - 1, 2 * len(STEP_SIZES) - 1
 """Rows of the largest step up and down."""
 
@@ -139,8 +147,25 @@ class Watchers:
         excess = self._weigh(values, live)
         raised = (excess >= 0) & (self._baseline.noise_nights >= LEAST_NIGHTS)
         if raised.any():
-            for column in np.flatnonzero(raised):
+            for column in self._still_raised(np.flatnonzero(raised)):
                 yield int(column), self._raise(int(column), float(excess[column]))
+
+    def _still_raised(self, columns: Columns) -> Columns:
+        """Return those of the columns whose step a second look does not explain otherwise."""
+        base, half = self._baseline, len(STEP_SIZES)
+        row = self._fair[:, columns].argmax(axis=0)
+        up = row < half
+        nights = (self._night - np.arange(min(MEMORY, self._night + 1))) % MEMORY
+        residuals = self._latest[np.ix_(nights, columns)] - base.level[columns]
+        noise = Noise(
+            base.scale[columns], base.degrees[columns], base.strongest[columns], base.correlation[columns],
+            base.innovation[columns], base.deviation[columns], np.maximum(base.nights[columns], 1),
+        )  # fmt: skip
+        asked = np.where(up, self._asked[:half, columns], self._asked[half:, columns])
+        stricter = STRICTER_OVER_LARGER * math.log(FALSE_SHARE / self._false_share)
+        residuals *= np.where(up, 1.0, -1.0)
+        held = still_steps(residuals, self._run[row, columns], asked, noise, _STEPS, stricter)
+        return columns[held]
 
     def begin_level(self, column: int, level: float) -> None:
         """The next night begins another level, as is known: it is not raised, and all sums begin anew."""
@@ -148,6 +173,7 @@ class Watchers:
             if self._seen[column]:
                 self._latest[:, column] += level - float(np.nanmedian(self._latest[:, column]))
             return
+        self._latest[:, column] += level - self._baseline.level[column]
         self._baseline.restart(column, level, KNOWN_LEVEL_NIGHTS)
         self._before[column] = 0.0
         self._begin(column, self._night + 1, self._night + 1)
@@ -168,7 +194,7 @@ class Watchers:
         return found
 
     def _start(self, columns: Columns) -> None:
-        self._baseline.start(columns, self._latest[:, columns])
+        self._baseline.start(columns, self._latest[: self._night + 1, columns])
         self._next[columns] = self._night + 1
 
     def _learn(self) -> None:
@@ -258,7 +284,7 @@ class Watchers:
         """The change that the present night raised, and a new segment from it on."""
         base = self._baseline
         run = int(self._run[self._fair[:, column].argmax(), column])
-        oldest = max(int(self._since[column]), self._night - MEMORY + 1)
+        oldest = max(int(self._since[column]), self._night - LOOKED_BACK + 1)
         nights = np.arange(oldest, self._night + 1)
         values = self._latest[nights % MEMORY, column]
         nights, values = nights[np.isfinite(values)], values[np.isfinite(values)]
@@ -275,6 +301,9 @@ class Watchers:
             raised=self._night,
         )
         self._restart(column, change, len(values) - found.position, float(values[-1]))
+        # Earlier nights are kept as if they had the new level: what they show of the noise still counts.
+        earlier = np.delete(np.arange(MEMORY), np.arange(change.index, self._night + 1) % MEMORY)
+        self._latest[earlier, column] += change.size
         return change
 
     def _restart(self, column: int, change: ChangePoint, nights: int, value: float) -> None:

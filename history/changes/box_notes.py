@@ -1,0 +1,177 @@
+"""Notes on a box: its noise changed, or on some nights most of its series moved together.
+
+Both are the machine's, not a version's: they are noted, and are no changes. No issue is opened for them.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from history.series.matrix import SeriesMatrix, read_matrix
+from history.series.series import Night, base_branch, branches_at, list_environments
+from history.stats.change_points import shared_moves
+from history.store.records import Environment
+from suites.metrics import judged_metrics
+
+Array = NDArray[np.float64]
+
+LOOKED_BACK = 200
+"""The latest nights in which a change of the noise is looked for."""
+
+SHARED_SHOWN = 30
+"""The latest nights whose shared moves are noted."""
+
+LEAST_SERIES = 5
+"""Series from whose differences the noise of a night is taken, at least."""
+
+LEAST_FACTOR = 1.25
+"""By which the noise has to differ, up or down, to be noted,"""
+
+STANDARD_ERRORS = 5.5
+"""and by how many standard errors: the nights at which it may have changed are many, and neighbours alike."""
+
+LEAST_BEFORE = 20
+LEAST_SINCE = 7
+"""Nights before and since that it takes."""
+
+_LEAST_DIFFERENCE = 0.05
+"""Of the usual difference of two nights: less is taken for so much, because its logarithm has no bound."""
+
+
+@dataclass(frozen=True)
+class NoiseChange:
+    """The noise of the series of a branch in one environment changed."""
+
+    environment: Environment
+    branch: str
+    since: Night
+    """The first night with the new noise, as estimated."""
+
+    factor: float
+    """Noise since then over that before."""
+
+    series: int
+
+
+@dataclass(frozen=True)
+class SharedNight:
+    """Most series of a metric moved together, for a night or two."""
+
+    environment: Environment
+    branch: str
+    metric: str
+    night: Night
+    move: float
+    """How far the median series moved, as a fraction."""
+
+    series: int
+
+
+BoxNote = NoiseChange | SharedNight
+
+
+def read_box_notes(connection: Connection) -> tuple[BoxNote, ...]:
+    """Return the notes on all boxes, from their latest nights."""
+    notes: list[BoxNote] = []
+    for environment in list_environments(connection):
+        base = base_branch(connection, environment)
+        for branch in branches_at(connection, environment):
+            if base is not None and branch != base:
+                matrix = read_matrix(connection, environment, branch, base, judged_metrics(), LOOKED_BACK)
+                notes += box_notes(matrix)
+    return tuple(notes)
+
+
+def box_notes(matrix: SeriesMatrix) -> tuple[BoxNote, ...]:
+    """Return the notes on the latest nights of a matrix."""
+    latest = replace(matrix, nights=matrix.nights[-LOOKED_BACK:], ratios=matrix.ratios[:, -LOOKED_BACK:])
+    return (*_noise_change(latest), *_shared_nights(latest))
+
+
+def rows_by_metric(matrix: SeriesMatrix) -> dict[str, list[int]]:
+    """Return the rows of each metric: what moves one may leave another where it is."""
+    rows: dict[str, list[int]] = {}
+    for row, (_, _, metric) in enumerate(matrix.series):
+        rows.setdefault(metric, []).append(row)
+    return rows
+
+
+def without_shared(matrix: SeriesMatrix) -> Array:
+    """Return the log ratios, [series, nights], with gaps where most series of the metric moved together."""
+    logs = matrix.log_ratios()
+    for rows in rows_by_metric(matrix).values():
+        shared = shared_moves(logs[rows]) != 0
+        logs[np.ix_(np.array(rows), np.flatnonzero(shared))] = np.nan
+    return logs
+
+
+def _noise_change(matrix: SeriesMatrix) -> Iterator[NoiseChange]:
+    logs = matrix.log_ratios()
+    found = _likeliest_change(_noise_of_nights(logs))
+    if found is not None:
+        column, factor = found
+        yield NoiseChange(matrix.environment, matrix.branch, matrix.nights[column], factor, len(logs))
+
+
+def _likeliest_change(noise: Array) -> tuple[int, float] | None:
+    """Return the night from which on the noise differs most, and by what factor; None where none is sure.
+
+    `noise` is logarithmic, [nights]. The largest difference of two means, in standard errors.
+    """
+    nights = np.flatnonzero(np.isfinite(noise))
+    values = noise[nights]
+    counts = np.arange(LEAST_BEFORE, len(values) - LEAST_SINCE + 1)
+    if not len(counts):
+        return None
+    sums, squares = np.cumsum(values), np.cumsum(values * values)
+    before, since = sums[counts - 1] / counts, (sums[-1] - sums[counts - 1]) / (len(values) - counts)
+    within = squares[-1] - counts * before**2 - (len(values) - counts) * since**2
+    error = np.sqrt(within / (len(values) - 2) * (1 / counts + 1 / (len(values) - counts)))
+    size = since - before
+    errors = np.abs(size) / np.maximum(error, np.finfo(np.float64).tiny)
+    best = int(errors.argmax())
+    if errors[best] < STANDARD_ERRORS or abs(size[best]) < math.log(LEAST_FACTOR):
+        return None
+    return int(nights[counts[best]]), math.exp(float(size[best]))
+
+
+def _noise_of_nights(logs: Array) -> Array:
+    """Return the logarithm of each night's noise over the usual, [nights]; nan where too few series tell.
+
+    `logs` are [series, nights]. It is the mean over series of the logarithm of the difference from the night
+    before, over that series' median difference: what all of them share, and no level shifts.
+    """
+    differences = np.abs(np.diff(logs, axis=1, prepend=np.nan))
+    known = np.isfinite(differences).sum(axis=1) > 1
+    differences = differences[known]
+    if len(differences) < LEAST_SERIES:
+        return np.full(logs.shape[1], np.nan)
+    usual = np.nanmedian(differences, axis=1, keepdims=True)
+    moving = usual[:, 0] > 0
+    relative = differences[moving] / usual[moving]
+    sizes = np.log(np.maximum(relative, _LEAST_DIFFERENCE))
+    told = np.isfinite(sizes).sum(axis=0) >= LEAST_SERIES
+    noise = np.full(logs.shape[1], np.nan)
+    noise[told] = np.nanmean(sizes[:, told], axis=0)
+    return noise
+
+
+def _shared_nights(matrix: SeriesMatrix) -> Iterator[SharedNight]:
+    logs = matrix.log_ratios()
+    earliest = len(matrix.nights) - SHARED_SHOWN
+    for metric, rows in rows_by_metric(matrix).items():
+        moves = shared_moves(logs[rows])
+        for column in np.flatnonzero(moves).tolist():
+            if column >= earliest:
+                yield SharedNight(
+                    matrix.environment,
+                    matrix.branch,
+                    metric,
+                    matrix.nights[column],
+                    math.expm1(float(moves[column])),
+                    int(np.isfinite(logs[rows, column]).sum()),
+                )
