@@ -49,8 +49,9 @@ COUNTED = EngineRegistry(
             mark_symbol="pg_backend_pid",
             role="client backend",
             # Reading from the client: whether its next message is there already decides if the backend waits.
-            # Statistics are sent at most once a second.
-            waits=("secure_read", "pgstat_report_stat"),
+            # Statistics are sent at most once a second. The WAL writer prepares pages of WAL in advance when
+            # it wakes up, which a backend then need not do.
+            waits=("secure_read", "pgstat_report_stat", "AdvanceXLInsertBuffer"),
             settings={
                 "autovacuum": "off",
                 "bgwriter_lru_maxpages": "0",

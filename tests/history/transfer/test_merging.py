@@ -83,6 +83,8 @@ def test_everything_travels(folder: Path) -> None:
         " SELECT max(session_id), series_id, 'new', min(session_id), min(session_id), 'less',"
         " 1.0, 0.9, 0.8, 0.95, 7, 0.999 FROM points GROUP BY series_id LIMIT 1",
     )
+    copied = "INSERT INTO counted_profiles SELECT run_id, queries, stacks, stacks FROM profiles LIMIT 1"
+    execute(folder / "a.db", copied)
     with open_store(folder / "a.db") as store, store.database.writing() as connection:
         alert = alert_outbox.DesiredIssue(
             "f", alert_outbox.AlertKind.BUILD, "title", "body", alert_outbox.IssueState.OPEN

@@ -67,6 +67,19 @@ def require_rest(server: PostgresServer) -> None:
     assert ask(server, vacuums) == [(1, 1, ROWS)]
 
 
+def test_every_page_is_all_visible_though_commits_were_asynchronous(
+    server_folder: Path, postgres_18: Build
+) -> None:
+    """Without a flush the vacuum cannot mark pages whose commits only the WAL writer would write to disk."""
+    sleepy = {"wal_writer_delay": "10000", "wal_writer_flush_after": "1GB", "autovacuum": "off"}
+    with running(postgres_18, server_folder, overrides=sleepy) as server:
+        ask(server, TABLE)
+        server.reset()
+        rows = "SELECT relallvisible, relpages FROM pg_class WHERE relname = 'debt'"
+        ((visible, pages),) = ask(server, rows)
+        assert visible == pages > 10
+
+
 def test_dead_tuples_are_gone(server: PostgresServer) -> None:
     require_rest(server)
     log = server.log.read_text()
