@@ -1,4 +1,4 @@
-"""The cost fingerprint of a cell: four small bars for what a query costs, and a sign where none explains it."""
+"""The cost fingerprint of a cell: four small bars for what a query costs, and a sign if none explains it."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from report.markup.formats import percent
 MARKS = ("CPU", "cs", "WAL", "wrt")
 """CPU time, context switches, WAL or redo, KiB written: the narrow headings of the tables."""
 
-_HEIGHT, _BAR, _GAP = 18, 5, 3
+_HEIGHT, _BAR, _GAP = 24, 8, 3
 _FULL = math.log(1.5)
 """A bar is full from a change by half on."""
 

@@ -32,7 +32,9 @@ class IntervalRow:
     """Whether it is one of several observations, such as a round, rather than their result."""
 
 
-def interval_figure(rows: Sequence[IntervalRow], caption: str, *, what: str, threshold: float | None = None) -> h.Node:
+def interval_figure(
+    rows: Sequence[IntervalRow], caption: str, *, what: str, threshold: float | None = None
+) -> h.Node:
     """Return the chart with its table; `what` heads the first column."""
     return svg.figure(_draw(rows, caption, threshold), caption, _numbers(rows, caption, what))
 
@@ -46,7 +48,9 @@ def _draw(rows: Sequence[IntervalRow], caption: str, threshold: float | None) ->
         edges = x.at(1 - threshold), x.at(1 + threshold)
         parts.append(svg.rect(edges[0], _TOP, edges[1] - edges[0], height - _TOP, "tolerance"))
     for ratio, label in x.ticks():
-        parts.append(svg.line(x.at(ratio), _TOP - 4, x.at(ratio), height, "one" if abs(ratio - 1) < 1e-9 else "grid"))
+        parts.append(
+            svg.line(x.at(ratio), _TOP - 4, x.at(ratio), height, "one" if abs(ratio - 1) < 1e-9 else "grid")
+        )
         parts.append(svg.text(x.at(ratio), 12, label, "tick", "middle"))
     for number, row in enumerate(rows):
         parts += _row(row, _TOP + _ROW * number + _ROW / 2, x)

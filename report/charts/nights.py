@@ -1,7 +1,7 @@
 """A series over nights: its points, what the step can see, the range of a change, its levels.
 
-Three uncertainties have three marks: the hatched band is what a step cannot see, the error bar is the interval
-of one session, the bracket is the range of nights in which a change lies.
+Three uncertainties have three marks: the hatched band is what a step cannot see, the error bar is the
+interval of one session, the bracket is the range of nights in which a change lies.
 """
 
 from collections.abc import Iterator, Sequence
@@ -64,7 +64,7 @@ class NightChart:
     marks: Sequence[NightMark]
     better: Better
     visible: float | None
-    """The smallest change that the step is likely to see, as a fraction; None when it was never calibrated."""
+    """The smallest change that the step is likely to see, as a fraction; None without a calibration."""
 
     threshold: float = 0.02
     changes: Sequence[ChangeMark] = ()
@@ -119,11 +119,11 @@ def chart_key(chart: NightChart) -> h.Node:
     sees = (
         "Hollow points and the hatched ground: what this step can see was never measured here."
         if chart.visible is None
-        else f"Hatched: changes below {chart.visible:.1%} cannot be seen by this step; points in it are hollow."
+        else f"Hatched: changes below {chart.visible:.1%} cannot be seen; points in it are hollow."
     )
     return h.p(".key")[
         sees,
-        " Shaded: the nights between which a change lies; its frame is solid once it was confirmed side by side."
+        " Shaded: the nights between which a change lies; its frame is solid once it was confirmed."
         if chart.changes
         else None,
         " Ratios to the base of the same night, on a logarithmic axis.",
@@ -160,7 +160,9 @@ def _changes(chart: NightChart, x: TimeScale, y: RatioScale, height: float) -> I
         area = svg.rect(low, _TOP, max(high - low, 3), height - _BOTTOM - _TOP, kind)
         yield svg.link(change.href, change.label, area) if change.href else area
         end = x.at(change.until) if change.until else x.end
-        yield svg.line(max(x.start, low - 140), y.at(change.level_before), low, y.at(change.level_before), "level")
+        yield svg.line(
+            max(x.start, low - 140), y.at(change.level_before), low, y.at(change.level_before), "level"
+        )
         yield svg.line(high, y.at(change.level_after), end, y.at(change.level_after), "level")
 
 
@@ -174,9 +176,7 @@ def _notes(chart: NightChart, x: TimeScale, height: float) -> Iterator[Markup]:
 
 
 def _points(chart: NightChart, x: TimeScale, y: RatioScale, height: float, small: bool) -> Iterator[Markup]:
-    places = [
-        None if mark.ratio is None else (x.at(mark.when), y.at(mark.ratio)) for mark in chart.marks
-    ]
+    places = [None if mark.ratio is None else (x.at(mark.when), y.at(mark.ratio)) for mark in chart.marks]
     yield svg.path(svg.polyline(places), "trace")
     if small:
         yield from _dots(chart, places, [x.at(mark.when) for mark in chart.marks], height)

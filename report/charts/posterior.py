@@ -93,6 +93,8 @@ def _numbers(marks: Sequence[PositionMark], nobody: float) -> h.Node:
         ]
         for mark in marks
     ]
-    rows.append(h.tr[h.td, h.th(scope="row")["no single culprit"], h.td(".n")[probability(nobody)], [h.td] * 4])
+    rows.append(
+        h.tr[h.td, h.th(scope="row")["no single culprit"], h.td(".n")[probability(nobody)], [h.td] * 4]
+    )
     heads = ("position", "commit", "probability", "ratio to good", "interval", "rounds", "subject")
     return table(heads, rows, caption="Commits from good to bad")

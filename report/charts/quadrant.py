@@ -17,7 +17,8 @@ from report.markup.parts import table
 
 WIDTH, HEIGHT = 640, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 18, 42
-_CROWDED = 9.0
+_LETTER, _LINE = 6.4, 13
+"""The width of a letter and the height of a line of a label."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,14 @@ def _draw(marks: Sequence[DebtMark]) -> Markup:
         svg.text(_LEFT + 8, HEIGHT - _BOTTOM - 8, "slower, with less left over", "corner"),
     ]
     for ratio, label in x.ticks():
-        parts.append(svg.line(x.at(ratio), _TOP, x.at(ratio), HEIGHT - _BOTTOM, "one" if ratio == 1 else "grid"))
+        parts.append(
+            svg.line(x.at(ratio), _TOP, x.at(ratio), HEIGHT - _BOTTOM, "one" if ratio == 1 else "grid")
+        )
         parts.append(svg.text(x.at(ratio), HEIGHT - _BOTTOM + 16, label, "tick", "middle"))
     for ratio, label in y.ticks():
-        parts.append(svg.line(_LEFT, y.at(ratio), WIDTH - _RIGHT, y.at(ratio), "one" if ratio == 1 else "grid"))
+        parts.append(
+            svg.line(_LEFT, y.at(ratio), WIDTH - _RIGHT, y.at(ratio), "one" if ratio == 1 else "grid")
+        )
         parts.append(svg.text(_LEFT - 6, y.at(ratio) + 4, label, "tick", "end"))
     parts.append(svg.text(WIDTH - _RIGHT, HEIGHT - 6, "seconds of the reset →", "tick", "end"))
     parts.append(svg.text(_LEFT, 11, "↑ queries/s", "tick"))
@@ -62,20 +67,37 @@ def _draw(marks: Sequence[DebtMark]) -> Markup:
 
 def _marks(marks: Sequence[DebtMark], x: RatioScale, y: RatioScale) -> list[Markup]:
     parts: list[Markup] = []
-    taken: list[tuple[float, float]] = []
-    for mark in sorted(marks, key=lambda one: y.at(one.throughput)):
+    taken = [(x.at(mark.reset) - 6, y.at(mark.throughput) - 6, 12.0) for mark in marks]
+    for mark in sorted(marks, key=lambda one: (y.at(one.throughput), one.step)):
         at = (x.at(mark.reset), y.at(mark.throughput))
+        name = mark.step[:20]
+        left, baseline = _room(at, _LETTER * len(name), taken)
+        if abs(baseline - 4 - at[1]) > _LINE:
+            parts.append(svg.line(*at, left, baseline - 4, "leader"))
+        parts.append(svg.text(left, baseline, name, "mark"))
         label = f"{mark.step}: queries/s {percent(mark.throughput)}, reset {percent(mark.reset)}"
         kind = "point" if mark.is_decided else "point hollow"
         parts.append(svg.link(mark.href, label, svg.circle(*at, 4.5, kind, f"{mark.throughput:.4f}")))
-        # Labels that would lie on one another are moved down.
-        height = at[1] + 4
-        while any(abs(height - other[1]) < _CROWDED and abs(at[0] - other[0]) < 110 for other in taken):
-            height += _CROWDED
-        taken.append((at[0], height))
-        left = at[0] > WIDTH - 140
-        parts.append(svg.text(at[0] + (-8 if left else 8), height, mark.step[:20], "mark", "end" if left else "start"))
     return parts
+
+
+def _room(
+    at: tuple[float, float], width: float, taken: list[tuple[float, float, float]]
+) -> tuple[float, float]:
+    """Return left edge and baseline of a label near a mark that lies on no other label; they are added."""
+    for shift in range(40):
+        for down in (shift, -shift):
+            for left in (at[0] + 9, at[0] - 9 - width):
+                top = at[1] - 7 + down * 7
+                inside = left > _LEFT and left + width < WIDTH and _TOP < top < HEIGHT - _BOTTOM - _LINE
+                free = all(
+                    abs(top - other[1]) >= _LINE or left > other[0] + other[2] or left + width < other[0]
+                    for other in taken
+                )
+                if inside and free:
+                    taken.append((left, top, width))
+                    return round(left, 1), round(top + 11, 1)
+    return at[0] + 9, at[1] + 4
 
 
 def _numbers(marks: Sequence[DebtMark]) -> h.Node:

@@ -102,7 +102,10 @@ class TimeScale:
         step = max(1, math.ceil(days / 7))
         first = datetime(self.first.year, self.first.month, self.first.day, tzinfo=UTC) + timedelta(days=1)
         count = max(0, (self.last - first).days // step)
-        return [(first + timedelta(days=step * n), f"{first + timedelta(days=step * n):%d %b}") for n in range(count + 1)]
+        return [
+            (first + timedelta(days=step * n), f"{first + timedelta(days=step * n):%d %b}")
+            for n in range(count + 1)
+        ]
 
 
 def _months(first: datetime, last: datetime, step: int) -> Iterator[datetime]:

@@ -53,7 +53,9 @@ def _draw(rounds: Sequence[RoundSeconds], base: str, contender: str) -> Markup:
     gap = 10.0
     room = WIDTH - _LEFT - _RIGHT - gap * len(rounds) - _DROPPED * attempts
     parts = [*_grid(y), *_rounds(rounds, base, contender, y, room / max(1, seconds), gap)]
-    return svg.picture(WIDTH, HEIGHT, parts, f"Queries per second of {base} and {contender} in {len(rounds)} rounds")
+    return svg.picture(
+        WIDTH, HEIGHT, parts, f"Queries per second of {base} and {contender} in {len(rounds)} rounds"
+    )
 
 
 def _grid(y: LinearScale) -> Iterator[Markup]:
@@ -69,12 +71,14 @@ def _rounds(
     x = float(_LEFT)
     for one in rounds:
         for reason, measured in one.dropped:
-            yield svg.rect(round(x, 1), _TOP, _DROPPED - 6, HEIGHT - _BOTTOM - _TOP, "dropped", f"dropped: {reason}")
+            yield svg.rect(
+                round(x, 1), _TOP, _DROPPED - 6, HEIGHT - _BOTTOM - _TOP, "dropped", f"dropped: {reason}"
+            )
             for name, class_ in ((base, "base"), (contender, "contender")):
                 if name in measured:
                     at = y.at(measured[name])
                     yield svg.line(round(x, 1), at, round(x + _DROPPED - 6, 1), at, f"mean {class_}")
-            yield svg.text(round(x + 2, 1), HEIGHT - 7, "dropped", "tick")
+            yield svg.text(round(x + 1, 1), _TOP - 6, "dropped", "tick")
             x += _DROPPED
         length = max(len(one.base), len(one.contender)) * second
         yield svg.text(round(x, 1), HEIGHT - 7, f"round {one.number}", "tick")

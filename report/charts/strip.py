@@ -77,7 +77,11 @@ def _rows(strip: Strip, width: float) -> Iterator[Markup]:
 
 
 def _cell(
-    strip: Strip, step: str, cell: StripCell, night: tuple[datetime, str, str], box: tuple[float, float, float, float]
+    strip: Strip,
+    step: str,
+    cell: StripCell,
+    night: tuple[datetime, str, str],
+    box: tuple[float, float, float, float],
 ) -> Markup:
     when, version, _ = night
     if cell.ratio is None:
@@ -92,12 +96,17 @@ def _cell(
 
 
 def _numbers(strip: Strip) -> h.Node:
-    heads = ["step", *(h.a(href=href)[day(when)] if href else day(when) for when, _, href in reversed(strip.nights))]
+    heads = [
+        "step",
+        *(h.a(href=href)[day(when)] if href else day(when) for when, _, href in reversed(strip.nights)),
+    ]
     rows = (
         h.tr[
             h.th(scope="row")[step],
             (
-                h.td(".n", title=cell.reason or None)[ratio_text(cell.ratio) if cell.ratio is not None else DASH]
+                h.td(".n", title=cell.reason or None)[
+                    ratio_text(cell.ratio) if cell.ratio is not None else DASH
+                ]
                 for cell in reversed(cells)
             ),
         ]

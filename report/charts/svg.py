@@ -10,7 +10,8 @@ import htpy as h
 from markupsafe import Markup
 
 HATCH = Markup(
-    '<defs><pattern id="{0}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<defs><pattern id="{0}" width="6" height="6" patternUnits="userSpaceOnUse" '
+    'patternTransform="rotate(45)">'
     '<rect width="6" height="6" class="hatch-ground"/><line x1="0" y1="0" x2="0" y2="6" class="hatch-line"/>'
     "</pattern></defs>"
 )
@@ -77,14 +78,20 @@ def polyline(points: Sequence[tuple[float, float] | None]) -> str:
 def picture(width: int, height: int, parts: Iterable[Markup], label: str, class_: str = "") -> Markup:
     """Return the SVG of a chart; `label` says in a sentence what it shows."""
     opened = Markup('<svg viewBox="0 0 {} {}" class="{}" role="group" aria-label="{}">')
-    return opened.format(width, height, f"chart {class_}".strip(), label) + Markup("").join(parts) + Markup("</svg>")
+    return (
+        opened.format(width, height, f"chart {class_}".strip(), label)
+        + Markup("").join(parts)
+        + Markup("</svg>")
+    )
 
 
 def figure(svg: Markup, caption: h.Node, numbers: h.Node, *, wide: bool = True, key: h.Node = None) -> h.Node:
     """Return a chart with its caption and the same numbers as a table that can be opened."""
     return h.figure[
         h.figcaption[caption],
-        h.div(class_="plot" + (" wide" if wide else ""), tabindex="0", role="region", aria_label="Chart")[svg],
+        h.div(class_="plot" + (" wide" if wide else ""), tabindex="0", role="region", aria_label="Chart")[
+            svg
+        ],
         key,
         h.details(".numbers")[h.summary["The same as a table"], numbers] if numbers is not None else None,
     ]

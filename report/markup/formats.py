@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from history.stats.estimators import Interval
-from suites.metrics import METRICS
+from suites.metrics import METRICS, label_of
 
 DASH = "–"
 """What stands for a missing number."""
@@ -61,6 +61,11 @@ def with_unit(value: float | None, metric: str) -> str:
 def unit_of(metric: str) -> str:
     """Return the unit of a metric; empty for one that this version does not know."""
     return METRICS[metric].unit if metric in METRICS else ""
+
+
+def metric_name(metric: str) -> str:
+    """Return what a metric is called in a table."""
+    return label_of(metric).replace("_", " ")
 
 
 def moment(when: datetime) -> str:

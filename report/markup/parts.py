@@ -78,7 +78,9 @@ def verdict_badge(verdict: Verdict | None, reason: str = "") -> h.Node:
     """Return a verdict with its sign, or the reason why there is none."""
     if verdict is None:
         return h.span(".badge.plain")[reason or DASH]
-    return h.span(class_=f"badge {tone_of(verdict)}")[h.span(aria_hidden="true")[f"{SIGNS[verdict]} "], str(verdict)]
+    return h.span(class_=f"badge {tone_of(verdict)}")[
+        h.span(aria_hidden="true")[f"{SIGNS[verdict]} "], str(verdict)
+    ]
 
 
 def heat_cell(heat: Heat, href: str | None = None, note: str = "") -> h.Node:
@@ -87,7 +89,9 @@ def heat_cell(heat: Heat, href: str | None = None, note: str = "") -> h.Node:
     text = ratio_text(heat.ratio) if heat.ratio is not None else DASH
     inner: h.Node = [h.span(".sign", aria_hidden="true")[heat.sign], text]
     inner = h.a(href=href, title=title)[inner] if href else h.span(title=title)[inner]
-    return h.td(class_=f"heat {heat.shade}", data_v=f"{heat.ratio:.6g}" if heat.ratio is not None else None)[inner]
+    return h.td(class_=f"heat {heat.shade}", data_v=f"{heat.ratio:.6g}" if heat.ratio is not None else None)[
+        inner
+    ]
 
 
 def cost_cell(metric: str, value: float | None, change: MetricChange, title: str) -> h.Node:

@@ -24,7 +24,10 @@ def bisect_page(values: BisectPage, clearance: Clearance, *, linked: bool = True
         h.p(".sentence")[values.headline],
         facts(
             (
-                ("question", values.question if not clearance.is_public else values.question.split(", from ")[0]),
+                (
+                    "question",
+                    values.question if not clearance.is_public else values.question.split(", from ")[0],
+                ),
                 ("box", clearance.box(values.box)),
                 ("began", moment(values.began_at)),
                 ("rounds", str(len(values.rounds))),
@@ -66,7 +69,12 @@ def bisects_page(bisects: Sequence[BisectPage], clearance: Clearance) -> Page:
     )
     body: h.Node = note("There was no bisect yet: ./tidemark bisect looks for the commit behind a change.")
     if bisects:
-        body = table(("bisect", "began", "box", "question", "verdict", "rounds"), rows, caption="Bisects, latest first", sortable=True)
+        body = table(
+            ("bisect", "began", "box", "question", "verdict", "rounds"),
+            rows,
+            caption="Bisects, latest first",
+            sortable=True,
+        )
     return Page(addresses.BISECTS, "Bisects", body, max((one.updated_at for one in bisects), default=None))
 
 
@@ -92,7 +100,9 @@ def posterior_section(values: BisectPage, href: str, clearance: Clearance) -> h.
         return section("Which commit", note("No round was measured yet."), lead=lead)
     return section(
         "Which commit",
-        posterior_figure(marks, values.nobody, "Ratio to good where it was measured, and the probability of each commit"),
+        posterior_figure(
+            marks, values.nobody, "Ratio to good where it was measured, and the probability of each commit"
+        ),
         lead=lead,
     )
 
@@ -112,11 +122,18 @@ def _functions(values: BisectPage) -> h.Node:
     if not values.functions:
         return None
     rows = (
-        h.tr[h.th(scope="row")[h.code[name[:80]]], h.td(".n")[amount(before)], h.td(".n")[amount(after)], h.td(".n")[f"{change:+.3g}"]]
+        h.tr[
+            h.th(scope="row")[h.code[name[:80]]],
+            h.td(".n")[amount(before)],
+            h.td(".n")[amount(after)],
+            h.td(".n")[f"{change:+.3g}"],
+        ]
         for name, before, after, change in values.functions
     )
     heads = ("function", "before, µs/query", "after, µs/query", "change")
-    return section("CPU time per query, culprit against its parent", table(heads, rows, caption="CPU time by function"))
+    return section(
+        "CPU time per query, culprit against its parent", table(heads, rows, caption="CPU time by function")
+    )
 
 
 def _rounds(values: BisectPage, root: str, linked: bool) -> h.Node:
@@ -125,7 +142,12 @@ def _rounds(values: BisectPage, root: str, linked: bool) -> h.Node:
         h.tr[
             h.td[h.a(href=f"{root}{addresses.session(one.session)}")[one.session] if linked else one.session],
             h.td(".n")[str(one.number)],
-            h.td[", ".join(f"{names.get(place, place)} {percent(ratio)}" for place, ratio in sorted(one.ratios.items()))],
+            h.td[
+                ", ".join(
+                    f"{names.get(place, place)} {percent(ratio)}"
+                    for place, ratio in sorted(one.ratios.items())
+                )
+            ],
         ]
         for one in values.rounds
     )
@@ -141,13 +163,18 @@ def _log(values: BisectPage) -> h.Node:
     if not values.log:
         return None
     rows = (h.tr[h.td[moment(when)], h.td[kind], h.td[session]] for when, kind, session in values.log)
-    return h.details[h.summary["Log"], table(("when", "event", "session"), rows, caption="Events of the bisect")]
+    return h.details[
+        h.summary["Log"], table(("when", "event", "session"), rows, caption="Events of the bisect")
+    ]
 
 
 def _collapsed(values: BisectPage) -> h.Node:
     if not values.collapsed:
         return None
-    rows = (h.tr[h.th(scope="row")[h.code[commit[:12]]], h.td[subject], h.td[reason]] for commit, subject, reason in values.collapsed)
+    rows = (
+        h.tr[h.th(scope="row")[h.code[commit[:12]]], h.td[subject], h.td[reason]]
+        for commit, subject, reason in values.collapsed
+    )
     return h.details[
         h.summary[f"Cannot change a server: {counted(len(values.collapsed), 'commit')}"],
         table(("commit", "subject", "why"), rows, caption="Commits that cannot change a server"),

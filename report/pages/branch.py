@@ -12,8 +12,8 @@ from report.charts.strip import Strip, StripCell, strip_figure
 from report.markup.formats import counted, day, percent
 from report.markup.frame import Page
 from report.markup.parts import legend, note, section, table
+from report.pages.change_charts import change_mark
 from report.pages.changes import CHANGE_HEADS, change_rows
-from report.pages.dossier import change_mark
 from report.values.branch_page import BranchPlace
 from report.values.catalog import Catalog
 from suites.metrics import QPS, Better
@@ -27,14 +27,27 @@ def branch_page(
     root = addresses.way_to_root(path)
     body: list[h.Node] = []
     if reports:
-        body.append(section("Changes", table(CHANGE_HEADS, change_rows(reports, catalog.clearance, root), caption="Changes of this branch")))
+        body.append(
+            section(
+                "Changes",
+                table(
+                    CHANGE_HEADS,
+                    change_rows(reports, catalog.clearance, root),
+                    caption="Changes of this branch",
+                ),
+            )
+        )
     body += [_place(branch, number, one, reports, catalog, root) for number, one in enumerate(places)]
     if not places:
-        body.append(note("This branch was never measured against another base: there is nothing relative to show."))
+        body.append(
+            note("This branch was never measured against another base: there is nothing relative to show.")
+        )
     else:
         body.append(legend())
     nights = [one.matrix.nights[-1].started_at for one in places if one.matrix.nights]
-    nights += [night.started_at for one in catalog.nights_of_branch(branch) for night in one.of_branch(branch)[-1:]]
+    nights += [
+        night.started_at for one in catalog.nights_of_branch(branch) for night in one.of_branch(branch)[-1:]
+    ]
     return Page(path, branch, body, max(nights, default=None), crumbs=(("Branches", addresses.BRANCHES),))
 
 
@@ -60,7 +73,9 @@ def branches_page(catalog: Catalog) -> Page:
             ]
         )
     heads = ("branch", "latest version", "latest night", "nights", "suites", "boxes", "role")
-    body = table(heads, rows, caption="Branches", sortable=True) if rows else note("No night was recorded yet.")
+    body = (
+        table(heads, rows, caption="Branches", sortable=True) if rows else note("No night was recorded yet.")
+    )
     return Page(addresses.BRANCHES, "Branches", body, catalog.data_until)
 
 
@@ -76,7 +91,8 @@ def _place(
         strip_figure(_strip(branch, one, catalog, root)),
         _multiples(branch, number, one, reports, catalog, root),
         id_=addresses.anchor(f"{place.suite}-{place.box}-{place.configuration}"),
-        lead=f"{place.configuration}; queries per second relative to {one.base} in the same night, last {counted(len(one.matrix.nights), 'night')}.",
+        lead=f"{place.configuration}; queries per second relative to {one.base} in the same night, "
+        f"last {counted(len(one.matrix.nights), 'night')}.",
     )
 
 
@@ -111,7 +127,9 @@ def _multiples(
     charts = []
     for at, (_, step, _) in enumerate(one.matrix.series):
         marks = [
-            NightMark(night.started_at, night.version, None if math.isnan(ratio) else float(ratio), "no value")
+            NightMark(
+                night.started_at, night.version, None if math.isnan(ratio) else float(ratio), "no value"
+            )
             for night, ratio in zip(one.matrix.nights, one.matrix.ratios[at], strict=True)
         ]
         chart = NightChart(
@@ -123,7 +141,9 @@ def _multiples(
                 change_mark(member, f"{root}{addresses.change(report.change.fingerprint)}")
                 for report in reports
                 for member in report.change.members
-                if member.key.place == one.place and member.key.step == step and member.key.metric == QPS
+                if member.key.place == one.place
+                and member.key.step == step
+                and member.key.metric == QPS
                 and member.first_after.started_at >= marks[0].when
             ],
             name=f"p{number}-{at}",
@@ -133,7 +153,9 @@ def _multiples(
         key = addresses.series_id(place.box, place.suite, place.configuration, branch, step, QPS)
         charts.append(
             h.figure[
-                h.figcaption[h.a(href=f"{root}{addresses.series(key)}")[step], h.span(".last")[f" {percent(last)}"]],
+                h.figcaption[
+                    h.a(href=f"{root}{addresses.series(key)}")[step], h.span(".last")[f" {percent(last)}"]
+                ],
                 draw(chart, small=True),
             ]
         )

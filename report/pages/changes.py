@@ -35,12 +35,20 @@ def changes_page(reports: Sequence[ChangeReport], clearance: Clearance, until: d
         reports,
         key=lambda one: (one.change.status is not ChangeStatus.OPEN, -one.change.found_at.timestamp()),
     )
-    body: h.Node = note("No change was detected yet: nights are judged by nightly, or by ./tidemark history judge.")
+    body: h.Node = note(
+        "No change was detected yet: nights are judged by nightly, or by ./tidemark history judge."
+    )
     if reports:
         body = [
             h.ul(".stats")[(stat(str(counts[status]), str(status)) for status in ChangeStatus)],
             h.div(".filters", data_filters="changes", hidden=True),
-            table(CHANGE_HEADS, change_rows(ordered, clearance, root), caption="Changes, open ones first", sortable=True, class_="filtered"),
+            table(
+                CHANGE_HEADS,
+                change_rows(ordered, clearance, root),
+                caption="Changes, open ones first",
+                sortable=True,
+                class_="filtered",
+            ),
         ]
     return Page(addresses.CHANGES, "Changes", body, until)
 
@@ -51,7 +59,9 @@ def change_rows(reports: Sequence[ChangeReport], clearance: Clearance, root: str
         change, main = report.change, report.main_series
         boxes = sorted({clearance.box(member.key.place.box) for member in change.members})
         others = len({member.key.step for member in change.members}) - 1
-        yield h.tr(data_status=str(change.status), data_branch=change.branch, data_direction=str(change.direction))[
+        yield h.tr(
+            data_status=str(change.status), data_branch=change.branch, data_direction=str(change.direction)
+        )[
             h.th(scope="row")[
                 h.a(href=f"{root}{addresses.change(change.fingerprint)}")[
                     direction_sign(change.direction), " ", change.fingerprint[:12]
@@ -93,13 +103,16 @@ def change_sentence(report: ChangeReport) -> str:
     """Return one sentence with what changed, by how much, and between which nights."""
     change, main = report.change, report.main_series
     sure = confidence(main.confidence)
-    nights = f"between the nights of {day(change.last_before.started_at)} and {day(change.first_after.started_at)}"
+    nights = (
+        f"between the nights of {day(change.last_before.started_at)} and {day(change.first_after.started_at)}"
+    )
     steps = len({member.key.step for member in change.members})
     boxes = len({member.key.place.box for member in change.members})
     where = f"{counted(steps, 'step')} on {counted(boxes, 'box', 'boxes')}"
     return (
         f"{main.key.step} of {change.branch} became {moved(main)} ({span(main.ratio_low, main.ratio_high)}, "
-        f"confidence {sure}) {nights}; it shows in {counted(len(change.members), 'series', 'series')}, {where}."
+        f"confidence {sure}) {nights}; it shows in {counted(len(change.members), 'series', 'series')}, "
+        f"{where}."
     )
 
 

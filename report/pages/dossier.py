@@ -8,21 +8,22 @@ import htpy as h
 
 from build.engines import ENGINES
 from build.version import parse_version
-from history.changes.repository import ChangeStatus, Member
+from history.changes.repository import ChangeStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
-from report.charts.nights import ChangeMark, NightChart, NightMark, night_figure
-from report.markup.formats import DASH, amount, counted, day, moment, percent, span
+from report.charts.nights import night_figure
+from report.markup.formats import DASH, amount, counted, day, metric_name, moment, percent, span
 from report.markup.frame import Page
 from report.markup.parts import commands, facts, note, section, table, tone_of
 from report.pages.bisect import posterior_section
-from report.pages.changes import change_sentence, commits_text, confidence, direction_sign, is_worse, moved
+from report.pages.change_charts import chart_of, replication
+from report.pages.changes import change_sentence, commits_text, confidence, direction_sign, moved
 from report.pages.setup import differences
 from report.pages.verdicts import cost_rows
 from report.values.bisect_page import BisectPage
 from report.values.catalog import Catalog
-from report.values.dossier import Dossier, MemberSeries
-from suites.metrics import METRICS, PRIMARY, Better, Role, label_of
+from report.values.dossier import Dossier
+from suites.metrics import METRICS, PRIMARY, Role
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
@@ -42,9 +43,13 @@ def dossier_page(
         h.p(".sentence")[change_sentence(report)],
         _facts(dossier, catalog, root, tracker, linked),
         _main_chart(dossier, catalog, root, linked),
-        _boxes(dossier, catalog, root, linked),
+        replication(dossier, catalog, root, linked),
         _confirmation(dossier, catalog, root, linked),
-        posterior_section(bisect, f"{root}{addresses.bisect(bisect.uid)}" if linked else "", catalog.clearance) if bisect else None,
+        posterior_section(
+            bisect, f"{root}{addresses.bisect(bisect.uid)}" if linked else "", catalog.clearance
+        )
+        if bisect
+        else None,
         _costs(dossier),
         _functions(dossier),
         _environment(dossier, catalog),
@@ -53,14 +58,22 @@ def dossier_page(
         commands(_commands(dossier)),
         None if linked else tab_separated(dossier, catalog),
     ]
-    last = max(one.points[-1].night.started_at for one in dossier.series if one.points) if any(one.points for one in dossier.series) else change.updated_at
+    last = (
+        max(one.points[-1].night.started_at for one in dossier.series if one.points)
+        if any(one.points for one in dossier.series)
+        else change.updated_at
+    )
     main = report.main_series
     return Page(
         path,
         f"{main.key.step} {moved(main)}: {change.branch}",
         body,
         last,
-        heading=[direction_sign(change.direction), f" {main.key.step} {moved(main)} ", h.span(".quiet")[change.branch]],
+        heading=[
+            direction_sign(change.direction),
+            f" {main.key.step} {moved(main)} ",
+            h.span(".quiet")[change.branch],
+        ],
         crumbs=(("Changes", addresses.CHANGES),),
     )
 
@@ -70,9 +83,24 @@ def _facts(dossier: Dossier, catalog: Catalog, root: str, tracker: str, linked: 
     change = report.change
     return facts(
         (
-            ("status", [h.span(class_=f"badge status-{change.status}")[str(change.status)], f" {catalog.clearance.text(change.reason or '')}"]),
-            ("branch", h.a(href=f"{root}{addresses.branch(change.branch)}")[change.branch] if linked else change.branch),
-            ("nights", f"after {moment(change.last_before.started_at)}, up to {moment(change.first_after.started_at)}"),
+            (
+                "status",
+                [
+                    h.span(class_=f"badge status-{change.status}")[str(change.status)],
+                    f" {catalog.clearance.text(change.reason or '')}",
+                ],
+            ),
+            (
+                "branch",
+                h.a(href=f"{root}{addresses.branch(change.branch)}")[change.branch]
+                if linked
+                else change.branch,
+            ),
+            (
+                "nights",
+                f"after {moment(change.last_before.started_at)}, "
+                f"up to {moment(change.first_after.started_at)}",
+            ),
             ("commits", _commits(dossier)),
             ("detected", moment(change.found_at)),
             ("base", report.base or "none"),
@@ -107,86 +135,48 @@ def _main_chart(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> 
     main = dossier.series[0]
     if not main.points:
         return note("The nights of its main series are no longer in the history.")
-    return section("Nights before and after", night_figure(chart_of(main, dossier, catalog, root, "main", linked)))
-
-
-def chart_of(one: MemberSeries, dossier: Dossier, catalog: Catalog, root: str, name: str, linked: bool) -> NightChart:
-    """Return the chart of a series of a change."""
-    member = one.member
-    key = member.key
-    box = catalog.clearance.box(key.place.box)
-    marks = [
-        NightMark(
-            point.night.started_at,
-            point.night.version,
-            point.relative,
-            catalog.clearance.text(point.gap),
-            f"{root}{addresses.session(catalog.by_id[point.night.session_id].uid)}" if linked else "",
-        )
-        for point in one.points
-    ]
-    return NightChart(
-        f"{key.step}, {label_of(key.metric)}, {key.branch} on {box}",
-        marks,
-        METRICS[key.metric].better if key.metric in METRICS else Better.NEITHER,
-        one.visible,
-        changes=[change_mark(member, "")],
-        notes=[(night.started_at, catalog.clearance.text(text)) for night, text in one.notes],
-        name=name,
-    )
-
-
-def change_mark(member: Member, href: str) -> ChangeMark:
-    """Return the mark of a change in the chart of one of its series."""
-    return ChangeMark(
-        member.last_before.started_at,
-        member.first_after.started_at,
-        member.level_before,
-        member.level_after,
-        f"{moved(member)}, {day(member.last_before.started_at)} to {day(member.first_after.started_at)}",
-        href,
-        is_worse(member),
-        member.confirmed is not None,
-        member.gone.started_at if member.gone else None,
-    )
-
-
-def _boxes(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
-    """Return the replication strip: the change on every box and step, and the kernel that each box runs."""
-    main = dossier.report.main_series
-    same = [member for member in dossier.report.change.members if member.key.metric == main.key.metric]
-    rows = []
-    for member in same[:40]:
-        box = catalog.clearance.box(member.key.place.box)
-        worse = is_worse(member)
-        tone = "plain" if worse is None else "worse" if worse else "better"
-        note_text = f"{member.key.place.configuration}; kernel {dossier.kernels.get(member.key.place.box, 'unknown')}"
-        address = f"{root}{addresses.machine(box)}" if linked else ""
-        rows.append(IntervalRow(f"{box}: {member.key.step}", member.ratio, member.ratio_low, member.ratio_high, tone, note_text, address))
-    boxes = len({member.key.place.box for member in same})
-    lead = "One box has it." if boxes == 1 else f"{boxes} boxes have it: it is not one machine's doing."
     return section(
-        "Replication: the same change on every box",
-        interval_figure(rows, f"{label_of(main.key.metric)}: level after over level before", what="box and step"),
-        lead=lead,
+        "Nights before and after", night_figure(chart_of(main, dossier, catalog, root, "main", linked))
     )
 
 
 def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
     confirmed = dossier.report.confirmation
     if confirmed is None:
-        return section("Confirmation", note("No session measured both commits side by side: the change is inferred from nights alone."))
+        return section(
+            "Confirmation",
+            note("No session measured both commits side by side: the change is inferred from nights alone."),
+        )
     uid = h.a(href=f"{root}{addresses.session(confirmed.uid)}")[confirmed.uid] if linked else confirmed.uid
     rows = [IntervalRow(f"round {number}", ratio, is_small=True) for number, ratio in dossier.round_ratios]
     tone = "plain"
     if dossier.confirmation is not None:
         verdicts = {step.step: step.judgement.verdict for step in dossier.confirmation.steps}
         tone = tone_of(verdicts.get(confirmed.key.step))
-    rows.append(IntervalRow("all rounds", confirmed.ratio, confirmed.low, confirmed.high, tone, f"confidence {confidence(confirmed.confidence)}"))
+    rows.append(
+        IntervalRow(
+            "all rounds",
+            confirmed.ratio,
+            confirmed.low,
+            confirmed.high,
+            tone,
+            f"confidence {confidence(confirmed.confidence)}",
+        )
+    )
     return section(
         "Confirmed side by side",
-        interval_figure(rows, f"{confirmed.after.version} over {confirmed.before.version}, round by round", what="round", threshold=0.02),
-        lead=["Session ", uid, f" measured the old and the new commit in {counted(confirmed.rounds, 'interleaved round')} of {confirmed.key.step}."],
+        interval_figure(
+            rows,
+            f"{confirmed.after.version} over {confirmed.before.version}, round by round",
+            what="round",
+            threshold=0.02,
+        ),
+        lead=[
+            "Session ",
+            uid,
+            f" measured the old and the new commit in {counted(confirmed.rounds, 'interleaved round')} of "
+            f"{confirmed.key.step}.",
+        ],
     )
 
 
@@ -196,12 +186,36 @@ def _costs(dossier: Dossier) -> h.Node:
         step = next((one for one in dossier.confirmation.steps if one.step == main.step), None)
         if step is not None:
             heads = ("metric", "unit", "before", "after", "ratio", "interval")
-            return section("Costs per query, side by side", table(heads, cost_rows(step, Role.COST), caption=f"Costs of {main.step} in the confirming session"))
-    costs = [member for member in dossier.costs.get(main.step, ()) if METRICS[member.key.metric].role is Role.COST]
+            return section(
+                "Costs per query, side by side",
+                table(
+                    heads,
+                    cost_rows(step, Role.COST),
+                    caption=f"Costs of {main.step} in the confirming session",
+                ),
+            )
+    costs = [
+        member for member in dossier.costs.get(main.step, ()) if METRICS[member.key.metric].role is Role.COST
+    ]
     if not costs:
         return section("Costs per query", note(f"No cost of {main.step} changed with it."))
-    rows = (h.tr[h.th(scope="row")[label_of(one.key.metric)], h.td[one.key.place.configuration], h.td(".n")[percent(one.ratio)], h.td(".n")[span(one.ratio_low, one.ratio_high)]] for one in costs)
-    return section("Costs per query", table(("cost", "configuration", "change", "interval"), rows, caption=f"Costs of {main.step} that changed with it"))
+    rows = (
+        h.tr[
+            h.th(scope="row")[metric_name(one.key.metric)],
+            h.td[one.key.place.configuration],
+            h.td(".n")[percent(one.ratio)],
+            h.td(".n")[span(one.ratio_low, one.ratio_high)],
+        ]
+        for one in costs
+    )
+    return section(
+        "Costs per query",
+        table(
+            ("cost", "configuration", "change", "interval"),
+            rows,
+            caption=f"Costs of {main.step} that changed with it",
+        ),
+    )
 
 
 def _functions(dossier: Dossier) -> h.Node:
@@ -219,19 +233,35 @@ def _functions(dossier: Dossier) -> h.Node:
         for one in gained
     )
     heads = ("function", "before, µs/query", "after, µs/query", "change", "share")
-    return section("Functions that take more time", table(heads, rows, caption="CPU time per query by function"))
+    return section(
+        "Functions that take more time", table(heads, rows, caption="CPU time per query by function")
+    )
 
 
 def _environment(dossier: Dossier, catalog: Catalog) -> h.Node:
     clearance = catalog.clearance
-    settings = [{name: clearance.setting(name, value) for name, value in one.settings.items()} for one in dossier.setups]
-    manifests = [{name: clearance.manifest(name, value) for name, value in one.manifest.items()} for one in dossier.setups]
-    changed = [f"{clearance.box(one.box)}, {day(one.night.started_at)}: {clearance.text(one.text)}" for one in dossier.report.environment]
+    settings = [
+        {name: clearance.setting(name, value) for name, value in one.settings.items()}
+        for one in dossier.setups
+    ]
+    manifests = [
+        {name: clearance.manifest(name, value) for name, value in one.manifest.items()}
+        for one in dossier.setups
+    ]
+    changed = [
+        f"{clearance.box(one.box)}, {day(one.night.started_at)}: {clearance.text(one.text)}"
+        for one in dossier.report.environment
+    ]
     return section(
         "What else differs",
-        h.ul[(h.li[line] for line in changed)] if changed else note("Machine, base, suite and tools are the same in both nights."),
+        h.ul[(h.li[line] for line in changed)]
+        if changed
+        else note("Machine, base, suite and tools are the same in both nights."),
         h.details[h.summary["Settings of both nights"], differences(dossier.setups, settings, "setting")],
-        h.details[h.summary["Builds of both nights"], differences(dossier.setups, manifests, "entry of the manifest")],
+        h.details[
+            h.summary["Builds of both nights"],
+            differences(dossier.setups, manifests, "entry of the manifest"),
+        ],
     )
 
 
@@ -239,7 +269,10 @@ def _others(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.No
     others = [one for one in dossier.series[1:] if one.points]
     if not others:
         return None
-    charts = (night_figure(chart_of(one, dossier, catalog, root, f"s{number}", linked), small=True) for number, one in enumerate(others))
+    charts = (
+        night_figure(chart_of(one, dossier, catalog, root, f"s{number}", linked), small=True)
+        for number, one in enumerate(others)
+    )
     return section("Other series that moved with it", h.div(".multiples")[charts])
 
 
@@ -248,11 +281,15 @@ def _members(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.N
     for member in dossier.report.change.members:
         key = member.key
         place = catalog.clearance.place(key.place)
-        series = addresses.series_id(place.box, place.suite, place.configuration, key.branch, key.step, key.metric)
+        series = addresses.series_id(
+            place.box, place.suite, place.configuration, key.branch, key.step, key.metric
+        )
         rows.append(
             h.tr[
-                h.th(scope="row")[h.a(href=f"{root}{addresses.series(series)}")[key.step] if linked else key.step],
-                h.td[label_of(key.metric)],
+                h.th(scope="row")[
+                    h.a(href=f"{root}{addresses.series(series)}")[key.step] if linked else key.step
+                ],
+                h.td[metric_name(key.metric)],
                 h.td[place.box],
                 h.td[place.configuration],
                 h.td(".n")[f"{member.level_before:.3f}"],
@@ -263,8 +300,23 @@ def _members(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.N
                 h.td[f"gone since {day(member.gone.started_at)}" if member.gone else "persists"],
             ]
         )
-    heads = ("step", "metric", "box", "configuration", "before", "after", "change", "interval", "confidence", "state")
-    return section("All its series", table(heads, rows, caption="All series of the change", sortable=linked), lead="Before and after are ratios to the base of the same night.")
+    heads = (
+        "step",
+        "metric",
+        "box",
+        "configuration",
+        "before",
+        "after",
+        "change",
+        "interval",
+        "confidence",
+        "state",
+    )
+    return section(
+        "All its series",
+        table(heads, rows, caption="All series of the change", sortable=linked),
+        lead="Before and after are ratios to the base of the same night.",
+    )
 
 
 def _commands(dossier: Dossier) -> Sequence[str]:
@@ -275,9 +327,17 @@ def _commands(dossier: Dossier) -> Sequence[str]:
     lines = [f"./tidemark run {what} --until-decided {old} {new}", f"./compare.py {old} {new} {what} --costs"]
     if change.status is ChangeStatus.OPEN and old != new:
         engine = parse_version(change.first_after.version).engine
-        good, bad = (commit[:12] if commit else parse_version(night.version).ref for commit, night in zip(dossier.report.commits, (change.last_before, change.first_after), strict=True))
+        good, bad = (
+            commit[:12] if commit else parse_version(night.version).ref
+            for commit, night in zip(
+                dossier.report.commits, (change.last_before, change.first_after), strict=True
+            )
+        )
         metric = "" if main.key.metric == PRIMARY else f" --metric {main.key.metric}"
-        lines.append(f"./tidemark bisect --engine {engine} --good {shlex.quote(good)} --bad {shlex.quote(bad)} {what}{metric}")
+        lines.append(
+            f"./tidemark bisect --engine {engine} --good {shlex.quote(good)} --bad {shlex.quote(bad)} "
+            f"{what}{metric}"
+        )
     return lines
 
 
@@ -287,6 +347,16 @@ def tab_separated(dossier: Dossier, catalog: Catalog) -> h.Node:
     lines = ["night\tversion\tvalue\tbase\tratio\tgap"]
     for point in main.points:
         ratio = f"{point.relative:.6g}" if point.relative is not None else ""
-        cells = (f"{point.night.started_at:%Y-%m-%dT%H:%MZ}", point.night.version, str(point.value or ""), str(point.base or ""), ratio, catalog.clearance.text(point.gap))
+        cells = (
+            f"{point.night.started_at:%Y-%m-%dT%H:%MZ}",
+            point.night.version,
+            str(point.value or ""),
+            str(point.base or ""),
+            ratio,
+            catalog.clearance.text(point.gap),
+        )
         lines.append("\t".join(" ".join(cell.split()) for cell in cells))
-    return section("The nights as tab-separated text", h.pre(tabindex="0", aria_label="tab-separated nights")["\n".join(lines)])
+    return section(
+        "The nights as tab-separated text",
+        h.pre(tabindex="0", aria_label="tab-separated nights")["\n".join(lines)],
+    )

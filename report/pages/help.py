@@ -42,7 +42,8 @@ def help_page(subjects: Sequence[Subject]) -> Page:
             legend(),
             h.ul[(h.li[line] for line in SIGNS)],
             id_="colours",
-            lead="Blue is better and orange is worse, whichever way the number went; the sign and the number say the same without colour.",
+            lead="Blue is better and orange is worse, whichever way the number went; the sign says "
+            "the same without colour.",
         ),
         section("Marks in charts", h.table(".marks")[h.tbody[_marks()]], id_="marks"),
         h.nav(aria_label="Subjects")[
@@ -54,9 +55,11 @@ def help_page(subjects: Sequence[Subject]) -> Page:
 
 
 SIGNS = (
-    "▾ regression, ▴ improvement, = unchanged within the threshold, ? inconclusive. An inconclusive step is never shown as clean.",
+    "▾ regression, ▴ improvement, = unchanged within the threshold, ? inconclusive. An inconclusive step is "
+    "never shown as clean.",
     "+ and − beside a cost: it is more or less by the rules of a verdict.",
-    "? beside the four bars of a cost fingerprint: no cost explains the change of throughput; the version may have waited.",
+    "? beside the four bars of a cost fingerprint: no cost explains the change of throughput; the version "
+    "may have waited.",
     "A cell with a diagonal: the step cannot see a change of that size.",
     "“sees” is the smallest change that a step is likely to flag, from a calibration of the box.",
 )
@@ -65,11 +68,20 @@ SIGNS = (
 def _marks() -> Iterator[h.Node]:
     for drawn, meaning in (
         (svg.circle(20, 10, 4, "point"), "a night, or a round, whose change can be seen"),
-        (svg.circle(20, 10, 4, "point hollow"), "a night that shows nothing: its step is blind for a change of that size"),
+        (
+            svg.circle(20, 10, 4, "point hollow"),
+            "a night that shows nothing: its step is blind for a change of that size",
+        ),
         (svg.path("M16 6l8 8m0 -8l-8 8", "gap"), "a night without a value; its reason is in the table"),
-        (svg.HATCH.format("hatch-help") + svg.hatched(2, 3, 36, 14, "hatch-help"), "changes of this size cannot be seen; all of the chart when it was never measured"),
+        (
+            svg.HATCH.format("hatch-help") + svg.hatched(2, 3, 36, 14, "hatch-help"),
+            "changes of this size cannot be seen; all of the chart when it was never measured",
+        ),
         (svg.line(20, 2, 20, 18, "error"), "the interval of one session or of one commit"),
-        (svg.rect(8, 2, 24, 16, "range worse confirmed"), "the nights between which a change lies; a solid frame once it was confirmed side by side"),
+        (
+            svg.rect(8, 2, 24, 16, "range worse confirmed"),
+            "the nights between which a change lies; a solid frame once it was confirmed side by side",
+        ),
         (svg.line(4, 10, 36, 10, "level"), "the level before or after a change"),
         (svg.path("M20 16l-5 -9h10z", "event"), "machine, base, suite or tools changed before this night"),
         (svg.rect(6, 2, 28, 16, "dropped"), "a round that was disturbed and measured again"),
@@ -80,7 +92,8 @@ def _marks() -> Iterator[h.Node]:
 
 def _subject(subject: Subject) -> h.Node:
     entries = (
-        h.div(id=addresses.anchor(term))[h.dt[term], h.dd[_inline(meaning)]] for term, meaning in subject.terms
+        h.div(id=addresses.anchor(term))[h.dt[term], h.dd[_inline(meaning)]]
+        for term, meaning in subject.terms
     )
     return section(subject.name, h.dl(".glossary")[entries], id_=addresses.anchor(subject.name))
 

@@ -10,7 +10,7 @@ from report import addresses
 from report.markup.formats import counted, day, moment, percent
 from report.markup.frame import Page
 from report.markup.parts import Heat, commands, facts, heat_cell, legend, note, section, stat, table
-from report.pages.changes import change_rows, CHANGE_HEADS
+from report.pages.changes import CHANGE_HEADS, change_rows
 from report.values.catalog import Catalog
 from report.values.overview import BoxState, LatestComparison
 from suites.metrics import Better
@@ -50,8 +50,15 @@ def _overview(
     worse = sum(one.change.direction == "regression" for one in opened)
     return [
         h.ul(".stats")[
-            stat(str(len(opened)), f"open {'change' if len(opened) == 1 else 'changes'}, {counted(worse, 'regression')}", "worse" if worse else "", addresses.CHANGES),
-            stat(f"{undecided}/{steps}", "steps undecided in the latest sessions", "open" if undecided else ""),
+            stat(
+                str(len(opened)),
+                f"open {'change' if len(opened) == 1 else 'changes'}, {counted(worse, 'regression')}",
+                "worse" if worse else "",
+                addresses.CHANGES,
+            ),
+            stat(
+                f"{undecided}/{steps}", "steps undecided in the latest sessions", "open" if undecided else ""
+            ),
             stat(str(len(catalog.branches)), "branches", "", addresses.BRANCHES),
             stat(f"{len(catalog.sessions)}", "sessions", "", addresses.SESSIONS),
             stat(day(catalog.data_until) if catalog.data_until else "–", "data up to (UTC)"),
@@ -89,12 +96,29 @@ def _branches(latest: Sequence[LatestComparison], catalog: Catalog) -> h.Node:
                 h.td[one.night.versions[one.night.base or ""]],
                 heat_cell(Heat(mean, None, Better.HIGHER, reason="geometric mean of all steps")),
                 h.td(".n")[percent(mean)],
-                [h.td(".n")[str(_count(one, verdict)) or "–"] for verdict in ("regression", "improvement", "unchanged")],
-                h.td(class_="n" + (" open-text" if one.undecided else ""))[f"{one.undecided} of {len(steps)}"],
+                [
+                    h.td(".n")[str(_count(one, verdict)) or "–"]
+                    for verdict in ("regression", "improvement", "unchanged")
+                ],
+                h.td(class_="n" + (" open-text" if one.undecided else ""))[
+                    f"{one.undecided} of {len(steps)}"
+                ],
                 h.td[h.a(href=addresses.session(one.night.uid))[moment(one.night.started_at)]],
             ]
         )
-    heads = ("branch", "suite", "box", "against", "mean", "change", "worse", "better", "same", "undecided", "session")
+    heads = (
+        "branch",
+        "suite",
+        "box",
+        "against",
+        "mean",
+        "change",
+        "worse",
+        "better",
+        "same",
+        "undecided",
+        "session",
+    )
     return [table(heads, rows, caption="Each branch against its base", sortable=True), legend()]
 
 
@@ -105,7 +129,9 @@ def _count(one: LatestComparison, verdict: str) -> int:
 def _boxes(boxes: Sequence[BoxState], catalog: Catalog) -> h.Node:
     rows = [
         h.tr[
-            h.th(scope="row")[h.a(href=addresses.machine(catalog.clearance.box(one.box)))[catalog.clearance.box(one.box)]],
+            h.th(scope="row")[
+                h.a(href=addresses.machine(catalog.clearance.box(one.box)))[catalog.clearance.box(one.box)]
+            ],
             h.td[h.a(href=addresses.session(one.uid))[moment(one.started_at)]],
             h.td[_failures(one.failures, catalog)],
         ]

@@ -37,7 +37,9 @@ def ladder_page(ladder: Ladder, clearance: Clearance) -> Page:
         legend(),
     ]
     if ladder.left_out:
-        body.append(note(f"{counted(ladder.left_out, 'older version')} have no column; series.html has their nights."))
+        body.append(
+            note(f"{counted(ladder.left_out, 'older version')} have no column; series.html has their nights.")
+        )
     return Page(
         path,
         f"{place.suite} on {place.box}: versions",
@@ -89,16 +91,29 @@ def _table(ladder: Ladder, root: str) -> h.Node:
             rows.append(h.tr(".group")[h.th(scope="rowgroup", colspan=str(len(ladder.columns) + 2))[group]])
         rows += [_row(ladder, step, root) for step in steps]
     foot = [
-        *(_mean(ladder, f"{group} ({len(steps)})", steps) for group, steps in _groups(ladder) if group and len(steps) > 1),
+        *(
+            _mean(ladder, f"{group} ({len(steps)})", steps)
+            for group, steps in _groups(ladder)
+            if group and len(steps) > 1
+        ),
         _mean(ladder, f"geometric mean of {len(ladder.groups)}", list(ladder.groups)),
     ]
-    return table(heads, rows, caption="Queries per second relative to the base, by step and version", foot=foot, class_="ladder")
+    return table(
+        heads,
+        rows,
+        caption="Queries per second relative to the base, by step and version",
+        foot=foot,
+        class_="ladder",
+    )
 
 
 def _head(version: str, below: str, is_base: bool = False) -> h.Node:
-    return h.button(type="button", data_version=version, aria_pressed="true" if is_base else "false", title=f"make {version} the base")[
-        h.span[short_version(version)], h.small[below]
-    ]
+    return h.button(
+        type="button",
+        data_version=version,
+        aria_pressed="true" if is_base else "false",
+        title=f"make {version} the base",
+    )[h.span[short_version(version)], h.small[below]]
 
 
 def _groups(ladder: Ladder) -> Iterator[tuple[str, list[str]]]:
@@ -110,16 +125,22 @@ def _row(ladder: Ladder, step: str, root: str) -> h.Node:
     base = next((one.cells[step].base_value for one in ladder.columns if step in one.cells), None)
     return h.tr(data_step=step)[
         h.th(scope="row")[step],
-        h.td(class_="heat same base-cell", data_v="1" if base else None)[h.span(title=f"{base:,.0f} queries/s" if base else None)["1.00"]],
+        h.td(class_="heat same base-cell", data_v="1" if base else None)[
+            h.span(title=f"{base:,.0f} queries/s" if base else None)["1.00"]
+        ],
         (_cell(column, step, root) for column in ladder.columns),
     ]
 
 
 def _cell(column: LadderColumn, step: str, root: str) -> h.Node:
-    cell = column.cells.get(step) or LadderCell(None, None, None, "not measured", None, None, has_rounds=False)
+    cell = column.cells.get(step) or LadderCell(
+        None, None, None, "not measured", None, None, has_rounds=False
+    )
     heat = Heat(cell.ratio, cell.verdict, Better.HIGHER, cell.interval, cell.reason)
     href = f"{root}{addresses.step(column.uid, step)}" if cell.has_rounds else None
-    values = f"{cell.base_value:,.0f} to {cell.value:,.0f} queries/s" if cell.base_value and cell.value else ""
+    values = (
+        f"{cell.base_value:,.0f} to {cell.value:,.0f} queries/s" if cell.base_value and cell.value else ""
+    )
     return heat_cell(heat, href, values)
 
 
@@ -128,5 +149,11 @@ def _mean(ladder: Ladder, name: str, steps: Sequence[str]) -> h.Node:
     for column in ladder.columns:
         mean = ladder.mean(column, steps)
         shade = shade_of(mean, Better.HIGHER) if mean is not None else "none"
-        cells.append(h.td(class_=f"heat {shade}", data_v=f"{mean:.6g}" if mean is not None else None)[h.span[ratio_text(mean)]])
-    return h.tr[h.th(scope="row")[name], h.td(class_="heat same base-cell", data_v="1")[h.span["1.00"]], cells]
+        cells.append(
+            h.td(class_=f"heat {shade}", data_v=f"{mean:.6g}" if mean is not None else None)[
+                h.span[ratio_text(mean)]
+            ]
+        )
+    return h.tr[
+        h.th(scope="row")[name], h.td(class_="heat same base-cell", data_v="1")[h.span["1.00"]], cells
+    ]

@@ -25,16 +25,38 @@ def machine_page(values: MachinePage, catalog: Catalog) -> Page:
         h.ul(".stats")[
             stat(str(values.nights), "nights"),
             stat(str(len(values.missed)), "missed nights", "worse" if values.missed else ""),
-            stat(str(sum(sum(one.steps.values()) for one in values.disturbed)), "disturbed rounds, measured again"),
+            stat(
+                str(sum(sum(one.steps.values()) for one in values.disturbed)),
+                "disturbed rounds, measured again",
+            ),
             stat(str(len(values.periods)), "fingerprint" if len(values.periods) == 1 else "fingerprints"),
         ],
         _sees(values, root),
         _periods(values, catalog, root),
         _disturbed(values, catalog, root),
-        section("Missed nights", note(", ".join(f"{one:%Y-%m-%d}" for one in values.missed)) if values.missed else note("No night is missing between the first and the last.")),
+        section(
+            "Missed nights",
+            note(", ".join(f"{one:%Y-%m-%d}" for one in values.missed))
+            if values.missed
+            else note("No night is missing between the first and the last."),
+        ),
     ]
-    last = max((entry.ended_at or entry.started_at for entry in catalog.sessions.values() if entry.box == values.box), default=None)
-    return Page(path, f"Box {box}", body, last, heading=["Box ", h.code[box]], crumbs=(("Machines", addresses.MACHINES),))
+    last = max(
+        (
+            entry.ended_at or entry.started_at
+            for entry in catalog.sessions.values()
+            if entry.box == values.box
+        ),
+        default=None,
+    )
+    return Page(
+        path,
+        f"Box {box}",
+        body,
+        last,
+        heading=["Box ", h.code[box]],
+        crumbs=(("Machines", addresses.MACHINES),),
+    )
 
 
 def machines_page(boxes: Sequence[MachinePage], catalog: Catalog) -> Page:
@@ -59,8 +81,20 @@ def machines_page(boxes: Sequence[MachinePage], catalog: Catalog) -> Page:
                 h.td[day(period.last.started_at)],
             ]
         )
-    heads = ("box", "processor", "cores", "memory", "kernel", "nights", "missed", "its steps see", "latest session")
-    body = table(heads, rows, caption="Boxes", sortable=True) if rows else note("No session was recorded yet.")
+    heads = (
+        "box",
+        "processor",
+        "cores",
+        "memory",
+        "kernel",
+        "nights",
+        "missed",
+        "its steps see",
+        "latest session",
+    )
+    body = (
+        table(heads, rows, caption="Boxes", sortable=True) if rows else note("No session was recorded yet.")
+    )
     return Page(addresses.MACHINES, "Machines", body, catalog.data_until)
 
 
@@ -83,7 +117,12 @@ def _sees(values: MachinePage, root: str) -> h.Node:
     if not values.noise:
         return section(
             "What its steps can see",
-            note("This box was never calibrated: how small a change its steps can see is not known, and charts are hatched. ", h.code["./tidemark calibrate"], " measures it."),
+            note(
+                "This box was never calibrated: how small a change its steps can see is not known, and "
+                "charts are hatched. ",
+                h.code["./tidemark calibrate"],
+                " measures it.",
+            ),
         )
     latest: dict[tuple[str, str, str], object] = {}
     shown = []
@@ -92,7 +131,15 @@ def _sees(values: MachinePage, root: str) -> h.Node:
             latest[one.suite, one.profile, one.step] = one
             shown.append(one)
     rows = [
-        IntervalRow(f"{one.step} ({one.suite}, {one.profile})", 1.0, 1 - one.visible, 1 / (1 - one.visible), "open", f"sees {one.visible:.1%}", is_small=True)
+        IntervalRow(
+            f"{one.step} ({one.suite}, {one.profile})",
+            1.0,
+            1 - one.visible,
+            1 / (1 - one.visible),
+            "open",
+            f"sees {one.visible:.1%}",
+            is_small=True,
+        )
         for one in shown
     ]
     numbers = (
@@ -110,8 +157,13 @@ def _sees(values: MachinePage, root: str) -> h.Node:
     heads = ("calibrated", "suite", "profile", "step", "scatter of a round", "rounds", "three rounds see")
     return section(
         "What its steps can see",
-        interval_figure(rows, "Changes of queries per second within the bar cannot be seen in three rounds", what="step"),
-        h.details[h.summary["Every calibration"], table(heads, numbers, caption="Noise of each step, by calibration", sortable=True)],
+        interval_figure(
+            rows, "Changes of queries per second within the bar cannot be seen in three rounds", what="step"
+        ),
+        h.details[
+            h.summary["Every calibration"],
+            table(heads, numbers, caption="Noise of each step, by calibration", sortable=True),
+        ],
     )
 
 
@@ -123,7 +175,7 @@ def _periods(values: MachinePage, catalog: Catalog, root: str) -> h.Node:
             (_period(one, catalog, root) for one in reversed(values.periods)),
             caption="Fingerprints, latest first",
         ),
-        lead="Another fingerprint begins another machine: a shift between two of them is not blamed on a version.",
+        lead="Another fingerprint begins another machine: a shift between two is not blamed on a version.",
     )
 
 
@@ -153,6 +205,8 @@ def _disturbed(values: MachinePage, catalog: Catalog, root: str) -> h.Node:
     more = len(values.disturbed) - MOST_DISTURBED
     return section(
         "Disturbed rounds",
-        table(("session", "rounds by step", "why"), rows, caption="Sessions with disturbed rounds, latest first"),
+        table(
+            ("session", "rounds by step", "why"), rows, caption="Sessions with disturbed rounds, latest first"
+        ),
         note(f"and {counted(more, 'earlier session')}.") if more > 0 else None,
     )

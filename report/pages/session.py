@@ -7,6 +7,7 @@ import htpy as h
 
 from history.comparison.result import Comparison, ContenderComparison
 from history.rendering.summary import sentence
+from history.stats.estimators import geometric_mean
 from report import addresses
 from report.markup.formats import amount, counted, moment
 from report.markup.frame import Page
@@ -14,7 +15,6 @@ from report.markup.parts import bullets, commands, facts, legend, note, section,
 from report.pages.verdicts import debt, verdict_table
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
-from history.stats.estimators import geometric_mean
 
 KINDS = {
     "night": "a night of the nightly service, or a comparison by hand",
@@ -55,7 +55,10 @@ def resets_of(steps: Sequence[StepRuns], base: str, contender: str) -> dict[str,
     """Return the seconds of the reset of the contender over those of the base, by step."""
     found = {}
     for step in steps:
-        old, new = ([run.values.get("reset_seconds", 0.0) for run in step.runs.get(one, {}).values()] for one in (base, contender))
+        old, new = (
+            [run.values.get("reset_seconds", 0.0) for run in step.runs.get(one, {}).values()]
+            for one in (base, contender)
+        )
         before, after = geometric_mean(old), geometric_mean(new)
         if before and after:
             found[step.step] = after / before
@@ -68,7 +71,10 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
     gib = machine.memory_bytes / 2**30
     return facts(
         (
-            ("measured", f"{moment(entry.started_at)} to {moment(entry.ended_at) if entry.ended_at else 'now'}"),
+            (
+                "measured",
+                f"{moment(entry.started_at)} to {moment(entry.ended_at) if entry.ended_at else 'now'}",
+            ),
             ("status", str(entry.status)),
             ("kind", f"{entry.kind}: {KINDS[entry.kind]}"),
             ("box", _link(root, addresses.machine(machine.hostname), machine.hostname)),
@@ -76,7 +82,12 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
             ("suite", f"{session.suite}, profile {session.profile}, durability {session.durability}"),
             ("rounds", f"{session.repetitions} planned"),
             ("tools", ", ".join(f"{name} {version}" for name, version in session.tools.items())),
-            ("setup", _link(root, addresses.setup(entry.uid), "settings and builds") if values.setups and root is not None else None),
+            (
+                "setup",
+                _link(root, addresses.setup(entry.uid), "settings and builds")
+                if values.setups and root is not None
+                else None,
+            ),
         )
     )
 
@@ -86,7 +97,9 @@ def _link(root: str | None, path: str, text: str) -> h.Node:
     return h.a(href=f"{root}{path}")[text] if root is not None else text
 
 
-def _contender(values: SessionPage, contender: ContenderComparison, clearance: Clearance, root: str | None) -> h.Node:
+def _contender(
+    values: SessionPage, contender: ContenderComparison, clearance: Clearance, root: str | None
+) -> h.Node:
     assert values.comparison is not None
     uid = values.entry.uid
 
@@ -128,8 +141,14 @@ def _without_comparison(values: SessionPage, root: str | None) -> h.Node:
         ]
         for step, one in values.night_values.items()
     )
-    kept = table(("step", *branches), rows, caption="Queries per second that the night kept") if branches else None
-    lacking = bullets(f"{branch}{f', {step}' if step else ''}: {reason}" for branch, step, reason in values.night_gaps)
+    kept = (
+        table(("step", *branches), rows, caption="Queries per second that the night kept")
+        if branches
+        else None
+    )
+    lacking = bullets(
+        f"{branch}{f', {step}' if step else ''}: {reason}" for branch, step, reason in values.night_gaps
+    )
     return [why, section("What its night kept", kept, lacking)]
 
 
@@ -157,5 +176,3 @@ def _reproduce(values: SessionPage, clearance: Clearance) -> h.Node:
     if not clearance.is_public:
         lines.insert(0, f"./tidemark run {suite} {both}")
     return commands(lines)
-
-

@@ -22,7 +22,9 @@ def sessions_pages(catalog: Catalog) -> list[Page]:
     years = sorted({one.started_at.year for one in entries}, reverse=True)
     by_year = {year: [one for one in entries if one.started_at.year == year] for year in years}
     counts = Counter(one.kind for one in entries)
-    links = h.ul(".inline")[(h.li[h.a(href=f"{root}sessions/in-{year}.html")[f"{year}: {len(by_year[year])}"]] for year in years)]
+    links = h.ul(".inline")[
+        (h.li[h.a(href=f"{root}sessions/in-{year}.html")[f"{year}: {len(by_year[year])}"]] for year in years)
+    ]
     body: h.Node = note("No session was recorded yet.")
     if entries:
         body = [

@@ -16,8 +16,12 @@ def setup_page(values: SessionPage, clearance: Clearance) -> Page:
     """Return the page with settings and manifests; the session must have a setup."""
     uid = values.entry.uid
     setups = values.setups
-    settings = [{name: clearance.setting(name, value) for name, value in one.settings.items()} for one in setups]
-    manifests = [{name: clearance.manifest(name, value) for name, value in one.manifest.items()} for one in setups]
+    settings = [
+        {name: clearance.setting(name, value) for name, value in one.settings.items()} for one in setups
+    ]
+    manifests = [
+        {name: clearance.manifest(name, value) for name, value in one.manifest.items()} for one in setups
+    ]
     body = [
         section("Settings of the servers", differences(setups, settings, "setting")),
         section("Builds", differences(setups, manifests, "entry of the manifest")),
@@ -38,20 +42,28 @@ def differences(setups: Sequence[VersionSetup], values: Sequence[Mapping[str, st
         return note("Nothing was recorded.")
     differing = [name for name in names if len({one.get(name) for one in values}) > 1]
     equal = [name for name in names if name not in set(differing)]
+    several = what.replace("entry", "entries") if "entry" in what else ""
     heads = (what, *(one.version for one in setups))
     rows = [
         h.tr[h.th(scope="row")[h.code[name]], (h.td(".value")[one.get(name, DASH)] for one in values)]
         for name in differing
     ]
     return [
-        table(heads, rows, caption=f"What differs: {counted(len(differing), what, what.replace('entry', 'entries') if 'entry' in what else '')}")
+        table(
+            heads,
+            rows,
+            caption=f"What differs: {counted(len(differing), what, several)}",
+        )
         if differing
         else note("All versions are equal here." if len(setups) > 1 else "There is one version."),
         h.details(open=len(setups) == 1)[
             h.summary[f"Equal in all versions: {len(equal)}"],
             table(
                 (what, "value"),
-                (h.tr[h.th(scope="row")[h.code[name]], h.td(".value")[values[0].get(name, DASH)]] for name in equal),
+                (
+                    h.tr[h.th(scope="row")[h.code[name]], h.td(".value")[values[0].get(name, DASH)]]
+                    for name in equal
+                ),
                 caption="Equal in all versions",
             ),
         ]

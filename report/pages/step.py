@@ -13,13 +13,13 @@ from history.store.records import Run, RunStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.seconds import RoundSeconds, seconds_figure
-from report.markup.formats import DASH, amount, bounds, moment, percent, unit_of
+from report.markup.formats import DASH, amount, bounds, metric_name, moment, percent, unit_of
 from report.markup.frame import Page
 from report.markup.parts import facts, note, section, table, tone_of, verdict_badge
 from report.pages.verdicts import cost_rows, step_fingerprint
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
-from suites.metrics import METRICS, PRIMARY, Role, label_of, of_role
+from suites.metrics import METRICS, PRIMARY, Role, of_role
 
 FUNCTIONS = 20
 
@@ -96,7 +96,10 @@ def _verdict(step: StepComparison | None) -> h.Node:
             ("verdict", verdict_badge(step.judgement.verdict, step.judgement.reason)),
             ("change", f"{percent(judged.value)} ({bounds(step.judgement.interval)})"),
             ("values", f"{amount(judged.base)} to {amount(judged.contender)} {unit_of(judged.metric)}"),
-            ("smallest visible change", f"{step.smallest_visible:.1%}" if step.smallest_visible else "never measured on this box"),
+            (
+                "smallest visible change",
+                f"{step.smallest_visible:.1%}" if step.smallest_visible else "never measured on this box",
+            ),
             ("costs", step_fingerprint(step)),
             ("base's drift", percent(step.base_drift) if step.base_drift else None),
         )
@@ -108,12 +111,18 @@ def _seconds(step: StepRuns, both: _Both, clearance: Clearance) -> h.Node:
     numbers = sorted(base.keys() | contender.keys() | {one.repetition for one in step.dropped})
     rounds = []
     for number in numbers:
-        old, new = (step.samples.get(one[number].id, ()) if number in one else () for one in (base, contender))
-        attempts = [(clearance.text(one.reason), one.measured) for one in step.dropped if one.repetition == number]
+        old, new = (
+            step.samples.get(one[number].id, ()) if number in one else () for one in (base, contender)
+        )
+        attempts = [
+            (clearance.text(one.reason), one.measured) for one in step.dropped if one.repetition == number
+        ]
         rounds.append(RoundSeconds(number, old, new, attempts))
     if not any(one.base or one.contender for one in rounds):
         return note("There is no throughput by second: it was imported, or its rounds were pruned.")
-    return seconds_figure(rounds, both.base, both.contender, "The same seconds: queries per second, round by round")
+    return seconds_figure(
+        rounds, both.base, both.contender, "The same seconds: queries per second, round by round"
+    )
 
 
 def _rounds(step: StepRuns, both: _Both) -> h.Node:
@@ -123,13 +132,23 @@ def _rounds(step: StepRuns, both: _Both) -> h.Node:
         old, new = _value(base), _value(run)
         ratio = new / old if old and new else None
         reasons = "; ".join(filter(None, (one.failure or "" for one in (base, run) if one is not None)))
-        rows.append(IntervalRow(f"round {number}", ratio, note="did not finish" if reasons else "", is_small=True))
+        rows.append(
+            IntervalRow(f"round {number}", ratio, note="did not finish" if reasons else "", is_small=True)
+        )
     judged = both.step
     if judged is not None and judged.judgement.interval is not None:
         interval = judged.judgement.interval
         tone = tone_of(judged.judgement.verdict)
-        rows.append(IntervalRow("all rounds", interval.estimate, interval.low, interval.high, tone, "the verdict's interval"))
-    return interval_figure(rows, "Ratio of each round, and of all", what="round", threshold=0.02) if rows else None
+        rows.append(
+            IntervalRow(
+                "all rounds", interval.estimate, interval.low, interval.high, tone, "the verdict's interval"
+            )
+        )
+    return (
+        interval_figure(rows, "Ratio of each round, and of all", what="round", threshold=0.02)
+        if rows
+        else None
+    )
 
 
 def _value(run: Run | None) -> float | None:
@@ -148,7 +167,10 @@ def _costs(step: StepComparison | None) -> h.Node:
     if not rows:
         return None
     heads = ("metric", "unit", "base", "new", "ratio", "interval")
-    return [h.h3["Costs per query, and variation"], table(heads, rows, caption="Costs per query, and variation")]
+    return [
+        h.h3["Costs per query, and variation"],
+        table(heads, rows, caption="Costs per query, and variation"),
+    ]
 
 
 def _resets(step: StepRuns, both: _Both) -> h.Node:
@@ -163,7 +185,7 @@ def _metric_table(step: StepRuns, both: _Both, names: Sequence[str], caption: st
         ratio = new / old if old and new else None
         rows.append(
             h.tr[
-                h.th(scope="row", title=METRICS[name].description)[label_of(name)],
+                h.th(scope="row", title=METRICS[name].description)[metric_name(name)],
                 h.td(".quiet")[METRICS[name].unit],
                 h.td(".n")[amount(old)],
                 h.td(".n")[amount(new)],
@@ -183,16 +205,25 @@ def _all(step: StepRuns, both: _Both) -> list[Run]:
     return [run for one in (both.base, both.contender) for run in step.runs.get(one, {}).values()]
 
 
-def _functions(values: SessionPage, step: StepRuns, both: _Both, root: str, graphs: Mapping[str, str]) -> h.Node:
+def _functions(
+    values: SessionPage, step: StepRuns, both: _Both, root: str, graphs: Mapping[str, str]
+) -> h.Node:
     profiled = step.differentials.get(both.contender)
     if profiled is None:
-        return note("No CPU profile was recorded: ", h.code["--perf"], " records one at the end of each step.")
+        return note(
+            "No CPU profile was recorded: ", h.code["--perf"], " records one at the end of each step."
+        )
+    before, after = (
+        addresses.digest(values.entry.uid, step.step, one) for one in (both.base, both.contender)
+    )
     return [
         h.h3["Functions: CPU time per query"],
         function_table(profiled),
         h.p(".quiet")[f"base: {quality(profiled.base)}"],
         h.p(".quiet")[f"new: {quality(profiled.contender)}"],
-        h.p[h.a(href=f"{root}{addresses.PROFILES}#a={addresses.digest(values.entry.uid, step.step, both.base)}&b={addresses.digest(values.entry.uid, step.step, both.contender)}")["Compare the stacks in the browser"]],
+        h.p[
+            h.a(href=f"{root}{addresses.PROFILES}#a={before}&b={after}")["Compare the stacks in the browser"]
+        ],
         [_graph(f"{root}{address}", what) for what, address in graphs.items()],
     ]
 
@@ -249,13 +280,18 @@ def _failures(step: StepRuns, clearance: Clearance) -> h.Node:
     failed = [run for one in step.runs.values() for run in one.values() if run.failure]
     if not failed:
         return None
-    items = (h.li[f"{run.version}, round {run.repetition}, {run.status}: {clearance.text(run.failure or '')}"] for run in failed)
+    items = (
+        h.li[f"{run.version}, round {run.repetition}, {run.status}: {clearance.text(run.failure or '')}"]
+        for run in failed
+    )
     return section("What did not finish", h.ul[items])
 
 
 def _runs(step: StepRuns) -> h.Node:
     metrics = sorted({name for one in step.runs.values() for run in one.values() for name in run.values})
-    columns = [(version, number, run) for version, one in step.runs.items() for number, run in sorted(one.items())]
+    columns = [
+        (version, number, run) for version, one in step.runs.items() for number, run in sorted(one.items())
+    ]
     rows = (
         h.tr[
             h.th(scope="row")[name],
@@ -265,7 +301,9 @@ def _runs(step: StepRuns) -> h.Node:
         for name in metrics
     )
     heads = ("metric", "unit", *(f"{version}, round {number}" for version, number, _ in columns))
-    return h.details[h.summary["Every value of every round"], table(heads, rows, caption="Every value of every round")]
+    return h.details[
+        h.summary["Every value of every round"], table(heads, rows, caption="Every value of every round")
+    ]
 
 
 def _signed(value: float) -> str:

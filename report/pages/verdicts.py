@@ -8,9 +8,9 @@ from history.comparison.result import Comparison, ContenderComparison, StepCompa
 from history.comparison.verdict import MetricChange, Ratio, verdict_of
 from report.charts.fingerprint import CostMark, fingerprint
 from report.charts.quadrant import DebtMark, quadrant_figure
-from report.markup.formats import amount, bounds, percent, ratio_text
+from report.markup.formats import amount, bounds, metric_name, percent, ratio_text
 from report.markup.parts import Heat, cost_cell, heat_cell, table, tone_of, verdict_badge
-from suites.metrics import METRICS, QPS, Better, Role, label_of
+from suites.metrics import METRICS, QPS, Better, Role
 
 FINGERPRINT = (
     ("server_cpu_us_per_op", "machine_cpu_us_per_op"),
@@ -35,7 +35,10 @@ def verdict_table(comparison: Comparison, contender: ContenderComparison, addres
         "ratio",
         "interval",
         "costs",
-        *(h.abbr(title=f"{label_of(one)}, {METRICS[one].unit}: contender over base")[_head(one)] for one in columns),
+        *(
+            h.abbr(title=f"{metric_name(one)}, {METRICS[one].unit}: contender over base")[_head(one)]
+            for one in columns
+        ),
         *(["sees"] if contender.has_visible else []),
         "verdict",
     ]
@@ -59,7 +62,7 @@ def step_fingerprint(step: StepComparison) -> h.Node:
     marks = []
     for names in FINGERPRINT:
         ratio = next((by_name[name] for name in names if name in by_name and by_name[name].pairs), None)
-        label = label_of(names[0])
+        label = metric_name(names[0])
         marks.append(CostMark(label, ratio.value if ratio else None, _tone(ratio)))
     why = "no cost explains the change of throughput: perhaps it waited" if step.is_unexplained else ""
     return fingerprint(marks, why)
@@ -80,7 +83,9 @@ def debt(contender: ContenderComparison, resets: dict[str, float], address: Addr
     ]
     if not marks or contender.steps[0].judged.metric != QPS:
         return None
-    return quadrant_figure(marks, "Debt: throughput against the vacuum, purge and flush that follow each step")
+    return quadrant_figure(
+        marks, "Debt: throughput against the vacuum, purge and flush that follow each step"
+    )
 
 
 def _row(
@@ -101,7 +106,9 @@ def _row(
         h.td(".n.interval")[bounds(step.judgement.interval)],
         h.td(".costs")[step_fingerprint(step)],
         (_cost(by_name.get(name)) for name in columns),
-        h.td(".n")[percent(1 + visible).lstrip("+") if visible is not None else "–"] if contender.has_visible else None,
+        h.td(".n")[percent(1 + visible).lstrip("+") if visible is not None else "–"]
+        if contender.has_visible
+        else None,
         h.td(class_=f"verdict {tone_of(step.judgement.verdict)}")[
             verdict_badge(step.judgement.verdict, step.judgement.gap or ""),
             h.span(".quiet")[f" {step.judgement.reason}"] if step.judgement.reason else None,
@@ -113,7 +120,7 @@ def _cost(ratio: Ratio | None) -> h.Node:
     if ratio is None or not ratio.pairs:
         return h.td(".cost.quiet", title="not recorded")["–"]
     unit = METRICS[ratio.metric].unit
-    title = f"{label_of(ratio.metric)}: {amount(ratio.base)} to {amount(ratio.contender)} {unit}"
+    title = f"{metric_name(ratio.metric)}: {amount(ratio.base)} to {amount(ratio.contender)} {unit}"
     return cost_cell(ratio.metric, ratio.value, ratio.change, f"{title}, interval {bounds(ratio.interval)}")
 
 
@@ -126,7 +133,7 @@ def _columns(contender: ContenderComparison) -> tuple[str, ...]:
 
 
 def _head(metric: str) -> str:
-    return METRICS[metric].column or label_of(metric)
+    return METRICS[metric].column or metric_name(metric)
 
 
 def _means(contender: ContenderComparison, columns: tuple[str, ...]) -> Iterator[h.Node]:
@@ -161,7 +168,7 @@ def cost_rows(step: StepComparison, role: Role) -> Iterator[h.Node]:
     for ratio in step.metrics:
         if METRICS[ratio.metric].role is role and ratio.pairs:
             yield h.tr[
-                h.th(scope="row")[label_of(ratio.metric)],
+                h.th(scope="row")[metric_name(ratio.metric)],
                 h.td(".quiet")[METRICS[ratio.metric].unit],
                 h.td(".n")[amount(ratio.base)],
                 h.td(".n")[amount(ratio.contender)],

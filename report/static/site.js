@@ -68,7 +68,9 @@ const tidemark = {
     const text = (/** @type {number} */ seconds) =>
       new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC";
     const hours = until === null ? Infinity : (Date.now() / 1000 - until) / 3600;
-    const old = hours > STALE_HOURS && Number.isFinite(hours) ? `, ${Math.floor(hours)} hours ago` : "";
+    const old = hours > STALE_HOURS && Number.isFinite(hours)
+      ? `, ${hours < 72 ? `${Math.floor(hours)} hours` : `${Math.floor(hours / 24)} days`} ago`
+      : "";
     place.textContent = `The site: ${until === null ? "no data" : `data up to ${text(until)}${old}`}, written ${text(at)}.`;
     place.classList.toggle("stale", hours > STALE_HOURS);
   };

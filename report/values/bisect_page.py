@@ -1,4 +1,4 @@
-"""What the page of a bisect shows. The search that makes it lives to the right of this room, which fills it."""
+"""What the page of a bisect shows. The search lives to the right of this room, which fills it in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

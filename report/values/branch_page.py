@@ -28,7 +28,10 @@ class BranchPlace:
 
 
 def read_branch(
-    connection: Connection, catalog: Catalog, branch: str, visible: Mapping[Environment, Mapping[str, float | None]]
+    connection: Connection,
+    catalog: Catalog,
+    branch: str,
+    visible: Mapping[Environment, Mapping[str, float | None]],
 ) -> tuple[BranchPlace, ...]:
     """Return a branch in all environments in which it has a base other than itself."""
     found = []

@@ -174,7 +174,9 @@ def _sessions(connection: Connection) -> dict[str, SessionEntry]:
         .order_by(sessions.c.started_at, sessions.c.uid)
     )
     entries = {}
-    for id_, uid, machine_id, suite, profile, started, ended, status, text, box in plain_rows(connection, query):
+    for id_, uid, machine_id, suite, profile, started, ended, status, text, box in plain_rows(
+        connection, query
+    ):
         options = stored_options(text)
         count, last = counts.get(id_, (0, 0))
         entries[uid] = SessionEntry(
@@ -208,7 +210,17 @@ def _kind(options: Mapping[str, Any], in_bisect: bool, calibrates: bool, is_nigh
 
 
 def _places(connection: Connection, uids: Mapping[int, str]) -> tuple[PlaceNights, ...]:
-    columns = ("box", "suite", "configuration", "started_at", "session_id", "branch", "version", "is_base", "build_id")
+    columns = (
+        "box",
+        "suite",
+        "configuration",
+        "started_at",
+        "session_id",
+        "branch",
+        "version",
+        "is_base",
+        "build_id",
+    )
     query = select(*(nights.c[name] for name in columns)).order_by(*(nights.c[name] for name in columns[:6]))
     rows: defaultdict[Environment, dict[int, list[Any]]] = defaultdict(dict)
     for box, suite, configuration, *night in plain_rows(connection, query):

@@ -4,7 +4,6 @@ It is a list of what is allowed, not of what is forbidden: a text that nobody th
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from history.store.records import Environment, Machine
@@ -17,10 +16,13 @@ _PLAIN_VALUE = re.compile(r"-?\d+(\.\d+)?(us|ms|s|min|h|d|kB|MB|GB|TB|B|[kKMG])?
 _SWITCHES = frozenset({"on", "off", "true", "false", "yes", "no", "none", "default", "auto", "0", "1"})
 
 ENUMERATIONS = frozenset(
-    """wal_level wal_compression synchronous_commit huge_pages io_method wal_sync_method fsync full_page_writes
-    default_toast_compression autovacuum jit recovery_init_sync_method server_version block_size
-    innodb_flush_method innodb_checksum_algorithm binlog_format sync_binlog innodb_doublewrite version
-    transaction_isolation default_transaction_isolation""".split()
+    {
+        *("wal_level", "wal_compression", "synchronous_commit", "huge_pages", "io_method", "wal_sync_method"),
+        *("fsync", "full_page_writes", "default_toast_compression", "autovacuum", "jit"),
+        *("recovery_init_sync_method", "server_version", "block_size", "innodb_flush_method"),
+        *("innodb_checksum_algorithm", "binlog_format", "sync_binlog", "innodb_doublewrite", "version"),
+        *("transaction_isolation", "default_transaction_isolation"),
+    }
 )
 """Settings whose values are words of the server, not of the house."""
 
@@ -52,7 +54,12 @@ class Clearance:
         """Return a machine; of a public one processor, memory, kernel and system, and nothing else."""
         if not self.is_public:
             return machine
-        return replace(machine, hostname=self.box(machine.hostname), details={}, fingerprint=digest(self.salt, machine.fingerprint))
+        return replace(
+            machine,
+            hostname=self.box(machine.hostname),
+            details={},
+            fingerprint=digest(self.salt, machine.fingerprint),
+        )
 
     def text(self, text: str) -> str:
         """Return a text from outside, such as why something failed; it may name paths, hosts and people."""
@@ -66,7 +73,7 @@ class Clearance:
     def manifest(self, name: str, value: str) -> str:
         """Return an entry of a build's manifest, whose name has dots between the keys."""
         head, _, last = name.rpartition(".")
-        allowed = name in ("source.kind", "source.digest", "compiler.version") or (not head and last in MANIFEST)
+        allowed = name in ("source.kind", "source.digest", "compiler.version") or (
+            not head and last in MANIFEST
+        )
         return value if not self.is_public or (allowed and "/" not in value) else WITHHELD
-
-

@@ -1,4 +1,4 @@
-"""The version ladder of an environment: releases and branch tips by steps, each against the base of its night.
+"""The version ladder of an environment: releases and branch tips by steps, against the base of their night.
 
 A ratio is taken within one session, never between two nights. Another column as the base is the quotient of
 two such ratios, which the page computes.

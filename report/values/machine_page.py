@@ -119,10 +119,16 @@ def _differences(before: Machine, now: Machine) -> tuple[str, ...]:
 
 
 def _facts(machine: Machine) -> dict[str, str]:
-    facts = {name: str(getattr(machine, name)) for name in ("cpu_model", "cores", "memory_bytes", "kernel", "operating_system")}
+    facts = {
+        name: str(getattr(machine, name))
+        for name in ("cpu_model", "cores", "memory_bytes", "kernel", "operating_system")
+    }
     settings = machine.details.get("settings")
     if isinstance(settings, Mapping):
-        facts |= {str(name): json.dumps(value) if isinstance(value, dict | list) else str(value) for name, value in settings.items()}
+        facts |= {
+            str(name): json.dumps(value) if isinstance(value, dict | list) else str(value)
+            for name, value in settings.items()
+        }
     return facts
 
 
@@ -182,5 +188,9 @@ def _missed(nights: Sequence[date]) -> tuple[date, ...]:
     usual = sorted(gaps)[len(gaps) // 2]
     missed = []
     for earlier, later in pairwise(nights):
-        missed += [earlier + usual * step for step in range(1, (later - earlier) // usual) if earlier + usual * step < later]
+        missed += [
+            earlier + usual * step
+            for step in range(1, (later - earlier) // usual)
+            if earlier + usual * step < later
+        ]
     return tuple(missed)

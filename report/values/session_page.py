@@ -194,7 +194,9 @@ def flattened(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str
     return entries
 
 
-def _night(connection: Any, entry: SessionEntry) -> tuple[dict[str, dict[str, float]], tuple[tuple[str, str, str], ...]]:
+def _night(
+    connection: Any, entry: SessionEntry
+) -> tuple[dict[str, dict[str, float]], tuple[tuple[str, str, str], ...]]:
     query = (
         select(series.c.step, series.c.branch, points.c.value)
         .join_from(points, series, points.c.series_id == series.c.id)

@@ -46,7 +46,16 @@ def stacks_script(entry: ProfileEntry, profile: StepProfile) -> str:
 def profile_index(entries: Sequence[ProfileEntry]) -> str:
     """Return the list of profiles as a script."""
     rows = [
-        [one.name, one.path, f"{one.started_at:%Y-%m-%d}", one.box, one.suite, one.step, one.version]
+        [
+            one.name,
+            one.path,
+            addresses.file_name(one.uid),
+            f"{one.started_at:%Y-%m-%d}",
+            one.box,
+            one.suite,
+            one.step,
+            one.version,
+        ]
         for one in entries
     ]
     return call("profiles", rows)

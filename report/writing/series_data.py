@@ -29,8 +29,10 @@ _MINUTE = 60
 
 
 def call(function: str, *arguments: Any) -> str:
-    """Return a script that calls a function of `tidemark` with JSON; nothing in it can end a script element."""
-    text = ", ".join(json.dumps(one, ensure_ascii=True, separators=(",", ":"), sort_keys=True) for one in arguments)
+    """Return a script that calls a function of `tidemark` with JSON; nothing in it ends a script element."""
+    text = ", ".join(
+        json.dumps(one, ensure_ascii=True, separators=(",", ":"), sort_keys=True) for one in arguments
+    )
     return f"tidemark.{function}({text.replace('<', chr(92) + 'u003c')});\n"
 
 
@@ -60,9 +62,13 @@ def shards(connection: Connection, catalog: Catalog, nights: PlaceNights, year: 
     of_year = years_of(nights)[year]
     position = {night.session_id: number for number, night in enumerate(of_year)}
     place = catalog.clearance.place(nights.place)
-    query = select(series.c.id, series.c.step, series.c.branch, series.c.metric).where(at_place(series, nights.place))
+    query = select(series.c.id, series.c.step, series.c.branch, series.c.metric).where(
+        at_place(series, nights.place)
+    )
     by_step: defaultdict[str, list[tuple[int, str, str]]] = defaultdict(list)
-    for id_, step, branch, metric in plain_rows(connection, query.order_by(series.c.step, series.c.branch, series.c.metric)):
+    for id_, step, branch, metric in plain_rows(
+        connection, query.order_by(series.c.step, series.c.branch, series.c.metric)
+    ):
         by_step[step].append((id_, branch, metric))
     lacking = _gaps(connection, catalog, position)
     for step, rows in by_step.items():
@@ -75,7 +81,7 @@ def shards(connection: Connection, catalog: Catalog, nights: PlaceNights, year: 
             reasons = [entry for entry in lacking if entry[2] in ("", step)]
             content = {
                 "n": [int(night.started_at.timestamp()) // _MINUTE for night in of_year],
-                "u": [night.uid for night in of_year],
+                "u": [addresses.file_name(night.uid) for night in of_year],
                 "w": {branch: _versions(of_year, branch) for branch in sorted(values)},
                 "v": values,
                 "g": [[at, branch, reason] for at, branch, _, reason in reasons],
@@ -112,7 +118,9 @@ def _versions(nights: Sequence[NightEntry], branch: str) -> list[list[Any]]:
     return steps
 
 
-def _gaps(connection: Connection, catalog: Catalog, position: Mapping[int, int]) -> list[tuple[int, str, str, str]]:
+def _gaps(
+    connection: Connection, catalog: Catalog, position: Mapping[int, int]
+) -> list[tuple[int, str, str, str]]:
     query = select(gaps.c.session_id, gaps.c.branch, gaps.c.step, gaps.c.reason).where(
         gaps.c.session_id >= min(position), gaps.c.session_id <= max(position)
     )
@@ -145,19 +153,42 @@ def series_index(
         return numbers[kind, value]
 
     rows, places = [], {}
-    columns = (series.c.box, series.c.suite, series.c.configuration, series.c.branch, series.c.step, series.c.metric)
+    columns = (
+        series.c.box,
+        series.c.suite,
+        series.c.configuration,
+        series.c.branch,
+        series.c.step,
+        series.c.metric,
+    )
     for box, suite, configuration, *rest in plain_rows(connection, select(*columns).order_by(*columns)):
         key = json.dumps([catalog.clearance.box(box), suite, configuration])
         places[key] = None
         name = addresses.series_id(catalog.clearance.box(box), suite, configuration, *rest)
         parts = zip(("branch", "step", "metric"), rest, strict=True)
         rows.append([number("place", key), *(number(kind, value) for kind, value in parts), name])
-    by_key = {json.dumps([catalog.clearance.box(one.place.box), one.place.suite, one.place.configuration]): one for one in catalog.places}
+    by_key = {
+        json.dumps([catalog.clearance.box(one.place.box), one.place.suite, one.place.configuration]): one
+        for one in catalog.places
+    }
     listed = [
-        [*json.loads(key), by_key[key].base if key in by_key else None, sorted(years_of(by_key[key])) if key in by_key else [], _folder(json.loads(key))]
+        [
+            *json.loads(key),
+            by_key[key].base if key in by_key else None,
+            sorted(years_of(by_key[key])) if key in by_key else [],
+            _folder(json.loads(key)),
+        ]
         for key in names["place"]
     ]
-    metrics = [[name, label_of(name), METRICS[name].unit if name in METRICS else "", str(METRICS[name].better) if name in METRICS else "neither"] for name in names["metric"]]
+    metrics = [
+        [
+            name,
+            label_of(name),
+            METRICS[name].unit if name in METRICS else "",
+            str(METRICS[name].better) if name in METRICS else "neither",
+        ]
+        for name in names["metric"]
+    ]
     content = {
         "places": listed,
         "branches": names["branch"],
@@ -165,7 +196,10 @@ def series_index(
         "metrics": metrics,
         "series": rows,
         "changes": [_change(one, catalog) for one in changes],
-        "sees": [[catalog.clearance.box(key[0]), *key[1:], round(value, 4)] for key, value in sorted(visible.items())],
+        "sees": [
+            [catalog.clearance.box(key[0]), *key[1:], round(value, 4)]
+            for key, value in sorted(visible.items())
+        ],
     }
     return call("index", content), len(rows)
 
@@ -181,8 +215,18 @@ def _change(report: ChangeReport, catalog: Catalog) -> list[Any]:
     for member in change.members:
         key = member.key
         place = catalog.clearance.place(key.place)
-        name = addresses.series_id(place.box, place.suite, place.configuration, key.branch, key.step, key.metric)
-        members.append([name, _minutes(member.last_before.started_at), _minutes(member.first_after.started_at), round(member.ratio, 4), member.confirmed is not None])
+        name = addresses.series_id(
+            place.box, place.suite, place.configuration, key.branch, key.step, key.metric
+        )
+        members.append(
+            [
+                name,
+                _minutes(member.last_before.started_at),
+                _minutes(member.first_after.started_at),
+                round(member.ratio, 4),
+                member.confirmed is not None,
+            ]
+        )
     return [change.fingerprint, addresses.change(change.fingerprint), str(change.direction), members]
 
 

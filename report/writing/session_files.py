@@ -69,7 +69,9 @@ def write_sessions(
     return found[::-1]
 
 
-def _write_steps(values: SessionPage, catalog: Catalog, tree: SiteTree, draw: DrawGraphs, write: Callable[[Page], None]) -> None:
+def _write_steps(
+    values: SessionPage, catalog: Catalog, tree: SiteTree, draw: DrawGraphs, write: Callable[[Page], None]
+) -> None:
     uid = values.entry.uid
     for step in values.steps:
         _write_profiles(values, step, catalog, tree)
@@ -97,4 +99,6 @@ def _write_profiles(values: SessionPage, step: StepRuns, catalog: Catalog, tree:
 
 
 def _entry(catalog: Catalog, entry: SessionEntry, step: str, version: str) -> ProfileEntry:
-    return ProfileEntry(entry.uid, entry.started_at, catalog.clearance.box(entry.box), entry.suite, step, version)
+    return ProfileEntry(
+        entry.uid, entry.started_at, catalog.clearance.box(entry.box), entry.suite, step, version
+    )

@@ -145,7 +145,9 @@ def _changes(site: _Site) -> None:
     for report in site.reports:
         change = report.change
         bisect = bisects.get(change.fingerprint)
-        with site.tree.made_of(f"change {change.fingerprint}", _change_signature(site, report, bisect)) as fresh:
+        with site.tree.made_of(
+            f"change {change.fingerprint}", _change_signature(site, report, bisect)
+        ) as fresh:
             if fresh:
                 dossier = read_dossier(site.history, catalog, report)
                 site.write(dossier_page(dossier, catalog, bisect, tracker=options.tracker))
@@ -154,7 +156,13 @@ def _changes(site: _Site) -> None:
 def _change_signature(site: _Site, report: ChangeReport, bisect: BisectPage | None) -> str:
     """Return what a change's page is made of: an open one follows the nights, one that is closed does not."""
     change = report.change
-    parts = [code_digest(), str(site.options.is_public), str(change.updated_at), str(change.status), str(change.reason)]
+    parts = [
+        code_digest(),
+        str(site.options.is_public),
+        str(change.updated_at),
+        str(change.status),
+        str(change.reason),
+    ]
     parts.append(f"{bisect.uid} {bisect.updated_at}" if bisect else "")
     if change.status is ChangeStatus.OPEN:
         places = {member.key.place for member in change.members}
@@ -222,9 +230,13 @@ def _series(site: _Site) -> None:
 
 def _sessions(site: _Site, task: ProgressTask) -> None:
     prefix = f"{code_digest()} {site.options.is_public}"
-    touched = {member.confirmed.uid for one in site.reports for member in one.change.members if member.confirmed}
+    touched = {
+        member.confirmed.uid for one in site.reports for member in one.change.members if member.confirmed
+    }
     touched |= {bisect_round.session for one in site.options.bisects for bisect_round in one.rounds}
-    profiled = write_sessions(site.history, site.catalog, site.tree, prefix, touched, site.options.draw, site.write, task)
+    profiled = write_sessions(
+        site.history, site.catalog, site.tree, prefix, touched, site.options.draw, site.write, task
+    )
     site.tree.write("data/profiles.js", profile_index(profiled))
     site.write(profiles_page(len(profiled), site.catalog.data_until))
 
@@ -236,7 +248,9 @@ def _static(site: _Site) -> None:
     licence = STATIC / "uplot/LICENSE"
     site.tree.write_bytes("static/uplot/LICENSE.txt", licence.read_bytes())
     until = site.catalog.data_until
-    site.tree.write("data/written.js", call("written", _seconds(site.tree.written_at), until and _seconds(until)))
+    site.tree.write(
+        "data/written.js", call("written", _seconds(site.tree.written_at), until and _seconds(until))
+    )
 
 
 def _seconds(when: datetime) -> int:

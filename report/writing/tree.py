@@ -59,7 +59,7 @@ class SiteTree:
     _source: list[str] | None = None
 
     def write(self, path: str, text: str) -> None:
-        """Write a file, unless the old site has the same one; pages get the time at which they were written."""
+        """Write a file, unless the old site has the same one; a page gets the time when it was written."""
         digest = _digest(text)
         self._record(path, digest)
         if self.old.get(path) == digest and (self.folder / path).is_file():
@@ -130,12 +130,11 @@ def renewed(site: Path, written_at: datetime) -> Iterator[SiteTree]:
     _refuse_foreign(site)
     try:
         make_folder(site.parent)
-        with held(site.with_name(f".{site.name}.lock")):
-            with _swapped(site) as folder:
-                files, sources = _state(site)
-                tree = SiteTree(folder, written_at, files, sources)
-                yield tree
-                tree.finish()
+        with held(site.with_name(f".{site.name}.lock")), _swapped(site) as folder:
+            files, sources = _state(site)
+            tree = SiteTree(folder, written_at, files, sources)
+            yield tree
+            tree.finish()
     except OSError as error:
         raise SiteError(
             f"the site cannot be written: {error.strerror or error}; the old one is whole",
@@ -179,7 +178,10 @@ def _replace(site: Path, new: Path, old: Path) -> None:
         return
     libc = ctypes.CDLL(None, use_errno=True)
     exchanged = getattr(libc, "renameat2", None)
-    if exchanged is not None and exchanged(_AT_CWD, os.fsencode(new), _AT_CWD, os.fsencode(site), _EXCHANGE) == 0:
+    if (
+        exchanged is not None
+        and exchanged(_AT_CWD, os.fsencode(new), _AT_CWD, os.fsencode(site), _EXCHANGE) == 0
+    ):
         return
     site.rename(old)
     new.rename(site)
@@ -187,7 +189,11 @@ def _replace(site: Path, new: Path, old: Path) -> None:
 
 def _refuse_foreign(site: Path) -> None:
     if site.is_symlink() or (site.exists() and not site.is_dir()):
-        raise SiteError("something other than a folder lies there", where=str(site), hint="choose another folder with --out")
+        raise SiteError(
+            "something other than a folder lies there",
+            where=str(site),
+            hint="choose another folder with --out",
+        )
     if site.is_dir() and any(site.iterdir()) and not (site / STATE).is_file():
         raise SiteError(
             "the folder holds something else than a site of Tidemark, which would be replaced",

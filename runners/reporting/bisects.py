@@ -40,7 +40,9 @@ def bisect_values(state: BisectState) -> BisectPage:
         nobody=posterior[0] if posterior else 0.0,
         positions=tuple(_positions(state)),
         rounds=tuple(
-            BisectRound(one.session, one.number, {place: math.exp(log_) for place, log_ in one.log_ratios.items()})
+            BisectRound(
+                one.session, one.number, {place: math.exp(log_) for place, log_ in one.log_ratios.items()}
+            )
             for one in log.all_rounds()
         ),
         collapsed=tuple((one["commit"], one["subject"], one["reason"]) for one in log.span.collapsed),

@@ -25,7 +25,9 @@ def drawer(home: Home) -> DrawGraphs:
                 drawn = {
                     "base": draw(both.base, f"{step}: base", folder / "base.svg", inferno),
                     contender: draw(both.contender, f"{step}: {contender}", folder / "new.svg", inferno),
-                    "the difference": draw_difference(both, f"{step}: {contender} against its base", folder / "both.svg", inferno),
+                    "the difference": draw_difference(
+                        both, f"{step}: {contender} against its base", folder / "both.svg", inferno
+                    ),
                 }
             except PerfError:
                 return {}  # a profile that inferno cannot draw does not keep the site from being written

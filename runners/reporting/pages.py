@@ -5,19 +5,19 @@ from history.changes import repository
 from history.changes.report import report_changes
 from history.store.bisects import load
 from history.store.writer import Store
-from report.markup.frame import Page, dated, standalone
+from report.markup.frame import Page
 from report.pages.bisect import bisect_page
 from report.pages.dossier import dossier_page
 from report.pages.session import session_page
 from report.values.catalog import Catalog, read_catalog
+from report.values.clearance import Clearance
 from report.values.dossier import read_dossier
 from report.values.session_page import read_session
-from report.writing.site import STATIC
+from report.writing.alone import alone
 from runners.bisect.report.state import BisectState, load_state
 from runners.bisect.run.event_log import read_log
 from runners.reporting.arguments import KINDS
 from runners.reporting.bisects import bisect_values, read_bisects
-from history.timestamps import now
 
 
 class PageError(TidemarkError):
@@ -34,16 +34,8 @@ def page_alone(store: Store, kind: str, name: str, *, is_public: bool = False) -
     return alone(makers[kind](store, catalog, name))
 
 
-def alone(page: Page) -> str:
-    """Return a page with its style sheet inside and the time when it was written."""
-    style = (STATIC / "site.css").read_text(encoding="utf-8")
-    return dated(standalone(page, style), now())
-
-
 def bisect_alone(state: BisectState) -> str:
     """Return the page of a bisect alone."""
-    from report.values.clearance import Clearance
-
     return alone(bisect_page(bisect_values(state), Clearance(), linked=False))
 
 
@@ -52,7 +44,9 @@ def _change(store: Store, catalog: Catalog, name: str) -> Page:
         found = repository.load(connection, fingerprint=name)
         reports = report_changes(connection, found)
     if not reports:
-        raise PageError(f"there is no change {name}", where=store.where, hint="./tidemark history changes lists them")
+        raise PageError(
+            f"there is no change {name}", where=store.where, hint="./tidemark history changes lists them"
+        )
     bisect = next((one for one in read_bisects(store) if one.change == name), None)
     return dossier_page(read_dossier(store, catalog, reports[0]), catalog, bisect, linked=False)
 
@@ -60,7 +54,9 @@ def _change(store: Store, catalog: Catalog, name: str) -> Page:
 def _session(store: Store, catalog: Catalog, name: str) -> Page:
     entry = catalog.sessions.get(name)
     if entry is None:
-        raise PageError(f"there is no session {name}", where=store.where, hint="./tidemark report lists all sessions")
+        raise PageError(
+            f"there is no session {name}", where=store.where, hint="./tidemark report lists all sessions"
+        )
     return session_page(read_session(store, catalog, entry), catalog.clearance, linked=False)
 
 

@@ -29,7 +29,13 @@ from tests.runners.bisect.stand import a_question
 
 BASE, BRANCH, OTHER = "postgres@17.11", "postgres@master", "postgres@18"
 STEPS = ("update-index", "update-nonindex", "update-one", "write-only", "read-write-10", "delete", "insert")
-GROUPS = {"update-index": "updates", "update-nonindex": "updates", "update-one": "updates", "delete": "churn", "insert": "churn"}
+GROUPS = {
+    "update-index": "updates",
+    "update-nonindex": "updates",
+    "update-one": "updates",
+    "delete": "churn",
+    "insert": "churn",
+}
 SLOWED = "update-index"
 FACTOR = 0.875
 NIGHTS, REGRESSION = 75, 60
@@ -43,6 +49,9 @@ BOXES: Mapping[str, Machine] = {
     "db1": MACHINE,
     "db2": replace(MACHINE, hostname="db2", fingerprint="beef", cpu_model="Xeon Gold 6330", cores=56),
 }
+
+MOVED = replace(MACHINE, kernel="6.12.9", fingerprint="f00d2")
+"""The first box after a change of its kernel."""
 
 
 def commit(number: int) -> str:
@@ -66,6 +75,8 @@ class RichHistory:
             for box in BOXES:
                 if not (box == "db2" and number % 29 == 0):  # a missed night
                     self.night(number, box, rich=number > nights - RICH_NIGHTS)
+            if number == 40:
+                self.calibrate("db1", MOVED)
             if number == REGRESSION:
                 self.confirm(number)
         judge(self.store.database, clock=lambda: self.moment)
@@ -75,13 +86,19 @@ class RichHistory:
         """Record one night of a box."""
         machine = BOXES[box]
         if box == "db1" and number >= 40:
-            machine = replace(machine, kernel="6.12.9", fingerprint="f00d2")
+            machine = MOVED
         other = "postgres@18.6" if number >= 30 else "postgres@18.5"
         versions = (BASE, other, commit(number))
         uid = f"{box}n{number:03}"
         failing = number == 33 and box == "db1"
-        speeds = {BASE: {}, other: dict.fromkeys(STEPS, 1.06), commit(number): {SLOWED: FACTOR if number >= REGRESSION else 1.0, "insert": 1.02}}
-        return self.session(uid, machine, versions, speeds, {commit(number): BRANCH}, rich=rich, failing=failing)
+        speeds = {
+            BASE: {},
+            other: dict.fromkeys(STEPS, 1.06),
+            commit(number): {SLOWED: FACTOR if number >= REGRESSION else 1.0, "insert": 1.02},
+        }
+        return self.session(
+            uid, machine, versions, speeds, {commit(number): BRANCH}, rich=rich, failing=failing
+        )
 
     def session(
         self,
@@ -103,7 +120,13 @@ class RichHistory:
             machine=machine,
             command="./tidemark nightly --plan /srv/secret/plan.toml",
             tools={"generator": "sysbench 1.0.20", "tidemark": "5bf748b"},
-            options={"versions": list(versions), "branches": dict(branches), "groups": GROUPS, "threads": 8, **(options or {})},
+            options={
+                "versions": list(versions),
+                "branches": dict(branches),
+                "groups": GROUPS,
+                "threads": 8,
+                **(options or {}),
+            },
         )
         session = self.store.start_session(start)
         records = []
@@ -115,16 +138,39 @@ class RichHistory:
                     factor = speeds[version].get(step, 1.0) * drift * self.random.lognormvariate(0, 0.004)
                     broken = failing and step == "delete" and version != versions[0]
                     failure = "the server did not answer; see /srv/secret/log" if broken else None
-                    records.append(self._run(version, step, position, repetition, level * factor, level, rich, failure, len(records) + 1))
+                    records.append(
+                        self._run(
+                            version,
+                            step,
+                            position,
+                            repetition,
+                            level * factor,
+                            level,
+                            rich,
+                            failure,
+                            len(records) + 1,
+                        )
+                    )
         self.store.record_runs(session, records)
         if rich:
-            measured = {version: 4000.0 for version in versions}
-            self.store.record_dropped(session, DroppedRound(SLOWED, 2, "other processes took 31 % of the CPU: backup.sh", measured))
+            measured = dict.fromkeys(versions, 4000.0)
+            self.store.record_dropped(
+                session, DroppedRound(SLOWED, 2, "other processes took 31 % of the CPU: backup.sh", measured)
+            )
         self.store.finish_session(session, SessionStatus.FINISHED)
         return session
 
     def _run(
-        self, version: str, step: str, position: int, repetition: int, qps: float, level: float, rich: bool, failure: str | None, at: int
+        self,
+        version: str,
+        step: str,
+        position: int,
+        repetition: int,
+        qps: float,
+        level: float,
+        rich: bool,
+        failure: str | None,
+        at: int,
     ) -> RunRecord:
         slow = level / qps
         values = {
@@ -140,47 +186,125 @@ class RichHistory:
         seconds: tuple[float, ...] = ()
         profile = None
         if rich:
-            values |= {"latency_mean_ms": 0.7 * slow, "latency_p50_ms": 0.6 * slow, "latency_p95_ms": 1.1 * slow, "qps_cv": 0.05, "reset_vacuum_seconds": 4.0, "reset_checkpoint_seconds": 1.5}
-            seconds = tuple(qps * self.random.lognormvariate(0, 0.05) * (0.45 if second == 12 else 1) for second in range(SECONDS))
+            values |= {
+                "latency_mean_ms": 0.7 * slow,
+                "latency_p50_ms": 0.6 * slow,
+                "latency_p95_ms": 1.1 * slow,
+                "qps_cv": 0.05,
+                "reset_vacuum_seconds": 4.0,
+                "reset_checkpoint_seconds": 1.5,
+            }
+            seconds = tuple(
+                qps * self.random.lognormvariate(0, 0.05) * (0.45 if second == 12 else 1)
+                for second in range(SECONDS)
+            )
             if step == SLOWED:
                 stacks = NEW_STACKS if slow > 1.08 else OLD_STACKS
-                profile = StepProfile("cpu-clock", 1000.0, 10_000.0, 1, {stack: count + repetition for stack, count in stacks.items()})
-        record = run_record(values, version=version, step=step, step_position=position, repetition=repetition, position=at, failure=failure, per_second=seconds)
-        settings = {"shared_buffers": "16GB", "io_method": "sync" if "17" in version else "worker", "data_directory": f"/srv/secret/{version}", "wal_level": "replica", "jit": "off"}
+                profile = StepProfile(
+                    "cpu-clock",
+                    1000.0,
+                    10_000.0,
+                    1,
+                    {stack: count + repetition for stack, count in stacks.items()},
+                )
+        record = run_record(
+            values,
+            version=version,
+            step=step,
+            step_position=position,
+            repetition=repetition,
+            position=at,
+            failure=failure,
+            per_second=seconds,
+        )
+        settings = {
+            "shared_buffers": "16GB",
+            "io_method": "sync" if "17" in version else "worker",
+            "data_directory": f"/srv/secret/{version}",
+            "wal_level": "replica",
+            "jit": "off",
+        }
         if failure:
             return replace(record, configuration=settings, started_at=self.moment, ended_at=self.moment)
-        return replace(record, configuration=settings, started_at=self.moment, ended_at=self.moment, measurement=Measurement(values, seconds, (), profile))
+        return replace(
+            record,
+            configuration=settings,
+            started_at=self.moment,
+            ended_at=self.moment,
+            measurement=Measurement(values, seconds, (), profile),
+        )
 
-    def calibrate(self, box: str) -> None:
+    def calibrate(self, box: str, machine: Machine | None = None) -> None:
         """Measure a version against itself."""
         twin = f"{BASE}#twin"
-        session = self.session(f"{box}cal", BOXES[box], (BASE, twin), {BASE: {}, twin: {}}, {}, rounds=10)
+        uid = f"{box}cal{self.moment:%m%d}"
+        session = self.session(uid, machine or BOXES[box], (BASE, twin), {BASE: {}, twin: {}}, {}, rounds=10)
         self.store.record_noise(session, noise_of(self.store.runs(session), BASE, twin))
 
     def confirm(self, number: int) -> None:
         """Measure the commit of a night against that of the night before."""
         old, new = commit(number - 1), commit(number)
-        confirms = Confirms(ConfirmationRequest.NEW, BRANCH, f"db1n{number - 1:03}", f"db1n{number:03}", (SLOWED,), 0.02)
+        confirms = Confirms(
+            ConfirmationRequest.NEW, BRANCH, f"db1n{number - 1:03}", f"db1n{number:03}", (SLOWED,), 0.02
+        )
         options = {"confirms": confirms.option(), "rounds": {"least": 3, "cap": 20, "until_decided": True}}
-        machine = replace(BOXES["db1"], kernel="6.12.9", fingerprint="f00d2")
-        self.session(f"confirm{number}", machine, (old, new), {old: {}, new: {SLOWED: FACTOR}}, {}, steps=(SLOWED,), rounds=8, options=options)
+        self.session(
+            f"confirm{number}",
+            MOVED,
+            (old, new),
+            {old: {}, new: {SLOWED: FACTOR}},
+            {},
+            steps=(SLOWED,),
+            rounds=8,
+            options=options,
+        )
 
 
 def record_bisect(path: Path, fingerprint: str, when: datetime) -> None:
     """Record a bisect that found the culprit of a change among eight commits."""
     points = tuple(
-        BisectPoint(f"postgres@git:{n:012x}", f"{n:040x}", "A. Committer", "2026-04-29", f"Commit {n}: <b>a subject</b>", f"Commit {n}")
+        BisectPoint(
+            f"postgres@git:{n:012x}",
+            f"{n:040x}",
+            "A. Committer",
+            "2026-04-29",
+            f"Commit {n}: <b>a subject</b>",
+            f"Commit {n}",
+        )
         for n in range(1, 10)
     )
     collapsed = ({"commit": "d" * 40, "subject": "doc: a word", "reason": "only documentation"},)
     chance = random.Random(3)
-    observed = [["b1", number, place, (-0.13 if place >= 5 else 0.0) + chance.gauss(0, 0.008)] for number in range(1, 9) for place in ((8, 4), (5, 3))[number % 2]]
+    observed = [
+        ["b1", number, place, (-0.13 if place >= 5 else 0.0) + chance.gauss(0, 0.008)]
+        for number in range(1, 9)
+        for place in ((8, 4), (5, 3))[number % 2]
+    ]
     verdict = SearchVerdict("culprit", 4, 5, 0.99, FACTOR, (0.85, 0.9), 0.02, 16)
     with open_store(path, clock=lambda: when) as store, store.database.writing() as connection:
         question = a_question("000000000001", "000000000009", step=SLOWED)
-        made = bisects.begin(connection, "b15ec7", MACHINE, question.to_json(question.rules()), CandidateRange(points, collapsed).to_json(), fingerprint, when)
+        made = bisects.begin(
+            connection,
+            "b15ec7",
+            MACHINE,
+            question.to_json(question.rules()),
+            CandidateRange(points, collapsed).to_json(),
+            fingerprint,
+            when,
+        )
         bisects.append(connection, made, EventKind.SESSION, {}, when, "b1")
-        bisects.append(connection, made, EventKind.EXCLUDED, {"position": 6, "reason": "cc: error in /srv/secret/a.c"}, when)
-        bisects.append(connection, made, EventKind.VERDICT, {"verdict": asdict(verdict), "observations": observed, "after_round": 8}, when, "b1")
-
-
+        bisects.append(
+            connection,
+            made,
+            EventKind.EXCLUDED,
+            {"position": 6, "reason": "cc: error in /srv/secret/a.c"},
+            when,
+        )
+        bisects.append(
+            connection,
+            made,
+            EventKind.VERDICT,
+            {"verdict": asdict(verdict), "observations": observed, "after_round": 8},
+            when,
+            "b1",
+        )
