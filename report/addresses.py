@@ -22,6 +22,7 @@ DIGITS = 12
 """Hexadecimal digits of a name that is a digest: 48 bits, for some ten thousand names."""
 
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_LONGEST = 100
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 _RESERVED = frozenset({"index", "setup"})
 
@@ -52,7 +53,12 @@ def branch(name: str) -> str:
 
 def ladder(suite: str, box: str, configuration: str) -> str:
     """Return the page with all versions of one box, suite and configuration."""
-    return f"compare/{file_name(suite)}-{file_name(box)}-{file_name(configuration.replace(' ', '-'))}.html"
+    parts = (suite, box, configuration.replace(" ", "_"))
+    name = "--".join(parts)
+    plain = all(_HARMLESS.fullmatch(part) and "--" not in part for part in parts) and "_" not in configuration
+    if plain and len(name) <= _LONGEST:
+        return f"compare/{name}.html"
+    return f"compare/{digest(suite, box, configuration)}.html"
 
 
 def series(key: str = "") -> str:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from report.charts import svg
 from report.charts.scales import RatioScale
 from report.markup.formats import DASH, percent, span
-from report.markup.parts import table
+from report.markup.parts import numeric, table
 
 WIDTH = 960
 _ROW, _TOP, _LEFT, _RIGHT = 26, 24, 290, 20
@@ -75,7 +75,7 @@ def _numbers(rows: Sequence[IntervalRow], caption: str, what: str) -> h.Node:
         h.tr[
             h.th(scope="row")[h.a(href=row.href)[row.label] if row.href else row.label],
             h.td(".n", data_y=f"{row.ratio:.4f}" if row.ratio is not None else None)[percent(row.ratio)],
-            h.td(".n")[span(row.low, row.high) if row.low is not None and row.high is not None else DASH],
+            numeric(span(row.low, row.high) if row.low is not None and row.high is not None else DASH),
             h.td[row.note],
         ]
         for row in rows

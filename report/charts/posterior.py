@@ -9,7 +9,7 @@ from markupsafe import Markup
 from report.charts import svg
 from report.charts.scales import LinearScale, RatioScale
 from report.markup.formats import DASH, percent, probability, span
-from report.markup.parts import table
+from report.markup.parts import numeric, table
 
 WIDTH, HEIGHT = 960, 300
 _LEFT, _RIGHT = 56, 14
@@ -83,18 +83,16 @@ def _mark(mark: PositionMark, x: float, y: RatioScale, share: LinearScale, width
 def _numbers(marks: Sequence[PositionMark], nobody: float) -> h.Node:
     rows: list[h.Node] = [
         h.tr[
-            h.td(".n")[str(mark.position)],
+            numeric(str(mark.position)),
             h.th(scope="row")[h.a(href=mark.href)[h.code[mark.commit]] if mark.href else h.code[mark.commit]],
-            h.td(".n")[probability(mark.probability)],
+            numeric(probability(mark.probability)),
             h.td(".n", data_y=f"{mark.ratio:.4f}" if mark.ratio is not None else None)[percent(mark.ratio)],
-            h.td(".n")[span(mark.low, mark.high) if mark.low is not None and mark.high is not None else DASH],
-            h.td(".n")[str(mark.rounds) if mark.rounds else DASH],
+            numeric(span(mark.low, mark.high) if mark.low is not None and mark.high is not None else DASH),
+            numeric(str(mark.rounds) if mark.rounds else DASH),
             h.td[mark.excluded or mark.subject],
         ]
         for mark in marks
     ]
-    rows.append(
-        h.tr[h.td, h.th(scope="row")["no single culprit"], h.td(".n")[probability(nobody)], [h.td] * 4]
-    )
+    rows.append(h.tr[h.td, h.th(scope="row")["no single culprit"], numeric(probability(nobody)), [h.td] * 4])
     heads = ("position", "commit", "probability", "ratio to good", "interval", "rounds", "subject")
     return table(heads, rows, caption="Commits from good to bad")

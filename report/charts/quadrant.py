@@ -13,7 +13,7 @@ from markupsafe import Markup
 from report.charts import svg
 from report.charts.scales import RatioScale
 from report.markup.formats import percent
-from report.markup.parts import table
+from report.markup.parts import numeric, table
 
 WIDTH, HEIGHT = 640, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 18, 42
@@ -105,7 +105,7 @@ def _numbers(marks: Sequence[DebtMark]) -> h.Node:
         h.tr[
             h.th(scope="row")[h.a(href=mark.href)[mark.step]],
             h.td(".n", data_y=f"{mark.throughput:.4f}")[percent(mark.throughput)],
-            h.td(".n")[percent(mark.reset)],
+            numeric(percent(mark.reset)),
             h.td["decided" if mark.is_decided else "undecided"],
         ]
         for mark in marks

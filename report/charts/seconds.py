@@ -9,7 +9,7 @@ from markupsafe import Markup
 from report.charts import svg
 from report.charts.scales import LinearScale
 from report.markup.formats import DASH, amount
-from report.markup.parts import table
+from report.markup.parts import numeric, table
 
 WIDTH, HEIGHT = 960, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 26, 22
@@ -93,9 +93,9 @@ def _numbers(rounds: Sequence[RoundSeconds], base: str, contender: str) -> h.Nod
     rows = (
         h.tr[
             h.th(scope="row")[str(one.number)],
-            h.td(".n")[str(second + 1)],
+            numeric(str(second + 1)),
             [
-                h.td(".n")[amount(values[second]) if second < len(values) else DASH]
+                numeric(amount(values[second]) if second < len(values) else DASH)
                 for values in (one.base, one.contender)
             ],
         ]

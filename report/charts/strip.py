@@ -8,8 +8,8 @@ import htpy as h
 from markupsafe import Markup
 
 from report.charts import svg
-from report.markup.formats import DASH, day, percent, ratio_text
-from report.markup.parts import shade_of, table
+from report.markup.formats import day, percent, ratio_text
+from report.markup.parts import numeric, shade_of, table
 from suites.metrics import Better
 
 _ROW, _HEAD, _LABELS = 18, 22, 170
@@ -103,12 +103,7 @@ def _numbers(strip: Strip) -> h.Node:
     rows = (
         h.tr[
             h.th(scope="row")[step],
-            (
-                h.td(".n", title=cell.reason or None)[
-                    ratio_text(cell.ratio) if cell.ratio is not None else DASH
-                ]
-                for cell in reversed(cells)
-            ),
+            (numeric(ratio_text(cell.ratio)) for cell in reversed(cells)),
         ]
         for step, cells in strip.rows.items()
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import htpy as h
+from markupsafe import Markup
 
 from history.comparison.verdict import TRAITS, MetricChange, Tone, Verdict, verdict_of
 from history.stats.estimators import Interval
@@ -67,6 +68,14 @@ def shade_of(ratio: float, better: Better) -> str:
     if not strength or better is Better.NEITHER:
         return "same"
     return f"{'better' if (change > 0) is (better is Better.HIGHER) else 'worse'}-{strength}"
+
+
+_NUMBER = Markup('<td class="n">{}</td>')
+
+
+def numeric(text: str) -> Markup:
+    """Return a cell with a number. Pages have thousands of them, for which an element each takes too long."""
+    return _NUMBER.format(text)
 
 
 def tone_of(verdict: Verdict | None) -> str:

@@ -1,6 +1,6 @@
 """The page of a bisect: verdict, posterior of each commit, rounds and log; and the list of bisects."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import htpy as h
 
@@ -8,7 +8,7 @@ from report import addresses
 from report.charts.posterior import PositionMark, posterior_figure
 from report.markup.formats import amount, counted, moment, percent, probability
 from report.markup.frame import Page
-from report.markup.parts import bullets, commands, facts, note, section, table
+from report.markup.parts import bullets, commands, facts, note, numeric, section, table
 from report.values.bisect_page import BisectPage, BisectPosition
 from report.values.clearance import Clearance
 
@@ -16,8 +16,13 @@ MOST_POSITIONS = 60
 """The positions that the chart shows; the table has all that were measured or are likely."""
 
 
-def bisect_page(values: BisectPage, clearance: Clearance, *, linked: bool = True) -> Page:
-    """Return the page of a bisect; `linked` is False for one to mail."""
+def bisect_page(
+    values: BisectPage, clearance: Clearance, sessions: Container[str] = (), *, linked: bool = True
+) -> Page:
+    """Return the page of a bisect; `linked` is False for one to mail.
+
+    `sessions` are those that the history has: a log can come from another box.
+    """
     path = addresses.bisect(values.uid)
     root = addresses.way_to_root(path) if linked else ""
     body = [
@@ -38,7 +43,7 @@ def bisect_page(values: BisectPage, clearance: Clearance, *, linked: bool = True
         bullets(values.hints),
         posterior_section(values, "", clearance),
         _functions(values),
-        _rounds(values, root, linked),
+        _rounds(values, root, sessions if linked else ()),
         _log(values),
         _collapsed(values),
         commands(values.commands) if values.commands and not clearance.is_public else None,
@@ -63,7 +68,7 @@ def bisects_page(bisects: Sequence[BisectPage], clearance: Clearance) -> Page:
             h.td[clearance.box(one.box)],
             h.td[one.question.split(", from ")[0]],
             h.td[one.headline],
-            h.td(".n")[str(len(one.rounds))],
+            numeric(str(len(one.rounds))),
         ]
         for one in bisects
     )
@@ -124,9 +129,9 @@ def _functions(values: BisectPage) -> h.Node:
     rows = (
         h.tr[
             h.th(scope="row")[h.code[name[:80]]],
-            h.td(".n")[amount(before)],
-            h.td(".n")[amount(after)],
-            h.td(".n")[f"{change:+.3g}"],
+            numeric(amount(before)),
+            numeric(amount(after)),
+            numeric(f"{change:+.3g}"),
         ]
         for name, before, after, change in values.functions
     )
@@ -136,12 +141,16 @@ def _functions(values: BisectPage) -> h.Node:
     )
 
 
-def _rounds(values: BisectPage, root: str, linked: bool) -> h.Node:
+def _rounds(values: BisectPage, root: str, sessions: Container[str]) -> h.Node:
     names = {one.position: one.commit for one in values.positions}
     rows = (
         h.tr[
-            h.td[h.a(href=f"{root}{addresses.session(one.session)}")[one.session] if linked else one.session],
-            h.td(".n")[str(one.number)],
+            h.td[
+                h.a(href=f"{root}{addresses.session(one.session)}")[one.session]
+                if one.session in sessions
+                else one.session
+            ],
+            numeric(str(one.number)),
             h.td[
                 ", ".join(
                     f"{names.get(place, place)} {percent(ratio)}"

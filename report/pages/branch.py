@@ -11,7 +11,7 @@ from report.charts.nights import NightChart, NightMark, draw
 from report.charts.strip import Strip, StripCell, strip_figure
 from report.markup.formats import counted, day, percent
 from report.markup.frame import Page
-from report.markup.parts import legend, note, section, table
+from report.markup.parts import legend, note, numeric, section, table
 from report.pages.change_charts import change_mark
 from report.pages.changes import CHANGE_HEADS, change_rows
 from report.values.branch_page import BranchPlace
@@ -66,7 +66,7 @@ def branches_page(catalog: Catalog) -> Page:
                 h.th(scope="row")[h.a(href=f"{root}{addresses.branch(branch)}")[branch]],
                 h.td[last.versions[branch]],
                 h.td[day(last.started_at)],
-                h.td(".n")[str(len(nights))],
+                numeric(str(len(nights))),
                 h.td[", ".join(sorted({one.place.suite for one in places}))],
                 h.td[", ".join(boxes)],
                 h.td["base" if is_base else "contender"],

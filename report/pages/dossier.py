@@ -14,7 +14,7 @@ from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import night_figure
 from report.markup.formats import DASH, amount, counted, day, metric_name, moment, percent, span
 from report.markup.frame import Page
-from report.markup.parts import commands, facts, note, section, table, tone_of
+from report.markup.parts import commands, facts, note, numeric, section, table, tone_of
 from report.pages.bisect import posterior_section
 from report.pages.change_charts import chart_of, replication
 from report.pages.changes import change_sentence, commits_text, confidence, direction_sign, moved
@@ -203,8 +203,8 @@ def _costs(dossier: Dossier) -> h.Node:
         h.tr[
             h.th(scope="row")[metric_name(one.key.metric)],
             h.td[one.key.place.configuration],
-            h.td(".n")[percent(one.ratio)],
-            h.td(".n")[span(one.ratio_low, one.ratio_high)],
+            numeric(percent(one.ratio)),
+            numeric(span(one.ratio_low, one.ratio_high)),
         ]
         for one in costs
     )
@@ -225,10 +225,10 @@ def _functions(dossier: Dossier) -> h.Node:
     rows = (
         h.tr[
             h.th(scope="row")[h.code[one.name[:80]]],
-            h.td(".n")[amount(one.base.own)],
-            h.td(".n")[amount(one.contender.own)],
-            h.td(".n")[f"{one.own_change:+.3g}"],
-            h.td(".n")[f"{one.own_share:.0%}" if one.own_share is not None else DASH],
+            numeric(amount(one.base.own)),
+            numeric(amount(one.contender.own)),
+            numeric(f"{one.own_change:+.3g}"),
+            numeric(f"{one.own_share:.0%}" if one.own_share is not None else DASH),
         ]
         for one in gained
     )
@@ -292,11 +292,11 @@ def _members(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.N
                 h.td[metric_name(key.metric)],
                 h.td[place.box],
                 h.td[place.configuration],
-                h.td(".n")[f"{member.level_before:.3f}"],
-                h.td(".n")[f"{member.level_after:.3f}"],
-                h.td(".n")[percent(member.ratio)],
-                h.td(".n")[span(member.ratio_low, member.ratio_high)],
-                h.td(".n")[confidence(member.confidence)],
+                numeric(f"{member.level_before:.3f}"),
+                numeric(f"{member.level_after:.3f}"),
+                numeric(percent(member.ratio)),
+                numeric(span(member.ratio_low, member.ratio_high)),
+                numeric(confidence(member.confidence)),
                 h.td[f"gone since {day(member.gone.started_at)}" if member.gone else "persists"],
             ]
         )

@@ -9,7 +9,7 @@ from history.changes.repository import ChangeStatus
 from report import addresses
 from report.markup.formats import counted, day, moment, percent
 from report.markup.frame import Page
-from report.markup.parts import Heat, commands, facts, heat_cell, legend, note, section, stat, table
+from report.markup.parts import Heat, commands, facts, heat_cell, legend, note, numeric, section, stat, table
 from report.pages.changes import CHANGE_HEADS, change_rows
 from report.values.catalog import Catalog
 from report.values.overview import BoxState, LatestComparison
@@ -95,9 +95,9 @@ def _branches(latest: Sequence[LatestComparison], catalog: Catalog) -> h.Node:
                 h.td[place.box],
                 h.td[one.night.versions[one.night.base or ""]],
                 heat_cell(Heat(mean, None, Better.HIGHER, reason="geometric mean of all steps")),
-                h.td(".n")[percent(mean)],
+                numeric(percent(mean)),
                 [
-                    h.td(".n")[str(_count(one, verdict)) or "–"]
+                    numeric(str(_count(one, verdict)) or "–")
                     for verdict in ("regression", "improvement", "unchanged")
                 ],
                 h.td(class_="n" + (" open-text" if one.undecided else ""))[

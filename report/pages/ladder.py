@@ -7,7 +7,7 @@ import htpy as h
 from report import addresses
 from report.markup.formats import counted, day, ratio_text, short_version
 from report.markup.frame import Page
-from report.markup.parts import Heat, facts, heat_cell, legend, note, shade_of, table
+from report.markup.parts import Heat, facts, heat_cell, legend, note, numeric, shade_of, table
 from report.values.clearance import Clearance
 from report.values.ladder import Ladder, LadderCell, LadderColumn
 from suites.metrics import Better
@@ -66,10 +66,10 @@ def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
                 h.td[place.box],
                 h.td[place.configuration],
                 h.td[ladder.base],
-                h.td(".n")[str(len(ladder.columns))],
-                h.td(".n")[str(len(ladder.groups))],
+                numeric(str(len(ladder.columns))),
+                numeric(str(len(ladder.groups))),
                 h.td[f"{newest.version}, {day(newest.started_at)}"],
-                h.td(".n")[ratio_text(mean)],
+                numeric(ratio_text(mean)),
             ]
         )
     heads = ("suite", "box", "configuration", "base", "versions", "steps", "latest", "its geometric mean")

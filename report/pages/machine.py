@@ -8,7 +8,7 @@ from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.markup.formats import counted, day, moment
 from report.markup.frame import Page
-from report.markup.parts import bullets, facts, note, section, stat, table
+from report.markup.parts import bullets, facts, note, numeric, section, stat, table
 from report.values.catalog import Catalog
 from report.values.machine_page import MachinePage, MachinePeriod
 
@@ -72,11 +72,11 @@ def machines_page(boxes: Sequence[MachinePage], catalog: Catalog) -> Page:
             h.tr[
                 h.th(scope="row")[h.a(href=f"{root}{addresses.machine(box)}")[box]],
                 h.td[machine.cpu_model],
-                h.td(".n")[str(machine.cores)],
-                h.td(".n")[f"{machine.memory_bytes / 2**30:.0f} GiB"],
+                numeric(str(machine.cores)),
+                numeric(f"{machine.memory_bytes / 2**30:.0f} GiB"),
                 h.td[machine.kernel],
-                h.td(".n")[str(one.nights)],
-                h.td(".n")[str(len(one.missed))],
+                numeric(str(one.nights)),
+                numeric(str(len(one.missed))),
                 h.td[f"{min(sees):.1%} to {max(sees):.1%}" if sees else "never calibrated"],
                 h.td[day(period.last.started_at)],
             ]
@@ -148,9 +148,9 @@ def _sees(values: MachinePage, root: str) -> h.Node:
             h.td[one.suite],
             h.td[one.profile],
             h.th(scope="row")[one.step],
-            h.td(".n")[f"{one.sd:.2%}"],
-            h.td(".n")[str(one.rounds)],
-            h.td(".n")[f"{one.visible:.1%}"],
+            numeric(f"{one.sd:.2%}"),
+            numeric(str(one.rounds)),
+            numeric(f"{one.visible:.1%}"),
         ]
         for one in values.noise
     )
@@ -185,7 +185,7 @@ def _period(one: MachinePeriod, catalog: Catalog, root: str) -> h.Node:
     return h.tr[
         h.td[h.a(href=f"{root}{addresses.session(one.first.uid)}")[moment(one.first.started_at)]],
         h.td[h.a(href=f"{root}{addresses.session(one.last.uid)}")[moment(one.last.started_at)]],
-        h.td(".n")[str(one.sessions)],
+        numeric(str(one.sessions)),
         h.td[h.code[machine.fingerprint]],
         h.td[bullets(dict.fromkeys(changed)) or "the first one"],
     ]

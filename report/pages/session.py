@@ -11,7 +11,7 @@ from history.stats.estimators import geometric_mean
 from report import addresses
 from report.markup.formats import amount, counted, moment
 from report.markup.frame import Page
-from report.markup.parts import bullets, commands, facts, legend, note, section, table
+from report.markup.parts import bullets, commands, facts, legend, note, numeric, section, table
 from report.pages.verdicts import debt, verdict_table
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
@@ -137,7 +137,7 @@ def _without_comparison(values: SessionPage, root: str | None) -> h.Node:
     rows = (
         h.tr[
             h.th(scope="row")[step],
-            (h.td(".n")[amount(one.get(branch))] for branch in branches),
+            (numeric(amount(one.get(branch))) for branch in branches),
         ]
         for step, one in values.night_values.items()
     )
@@ -157,8 +157,8 @@ def _single(values: SessionPage, root: str | None) -> h.Node:
         h.tr[
             h.th(scope="row")[_link(root, addresses.step(values.entry.uid, step.step), step.step)],
             h.td[version],
-            h.td(".n")[str(len(by_round))],
-            h.td(".n")[amount(geometric_mean([run.values.get("qps", 0.0) for run in by_round.values()]))],
+            numeric(str(len(by_round))),
+            numeric(amount(geometric_mean([run.values.get("qps", 0.0) for run in by_round.values()]))),
         ]
         for step in values.steps
         for version, by_round in step.runs.items()

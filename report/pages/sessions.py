@@ -1,6 +1,7 @@
 """The list of sessions."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import htpy as h
 
@@ -15,38 +16,46 @@ MOST_ROWS = 400
 """The sessions on the first page; older ones are on a page for each year."""
 
 
-def sessions_pages(catalog: Catalog) -> list[Page]:
-    """Return the list of the latest sessions, and one of each year when there are more."""
+def sessions_page(catalog: Catalog) -> Page:
+    """Return the list of the latest sessions."""
     entries = list(reversed(catalog.sessions.values()))
     root = addresses.way_to_root(addresses.SESSIONS)
-    years = sorted({one.started_at.year for one in entries}, reverse=True)
-    by_year = {year: [one for one in entries if one.started_at.year == year] for year in years}
     counts = Counter(one.kind for one in entries)
-    links = h.ul(".inline")[
-        (h.li[h.a(href=f"{root}sessions/in-{year}.html")[f"{year}: {len(by_year[year])}"]] for year in years)
+    links = [
+        h.li[h.a(href=f"{root}{_path(year)}")[f"{year}: {len(of_year)}"]]
+        for year, of_year in older_years(catalog).items()
     ]
     body: h.Node = note("No session was recorded yet.")
     if entries:
         body = [
             h.ul(".stats")[(stat(str(count), kind) for kind, count in counts.most_common())],
-            h.nav(aria_label="Sessions by year")[links] if len(entries) > MOST_ROWS else None,
+            h.nav(aria_label="Sessions by year")[h.ul(".inline")[links]] if links else None,
             _table(entries[:MOST_ROWS], catalog, root, "Sessions, latest first"),
         ]
-    first = Page(addresses.SESSIONS, "Sessions", body, catalog.data_until)
-    if len(entries) <= MOST_ROWS:
-        return [first]
-    return [first, *(_year(year, of_year, catalog) for year, of_year in by_year.items())]
+    return Page(addresses.SESSIONS, "Sessions", body, catalog.data_until)
 
 
-def _year(year: int, entries: list[SessionEntry], catalog: Catalog) -> Page:
-    path = f"sessions/in-{year}.html"
-    root = addresses.way_to_root(path)
+def older_years(catalog: Catalog) -> Mapping[int, Sequence[SessionEntry]]:
+    """Return the sessions of each year, latest first; nothing when one page has room for all."""
+    by_year: dict[int, list[SessionEntry]] = {}
+    for entry in reversed(catalog.sessions.values()) if len(catalog.sessions) > MOST_ROWS else ():
+        by_year.setdefault(entry.started_at.year, []).append(entry)
+    return by_year
+
+
+def year_page(year: int, entries: Sequence[SessionEntry], catalog: Catalog) -> Page:
+    """Return the list of the sessions of a year."""
+    root = addresses.way_to_root(_path(year))
     until = max(one.ended_at or one.started_at for one in entries)
     body = _table(entries, catalog, root, f"Sessions of {year}, latest first")
-    return Page(path, f"Sessions of {year}", body, until, crumbs=(("Sessions", addresses.SESSIONS),))
+    return Page(_path(year), f"Sessions of {year}", body, until, crumbs=(("Sessions", addresses.SESSIONS),))
 
 
-def _table(entries: list[SessionEntry], catalog: Catalog, root: str, caption: str) -> h.Node:
+def _path(year: int) -> str:
+    return f"sessions/in-{year}.html"
+
+
+def _table(entries: Sequence[SessionEntry], catalog: Catalog, root: str, caption: str) -> h.Node:
     heads = ("began", "session", "kind", "suite", "profile", "box", "versions", "status")
     return table(heads, (_row(one, catalog, root) for one in entries), caption=caption, sortable=True)
 

@@ -15,7 +15,7 @@ from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.seconds import RoundSeconds, seconds_figure
 from report.markup.formats import DASH, amount, bounds, metric_name, moment, percent, unit_of
 from report.markup.frame import Page
-from report.markup.parts import facts, note, section, table, tone_of, verdict_badge
+from report.markup.parts import facts, note, numeric, section, table, tone_of, verdict_badge
 from report.pages.verdicts import cost_rows, step_fingerprint
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
@@ -187,9 +187,9 @@ def _metric_table(step: StepRuns, both: _Both, names: Sequence[str], caption: st
             h.tr[
                 h.th(scope="row", title=METRICS[name].description)[metric_name(name)],
                 h.td(".quiet")[METRICS[name].unit],
-                h.td(".n")[amount(old)],
-                h.td(".n")[amount(new)],
-                h.td(".n")[percent(ratio)],
+                numeric(amount(old)),
+                numeric(amount(new)),
+                numeric(percent(ratio)),
             ]
         )
     heads = ("metric", "unit", "base", "new", "change")
@@ -233,9 +233,9 @@ def function_table(profiled: Differential, count: int = FUNCTIONS) -> h.Node:
     rows: list[h.Node] = [
         h.tr[
             h.th(scope="row")["whole server"],
-            h.td(".n")[amount(profiled.base_total)],
-            h.td(".n")[amount(profiled.contender_total)],
-            h.td(".n")[_signed(profiled.contender_total - profiled.base_total)],
+            numeric(amount(profiled.base_total)),
+            numeric(amount(profiled.contender_total)),
+            numeric(_signed(profiled.contender_total - profiled.base_total)),
             h.td,
             h.td,
         ]
@@ -243,10 +243,10 @@ def function_table(profiled: Differential, count: int = FUNCTIONS) -> h.Node:
     rows += [
         h.tr[
             h.th(scope="row")[h.code[one.name[:80]]],
-            h.td(".n")[amount(one.base.own)],
-            h.td(".n")[amount(one.contender.own)],
-            h.td(".n")[_signed(one.own_change)],
-            h.td(".n")[f"{one.own_share:.0%}" if one.own_share is not None else DASH],
+            numeric(amount(one.base.own)),
+            numeric(amount(one.contender.own)),
+            numeric(_signed(one.own_change)),
+            numeric(f"{one.own_share:.0%}" if one.own_share is not None else DASH),
             h.td["certain" if one.is_certain else "within its error"],
         ]
         for one in profiled.functions[:count]
@@ -267,8 +267,8 @@ def _alone(step: StepRuns) -> h.Node:
     rows = (
         h.tr[
             h.th(scope="row")[version],
-            h.td(".n")[str(number)],
-            h.td(".n")[amount(_value(run))],
+            numeric(str(number)),
+            numeric(amount(_value(run))),
         ]
         for version, by_round in step.runs.items()
         for number, run in sorted(by_round.items())
@@ -296,7 +296,7 @@ def _runs(step: StepRuns) -> h.Node:
         h.tr[
             h.th(scope="row")[name],
             h.td(".quiet")[unit_of(name)],
-            (h.td(".n")[amount(run.values.get(name))] for _, _, run in columns),
+            (numeric(amount(run.values.get(name))) for _, _, run in columns),
         ]
         for name in metrics
     )

@@ -9,7 +9,7 @@ from history.comparison.verdict import MetricChange, Ratio, verdict_of
 from report.charts.fingerprint import CostMark, fingerprint
 from report.charts.quadrant import DebtMark, quadrant_figure
 from report.markup.formats import amount, bounds, metric_name, percent, ratio_text
-from report.markup.parts import Heat, cost_cell, heat_cell, table, tone_of, verdict_badge
+from report.markup.parts import Heat, cost_cell, heat_cell, numeric, table, tone_of, verdict_badge
 from suites.metrics import METRICS, QPS, Better, Role
 
 FINGERPRINT = (
@@ -100,13 +100,13 @@ def _row(
     visible = step.smallest_visible
     return h.tr(id=None)[
         h.th(scope="row")[h.a(href=href)[step.step] if href else step.step],
-        h.td(".n")[amount(step.judged.base)],
-        h.td(".n")[amount(step.judged.contender)],
+        numeric(amount(step.judged.base)),
+        numeric(amount(step.judged.contender)),
         heat_cell(heat_of(step)),
         h.td(".n.interval")[bounds(step.judgement.interval)],
         h.td(".costs")[step_fingerprint(step)],
         (_cost(by_name.get(name)) for name in columns),
-        h.td(".n")[percent(1 + visible).lstrip("+") if visible is not None else "–"]
+        numeric(percent(1 + visible).lstrip("+") if visible is not None else "–")
         if contender.has_visible
         else None,
         h.td(class_=f"verdict {tone_of(step.judgement.verdict)}")[
@@ -147,10 +147,10 @@ def _means(contender: ContenderComparison, columns: tuple[str, ...]) -> Iterator
             h.th(scope="row")[name if name.startswith("geometric") else f"{name} ({steps})"],
             h.td,
             h.td,
-            h.td(".n")[ratio_text(judged)],
+            numeric(ratio_text(judged)),
             h.td,
             h.td,
-            (h.td(".n")[ratio_text(values.get(column))] for column in columns),
+            (numeric(ratio_text(values.get(column))) for column in columns),
             h.td if contender.has_visible else None,
             h.td,
         ]
@@ -170,8 +170,8 @@ def cost_rows(step: StepComparison, role: Role) -> Iterator[h.Node]:
             yield h.tr[
                 h.th(scope="row")[metric_name(ratio.metric)],
                 h.td(".quiet")[METRICS[ratio.metric].unit],
-                h.td(".n")[amount(ratio.base)],
-                h.td(".n")[amount(ratio.contender)],
+                numeric(amount(ratio.base)),
+                numeric(amount(ratio.contender)),
                 cost_cell(ratio.metric, ratio.value, ratio.change, METRICS[ratio.metric].description),
                 h.td(".n.interval")[bounds(ratio.interval)],
             ]

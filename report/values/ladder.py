@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from build.version import parse_version
-from history.comparison.compare import CompareOptions, ComparisonError, compare
 from history.comparison.recent_nights import step_positions, values_of
 from history.comparison.result import StepComparison
 from history.comparison.verdict import Verdict
@@ -17,6 +16,7 @@ from history.stats.estimators import Interval, geometric_mean
 from history.store.reader import Reader
 from history.store.records import Environment
 from report.values.catalog import NightEntry, PlaceNights
+from report.values.comparisons import Comparisons
 from suites.metrics import QPS
 
 MOST_VERSIONS = 30
@@ -74,7 +74,7 @@ class Ladder:
         return geometric_mean(known) if known and len(known) == len(steps) else None
 
 
-def read_ladder(history: Reader, nights: PlaceNights) -> Ladder | None:
+def read_ladder(comparisons: Comparisons, nights: PlaceNights) -> Ladder | None:
     """Return the ladder of an environment; None when it has no base or no contender with a session."""
     base = nights.base
     if base is None:
@@ -88,7 +88,7 @@ def read_ladder(history: Reader, nights: PlaceNights) -> Ladder | None:
     chosen = sorted(latest.items(), key=lambda item: item[1].started_at)[-MOST_VERSIONS:]
     columns, groups = [], {}
     for (branch, _), night in sorted(chosen, key=lambda item: _order(item[1].versions[item[0][0]])):
-        column, found = _column(history, nights, night, branch)
+        column, found = _column(comparisons, nights, night, branch)
         if column is not None:
             columns.append(column)
             groups |= found
@@ -110,15 +110,13 @@ def _order(version: str) -> tuple[str, bool, list[int], str]:
 
 
 def _column(
-    history: Reader, nights: PlaceNights, night: NightEntry, branch: str
+    comparisons: Comparisons, nights: PlaceNights, night: NightEntry, branch: str
 ) -> tuple[LadderColumn | None, Mapping[str, str]]:
     assert night.base is not None
     version, base = night.versions[branch], night.versions[night.base]
-    options = CompareOptions(session=night.uid)
-    try:
-        (one,) = compare(history, parse_version(base), [parse_version(version)], options).contenders
-    except ComparisonError:
-        return _from_points(history, nights, night, branch)
+    one = comparisons.of(night.uid, base, version)
+    if one is None:
+        return _from_points(comparisons.history, nights, night, branch)
     cells = {step.step: cell_of(step) for step in one.steps}
     column = LadderColumn(version, branch, night.uid, night.started_at, base, cells)
     return column, {step.step: step.group for step in one.steps}

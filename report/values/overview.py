@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from build.version import parse_version
-from history.comparison.compare import CompareOptions, ComparisonError, compare
 from history.comparison.result import ContenderComparison
 from history.comparison.verdict import TRAITS
-from history.store.reader import Reader
 from history.store.records import Environment
 from report.values.catalog import NightEntry, PlaceNights
+from report.values.comparisons import Comparisons
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class BoxState:
     """What its last night lacks: branch, perhaps with a step, and why."""
 
 
-def latest_comparisons(history: Reader, nights: PlaceNights) -> tuple[LatestComparison, ...]:
+def latest_comparisons(comparisons: Comparisons, nights: PlaceNights) -> tuple[LatestComparison, ...]:
     """Return every branch of an environment against the base, in the latest night that has both."""
     found: dict[str, LatestComparison] = {}
     wanted = set(nights.contenders)
@@ -62,12 +60,8 @@ def latest_comparisons(history: Reader, nights: PlaceNights) -> tuple[LatestComp
             continue
         here = sorted(wanted & night.built)
         wanted -= set(here)
-        base = parse_version(night.versions[night.base])
         for branch in here:
-            options = CompareOptions(session=night.uid)
-            try:
-                (one,) = compare(history, base, [parse_version(night.versions[branch])], options).contenders
-            except ComparisonError:
-                continue
-            found[branch] = LatestComparison(nights.place, branch, night, one)
+            one = comparisons.of(night.uid, night.versions[night.base], night.versions[branch])
+            if one is not None:
+                found[branch] = LatestComparison(nights.place, branch, night, one)
     return tuple(found[branch] for branch in sorted(found))

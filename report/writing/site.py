@@ -26,10 +26,11 @@ from report.pages.index import index_page
 from report.pages.ladder import ladder_index, ladder_page
 from report.pages.machine import machine_page, machines_page
 from report.pages.series import profiles_page, series_page
-from report.pages.sessions import sessions_pages
+from report.pages.sessions import older_years, sessions_page, year_page
 from report.values.bisect_page import BisectPage
 from report.values.branch_page import read_branch
 from report.values.catalog import Catalog, read_catalog
+from report.values.comparisons import Comparisons
 from report.values.dossier import read_dossier
 from report.values.ladder import read_ladder
 from report.values.machine_page import read_machine
@@ -80,6 +81,7 @@ class _Site:
     catalog: Catalog
     reports: Sequence[ChangeReport]
     latest: Sequence[LatestComparison]
+    comparisons: Comparisons
     tree: SiteTree
 
     def write(self, page: Page) -> None:
@@ -94,8 +96,9 @@ def write_site(
         with history.database.reading() as connection:
             catalog = read_catalog(connection, is_public=options.is_public)
             reports = report_changes(connection, repository.load(connection))
-        latest = [one for nights in catalog.places for one in latest_comparisons(history, nights)]
-        site = _Site(history, options, catalog, reports, latest, tree)
+        comparisons = Comparisons(history)
+        latest = [one for nights in catalog.places for one in latest_comparisons(comparisons, nights)]
+        site = _Site(history, options, catalog, reports, latest, comparisons, tree)
         parts: Mapping[str, Callable[[_Site], None]] = {
             "overview": _overview,
             "changes": _changes,
@@ -117,8 +120,12 @@ def write_site(
 def _overview(site: _Site) -> None:
     catalog = site.catalog
     site.write(index_page(catalog, site.reports, site.latest, _boxes(site)))
-    for page in sessions_pages(catalog):
-        site.write(page)
+    site.write(sessions_page(catalog))
+    for year, entries in older_years(catalog).items():
+        signature_of_year = addresses.digest(code_digest(), *(one.uid + one.signature for one in entries))
+        with site.tree.made_of(f"sessions of {year}", signature_of_year) as fresh:
+            if fresh:
+                site.write(year_page(year, entries, catalog))
     site.write(help_page(subjects_of(GLOSSARY.read_text(encoding="utf-8"))))
 
 
@@ -182,7 +189,7 @@ def _branches(site: _Site) -> None:
 
 
 def _ladders(site: _Site) -> None:
-    found = [read_ladder(site.history, nights) for nights in site.catalog.places]
+    found = [read_ladder(site.comparisons, nights) for nights in site.catalog.places]
     ladders = [one for one in found if one is not None]
     site.write(ladder_index(ladders, site.catalog.clearance))
     for ladder in ladders:
@@ -203,7 +210,7 @@ def _bisects(site: _Site) -> None:
     clearance = site.catalog.clearance
     site.write(bisects_page(site.options.bisects, clearance))
     for one in site.options.bisects:
-        site.write(bisect_page(one, clearance))
+        site.write(bisect_page(one, clearance, site.catalog.sessions))
 
 
 def _series(site: _Site) -> None:
