@@ -86,7 +86,7 @@ def rendered(page: Page, *, public: bool = False) -> str:
         h.main("#content")[_crumbs(page, root), _heading(page), page.body],
         _footer(page, root, public),
     ]
-    return f"<!doctype html>\n{h.html(lang='en')[head, body]}\n"
+    return f"{h.html(lang='en')[head, body]}\n"
 
 
 def standalone(page: Page, style: str) -> str:
@@ -100,7 +100,7 @@ def standalone(page: Page, style: str) -> str:
         h.div(".inner")[h.p[_state(page), " Made by Tidemark; times are UTC. The page needs no network."]]
     ]
     body = h.body(".alone")[h.main("#content")[_heading(page), page.body], footer]
-    return f"<!doctype html>\n{h.html(lang='en')[head, body]}\n"
+    return f"{h.html(lang='en')[head, body]}\n"
 
 
 def dated(text: str, written: datetime) -> str:

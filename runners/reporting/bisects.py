@@ -72,7 +72,7 @@ def _positions(state: BisectState) -> Iterator[BisectPosition]:
             high=one.high if one else None,
             rounds=one.rounds if one else 0,
             excluded=excluded.get(point.version, ""),
-            address=f"{page}{point.commit[:12]}^...{point.commit[:12]}" if point.commit and page else "",
+            address=f"{page}{point.commit[:12]}%5E...{point.commit[:12]}" if point.commit and page else "",
         )
 
 

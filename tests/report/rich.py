@@ -28,17 +28,11 @@ from tests.history.profiled import OLD as OLD_STACKS
 from tests.runners.bisect.stand import a_question
 
 BASE, BRANCH, OTHER = "postgres@17.11", "postgres@master", "postgres@18"
-STEPS = ("update-index", "update-nonindex", "update-one", "write-only", "read-write-10", "delete", "insert")
-GROUPS = {
-    "update-index": "updates",
-    "update-nonindex": "updates",
-    "update-one": "updates",
-    "delete": "churn",
-    "insert": "churn",
-}
+STEPS = ("update-index", "update-one", "delete", "insert")
+GROUPS = {"update-index": "updates", "update-one": "updates", "delete": "churn", "insert": "churn"}
 SLOWED = "update-index"
 FACTOR = 0.875
-NIGHTS, REGRESSION = 75, 60
+NIGHTS, REGRESSION = 46, 37
 """The number of nights of each box, and the first one with the regression."""
 
 SECONDS = 20
@@ -75,7 +69,7 @@ class RichHistory:
             for box in BOXES:
                 if not (box == "db2" and number % 29 == 0):  # a missed night
                     self.night(number, box, rich=number > nights - RICH_NIGHTS)
-            if number == 40:
+            if number == 20:
                 self.calibrate("db1", MOVED)
             if number == REGRESSION:
                 self.confirm(number)
@@ -85,12 +79,12 @@ class RichHistory:
     def night(self, number: int, box: str, *, rich: bool) -> int:
         """Record one night of a box."""
         machine = BOXES[box]
-        if box == "db1" and number >= 40:
+        if box == "db1" and number >= 20:
             machine = MOVED
-        other = "postgres@18.6" if number >= 30 else "postgres@18.5"
+        other = "postgres@18.6" if number >= 15 else "postgres@18.5"
         versions = (BASE, other, commit(number))
         uid = f"{box}n{number:03}"
-        failing = number == 33 and box == "db1"
+        failing = number == 24 and box == "db1"
         speeds = {
             BASE: {},
             other: dict.fromkeys(STEPS, 1.06),
