@@ -158,7 +158,7 @@ def stat(number: h.Node, label: h.Node, tone: str = "", href: str | None = None)
 
 def commands(lines: Sequence[str], label: str = "To reproduce") -> h.Node:
     """Return shell commands to copy."""
-    return [h.h3[label], h.pre(tabindex="0", aria_label=label)[h.code["\n".join(lines)]]]
+    return [h.h3[label], h.pre(tabindex="0", role="region", aria_label=label)[h.code["\n".join(lines)]]]
 
 
 def note(*content: h.Node, kind: str = "") -> h.Node:

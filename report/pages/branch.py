@@ -12,8 +12,7 @@ from report.charts.strip import Strip, StripCell, strip_figure
 from report.markup.formats import counted, day, percent
 from report.markup.frame import Page
 from report.markup.parts import legend, note, numeric, section, table
-from report.pages.change_charts import change_mark
-from report.pages.changes import CHANGE_HEADS, change_rows
+from report.pages.changes import CHANGE_HEADS, change_mark, change_rows
 from report.values.branch_page import BranchPlace
 from report.values.catalog import Catalog
 from suites.metrics import QPS, Better

@@ -16,8 +16,15 @@ from report.markup.formats import DASH, amount, counted, day, metric_name, momen
 from report.markup.frame import Page
 from report.markup.parts import commands, facts, note, numeric, section, table, tone_of
 from report.pages.bisect import posterior_section
-from report.pages.change_charts import chart_of, replication
-from report.pages.changes import change_sentence, commits_text, confidence, direction_sign, moved
+from report.pages.changes import (
+    change_sentence,
+    chart_of,
+    commits_text,
+    confidence,
+    direction_sign,
+    moved,
+    replication,
+)
 from report.pages.setup import differences
 from report.pages.verdicts import cost_rows
 from report.values.bisect_page import BisectPage
@@ -358,5 +365,5 @@ def tab_separated(dossier: Dossier, catalog: Catalog) -> h.Node:
         lines.append("\t".join(" ".join(cell.split()) for cell in cells))
     return section(
         "The nights as tab-separated text",
-        h.pre(tabindex="0", aria_label="tab-separated nights")["\n".join(lines)],
+        h.pre(tabindex="0", role="region", aria_label="tab-separated nights")["\n".join(lines)],
     )

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, select
 from history.changes.report import ChangeReport
 from history.series.series import at_place
 from history.store.database import plain_rows
+from history.store.records import Environment
 from history.store.schema import gaps, points, series
 from report import addresses
 from report.values.catalog import Catalog, NightEntry, PlaceNights
@@ -152,7 +153,7 @@ def series_index(
             names[kind].append(value)
         return numbers[kind, value]
 
-    rows, places = [], {}
+    rows = []
     columns = (
         series.c.box,
         series.c.suite,
@@ -162,38 +163,15 @@ def series_index(
         series.c.metric,
     )
     for box, suite, configuration, *rest in plain_rows(connection, select(*columns).order_by(*columns)):
-        key = json.dumps([catalog.clearance.box(box), suite, configuration])
-        places[key] = None
+        key = _place_key(catalog, Environment(box, suite, configuration))
         name = addresses.series_id(catalog.clearance.box(box), suite, configuration, *rest)
         parts = zip(("branch", "step", "metric"), rest, strict=True)
         rows.append([number("place", key), *(number(kind, value) for kind, value in parts), name])
-    by_key = {
-        json.dumps([catalog.clearance.box(one.place.box), one.place.suite, one.place.configuration]): one
-        for one in catalog.places
-    }
-    listed = [
-        [
-            *json.loads(key),
-            by_key[key].base if key in by_key else None,
-            sorted(years_of(by_key[key])) if key in by_key else [],
-            _folder(json.loads(key)),
-        ]
-        for key in names["place"]
-    ]
-    metrics = [
-        [
-            name,
-            label_of(name),
-            METRICS[name].unit if name in METRICS else "",
-            str(METRICS[name].better) if name in METRICS else "neither",
-        ]
-        for name in names["metric"]
-    ]
     content = {
-        "places": listed,
+        "places": _places(catalog, names["place"]),
         "branches": names["branch"],
         "steps": [[step, addresses.file_name(step)] for step in names["step"]],
-        "metrics": metrics,
+        "metrics": [_metric(name) for name in names["metric"]],
         "series": rows,
         "changes": [_change(one, catalog) for one in changes],
         "sees": [
@@ -202,6 +180,27 @@ def series_index(
         ],
     }
     return call("index", content), len(rows)
+
+
+def _places(catalog: Catalog, keys: Sequence[str]) -> list[list[Any]]:
+    """Return box, suite, configuration, base branch, years and folder of each environment."""
+    by_key = {_place_key(catalog, one.place): one for one in catalog.places}
+    listed = []
+    for key in keys:
+        nights = by_key.get(key)
+        base, years = (nights.base, sorted(years_of(nights))) if nights is not None else (None, [])
+        listed.append([*json.loads(key), base, years, _folder(json.loads(key))])
+    return listed
+
+
+def _place_key(catalog: Catalog, place: Environment) -> str:
+    return json.dumps([catalog.clearance.box(place.box), place.suite, place.configuration])
+
+
+def _metric(name: str) -> list[str]:
+    """Return name, label, unit and better direction of a metric."""
+    known = METRICS.get(name)
+    return [name, label_of(name), known.unit if known else "", str(known.better) if known else "neither"]
 
 
 def _folder(place: Sequence[str]) -> str:

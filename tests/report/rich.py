@@ -53,6 +53,17 @@ def commit(number: int) -> str:
     return f"postgres@git:{number * 7919 % 16**6:06x}c0ffee"
 
 
+def settings_of(version: str) -> dict[str, str]:
+    """Return the settings of a version: one differs between versions, one is a path."""
+    return {
+        "shared_buffers": "16GB",
+        "io_method": "sync" if "17" in version else "worker",
+        "data_directory": f"/srv/secret/{version}",
+        "wal_level": "replica",
+        "jit": "off",
+    }
+
+
 class RichHistory:
     """Writes the history; the clock stands where the last night put it."""
 
@@ -211,22 +222,10 @@ class RichHistory:
             failure=failure,
             per_second=seconds,
         )
-        settings = {
-            "shared_buffers": "16GB",
-            "io_method": "sync" if "17" in version else "worker",
-            "data_directory": f"/srv/secret/{version}",
-            "wal_level": "replica",
-            "jit": "off",
-        }
-        if failure:
-            return replace(record, configuration=settings, started_at=self.moment, ended_at=self.moment)
-        return replace(
-            record,
-            configuration=settings,
-            started_at=self.moment,
-            ended_at=self.moment,
-            measurement=Measurement(values, seconds, (), profile),
+        timed = replace(
+            record, configuration=settings_of(version), started_at=self.moment, ended_at=self.moment
         )
+        return timed if failure else replace(timed, measurement=Measurement(values, seconds, (), profile))
 
     def calibrate(self, box: str, machine: Machine | None = None) -> None:
         """Measure a version against itself."""
