@@ -205,13 +205,8 @@ class RichHistory:
             )
             if step == SLOWED:
                 stacks = NEW_STACKS if slow > 1.08 else OLD_STACKS
-                profile = StepProfile(
-                    "cpu-clock",
-                    1000.0,
-                    10_000.0,
-                    1,
-                    {stack: count + repetition for stack, count in stacks.items()},
-                )
+                counts = {stack: count + repetition for stack, count in stacks.items()}
+                profile = StepProfile("cpu-clock", 1000.0, 10_000.0, 1, counts)
         record = run_record(
             values,
             version=version,
