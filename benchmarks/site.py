@@ -76,9 +76,9 @@ def plant_change(path: Path) -> str:
                 key = key_of(row)
                 nights = nights_of(connection, key.place, key.branch)
                 before, after = nights[-100], nights[-99]
-                moved = {"before": 1.0, "after": 0.9, "low": 0.88, "high": 0.92, "confidence": 0.999}
                 where = (row["id"], key.place, key.branch, key.step, key.metric)
-                outcomes.append(ShiftOutcome(Shift(*where, before, after, after, **moved)))
+                levels = (1.0, 0.9, 0.88, 0.92, 0.999)
+                outcomes.append(ShiftOutcome(Shift(*where, before, after, after, *levels)))
         with store.database.writing() as connection:
             when = FIRST_NIGHT + timedelta(days=TEN_BOXES.nights)
             repository.insert_change(

@@ -18,7 +18,7 @@ MOST_ROWS = 400
 
 def sessions_page(catalog: Catalog) -> Page:
     """Return the list of the latest sessions."""
-    entries = list(reversed(catalog.sessions.values()))
+    entries = list(catalog.sessions.values())[::-1]
     root = addresses.way_to_root(addresses.SESSIONS)
     counts = Counter(one.kind for one in entries)
     links = [
@@ -37,8 +37,9 @@ def sessions_page(catalog: Catalog) -> Page:
 
 def older_years(catalog: Catalog) -> Mapping[int, Sequence[SessionEntry]]:
     """Return the sessions of each year, latest first; nothing when one page has room for all."""
+    entries = list(catalog.sessions.values())
     by_year: dict[int, list[SessionEntry]] = {}
-    for entry in reversed(catalog.sessions.values()) if len(catalog.sessions) > MOST_ROWS else ():
+    for entry in reversed(entries) if len(entries) > MOST_ROWS else ():
         by_year.setdefault(entry.started_at.year, []).append(entry)
     return by_year
 

@@ -57,13 +57,11 @@
       const gaps = new Map(shard.g.filter((/** @type {any[]} */ gap) => gap[1] === branch || gap[1] === base)
         .map((/** @type {any[]} */ gap) => [gap[0], gap[2]]));
       let at = 0;
-      const first = versions.length ? versions[0][0] : Infinity;
       shard.n.forEach((/** @type {number} */ minutes, /** @type {number} */ night) => {
-        if (night < first) return;
         while (at + 1 < versions.length && versions[at + 1][0] <= night) at += 1;
+        if (!versions.length || versions[at][1] === null) return;
         const value = values[night] ?? null;
         const below = bases[night] ?? null;
-        if (value === null && !gaps.has(night) && below === null) return;
         found.push({
           at: minutes * MINUTE,
           uid: shard.u[night],
@@ -341,7 +339,8 @@
     all = list().series.map((/** @type {any[]} */ row) => ({ place: row[0], branch: row[1], step: row[2], metric: row[3], id: row[4] }));
     const view = tidemark.view(location.hash);
     const first = (/** @type {Series} */ one) => list().metrics[one.metric][0] === "qps" && list().branches[one.branch] !== list().places[one.place][3];
-    chosen = all.find((one) => one.id === view.get("s")) || all.find(first) || all[0] || null;
+    const changed = list().changes.length ? list().changes[list().changes.length - 1][3][0][0] : "";
+    chosen = all.find((one) => one.id === view.get("s")) || all.find((one) => one.id === changed) || all.find(first) || all[0] || null;
     by("from").value = view.get("from") || "";
     by("to").value = view.get("to") || "";
     by("axis").value = view.get("y") === "abs" ? "abs" : "rel";

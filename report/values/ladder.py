@@ -86,7 +86,8 @@ def read_ladder(comparisons: Comparisons, nights: PlaceNights) -> Ladder | None:
                 if branch != base and branch in night.built:
                     latest[_column_of(branch, version)] = night
     chosen = sorted(latest.items(), key=lambda item: item[1].started_at)[-MOST_VERSIONS:]
-    columns, groups = [], {}
+    columns: list[LadderColumn] = []
+    groups: dict[str, str] = {}
     for (branch, _), night in sorted(chosen, key=lambda item: _order(item[1].versions[item[0][0]])):
         column, found = _column(comparisons, nights, night, branch)
         if column is not None:

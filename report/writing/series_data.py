@@ -110,11 +110,11 @@ def _values(connection: Connection, series_id: int, position: Mapping[int, int])
 
 
 def _versions(nights: Sequence[NightEntry], branch: str) -> list[list[Any]]:
-    """Return the versions of a branch as pairs of the first night and the version from there on."""
-    steps: list[list[Any]] = []
+    """Return the versions of a branch as pairs of a night and the version from there on, None without it."""
+    steps: list[list[Any]] = [[0, None]]
     for at, night in enumerate(nights):
         version = night.versions.get(branch)
-        if version is not None and (not steps or steps[-1][1] != version):
+        if steps[-1][1] != version:
             steps.append([at, version])
     return steps
 

@@ -133,8 +133,8 @@ def _boxes(site: _Site) -> list[BoxState]:
     with site.history.database.reading() as connection:
         nights = last_nights(connection)
     states = []
-    for box in dict.fromkeys(entry.box for entry in reversed(site.catalog.sessions.values())):
-        last = next(entry for entry in reversed(site.catalog.sessions.values()) if entry.box == box)
+    latest = {entry.box: entry for entry in site.catalog.sessions.values()}
+    for box, last in sorted(latest.items()):
         failures = {}
         for night in nights:
             if night.box == box and night.not_measured:
@@ -224,7 +224,7 @@ def _series(site: _Site) -> None:
                 with tree.made_of(source, f"{prefix} {signature(of_year)}") as fresh:
                     for shard in shards(connection, catalog, nights, year) if fresh else ():
                         tree.write(shard.path, shard.text)
-        sees = {
+        sees: dict[tuple[str, ...], float] = {
             (one.place.box, one.place.suite, one.place.configuration, one.branch, step): visible
             for one in site.latest
             for step, visible in one.visible.items()

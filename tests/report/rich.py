@@ -134,7 +134,7 @@ class RichHistory:
             },
         )
         session = self.store.start_session(start)
-        records = []
+        records: list[RunRecord] = []
         for position, step in enumerate(steps, start=1):
             level = 9000.0 * (1 + position / 5)
             for repetition in range(1, rounds + 1):
