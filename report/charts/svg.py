@@ -89,9 +89,7 @@ def figure(svg: Markup, caption: h.Node, numbers: h.Node, *, wide: bool = True, 
     """Return a chart with its caption and the same numbers as a table that can be opened."""
     return h.figure[
         h.figcaption[caption],
-        h.div(class_="plot" + (" wide" if wide else ""), tabindex="0", role="region", aria_label="Chart")[
-            svg
-        ],
+        h.div(class_="plot" + (" wide" if wide else ""), tabindex="0", role="group", aria_label="Chart")[svg],
         key,
         h.details(".numbers")[h.summary["The same as a table"], numbers] if numbers is not None else None,
     ]

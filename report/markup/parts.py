@@ -133,7 +133,7 @@ def table(
     """Return a table that scrolls sideways in its own frame, and can be reached by keyboard for that."""
     footer = list(foot)
     return flat(
-        h.div(".scroll", tabindex="0", role="region", aria_label=caption)[
+        h.div(".scroll", tabindex="0", role="group", aria_label=caption)[
             h.table(class_=f"{class_}{' sortable' if sortable else ''}".strip() or None)[
                 h.caption[caption],
                 h.thead[h.tr[(h.th(scope="col")[head] for head in heads)]],
@@ -158,7 +158,7 @@ def stat(number: h.Node, label: h.Node, tone: str = "", href: str | None = None)
 
 def commands(lines: Sequence[str], label: str = "To reproduce") -> h.Node:
     """Return shell commands to copy."""
-    return [h.h3[label], h.pre(tabindex="0", role="region", aria_label=label)[h.code["\n".join(lines)]]]
+    return [h.h3[label], h.pre(tabindex="0", role="group", aria_label=label)[h.code["\n".join(lines)]]]
 
 
 def note(*content: h.Node, kind: str = "") -> h.Node:

@@ -27,7 +27,7 @@ def comparison_page(comparison: Comparison) -> Page:
         commands(_commands(comparison)),
         section(
             "The numbers as tab-separated text",
-            h.pre(tabindex="0", role="region", aria_label="tab-separated values")[tab_separated(comparison)],
+            h.pre(tabindex="0", role="group", aria_label="tab-separated values")[tab_separated(comparison)],
         ),
     ]
     last = max(

@@ -365,5 +365,5 @@ def tab_separated(dossier: Dossier, catalog: Catalog) -> h.Node:
         lines.append("\t".join(" ".join(cell.split()) for cell in cells))
     return section(
         "The nights as tab-separated text",
-        h.pre(tabindex="0", role="region", aria_label="tab-separated nights")["\n".join(lines)],
+        h.pre(tabindex="0", role="group", aria_label="tab-separated nights")["\n".join(lines)],
     )

@@ -49,7 +49,7 @@ def series_page(count: int, until: datetime | None) -> Page:
         h.div("#changes"),
         h.details("#numbers", open=True)[
             h.summary["The same as a table"],
-            h.div("#rows.scroll", tabindex="0", role="region", aria_label="Night by night"),
+            h.div("#rows.scroll", tabindex="0", role="group", aria_label="Night by night"),
         ],
         h.p(".quiet")[
             "For all values, exports hold them: ",
@@ -94,9 +94,9 @@ def profiles_page(count: int, until: datetime | None) -> Page:
         h.p(".key")[
             "Width: µs of CPU per query after. Orange: more than before; blue: less. A frame opens its part."
         ],
-        h.div("#flames.plot", tabindex="0", role="region", aria_label="Stacks"),
+        h.div("#flames.plot", tabindex="0", role="group", aria_label="Stacks"),
         h.h2["Functions"],
-        h.div("#functions.scroll", tabindex="0", role="region", aria_label="Functions"),
+        h.div("#functions.scroll", tabindex="0", role="group", aria_label="Functions"),
     ]
     return Page(
         addresses.PROFILES,

@@ -251,7 +251,14 @@ def function_table(profiled: Differential, count: int = FUNCTIONS) -> h.Node:
         ]
         for one in profiled.functions[:count]
     ]
-    heads = ("function", "base, µs/query", "new, µs/query", "change, µs/query", "share of the change", "")
+    heads = (
+        "function",
+        "base, µs/query",
+        "new, µs/query",
+        "change, µs/query",
+        "share of the change",
+        "certainty",
+    )
     return table(heads, rows, caption="CPU time per query by function, largest change first")
 
 

@@ -84,6 +84,7 @@
         const text = document.createElementNS(SVG, "text");
         text.setAttribute("x", (x + 3).toFixed(1));
         text.setAttribute("y", String(level * ROW + 12));
+        text.setAttribute("aria-hidden", "true"); // cut short: the label has the whole name
         text.textContent = frame.name.slice(0, Math.floor(width / 6.4));
         group.append(text);
       }

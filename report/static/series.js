@@ -297,7 +297,7 @@
       const [a, b] = picked;
       const both = [shown(a.series, a.point, true), shown(b.series, b.point, true)];
       if (both[0] && both[1]) lines.push(el("p", {}, `The second is ${percent(both[1] / both[0])} against the first, each relative to its base.`));
-      if (a.point.version !== b.point.version) lines.push(el("pre", { tabindex: "0", role: "region", "aria-label": "To measure both" }, `./tidemark run --step ${list().steps[a.series.step][0]} --until-decided ${a.point.version} ${b.point.version}`));
+      if (a.point.version !== b.point.version) lines.push(el("pre", { tabindex: "0", role: "group", "aria-label": "To measure both" }, `./tidemark run --step ${list().steps[a.series.step][0]} --until-decided ${a.point.version} ${b.point.version}`));
       lines.push(el("p", {}, el("a", { href: `profiles.html#step=${encodeURIComponent(list().steps[a.series.step][0])}&before=${encodeURIComponent(a.point.uid)}&after=${encodeURIComponent(b.point.uid)}` }, "Subtract their CPU profiles")));
     }
     by("picked").replaceChildren(...lines);
