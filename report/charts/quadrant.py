@@ -77,7 +77,8 @@ def _marks(marks: Sequence[DebtMark], x: RatioScale, y: RatioScale) -> list[Mark
         parts.append(svg.text(left, baseline, name, "mark"))
         label = f"{mark.step}: queries/s {percent(mark.throughput)}, reset {percent(mark.reset)}"
         kind = "point" if mark.is_decided else "point hollow"
-        parts.append(svg.link(mark.href, label, svg.circle(*at, 4.5, kind, f"{mark.throughput:.4f}")))
+        point = svg.circle(*at, 4.5, kind, f"{mark.throughput:.4f}")
+        parts.append(svg.link(mark.href, label, point) if mark.href else point)
     return parts
 
 
@@ -103,7 +104,7 @@ def _room(
 def _numbers(marks: Sequence[DebtMark]) -> h.Node:
     rows = (
         h.tr[
-            h.th(scope="row")[h.a(href=mark.href)[mark.step]],
+            h.th(scope="row")[h.a(href=mark.href)[mark.step] if mark.href else mark.step],
             h.td(".n", data_y=f"{mark.throughput:.4f}")[percent(mark.throughput)],
             numeric(percent(mark.reset)),
             h.td["decided" if mark.is_decided else "undecided"],

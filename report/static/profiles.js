@@ -8,6 +8,7 @@
   const WIDTH = 1200;
   const ROW = 18;
   const LEAST = 1.2;
+  const LETTER = 6.4;
   const MOST_FUNCTIONS = 60;
 
   /** @param {string} id @returns {any} */
@@ -80,12 +81,11 @@
       const rect = document.createElementNS(SVG, "rect");
       for (const [name, value] of Object.entries({ x: x.toFixed(1), y: level * ROW, width: width.toFixed(1), height: ROW - 1, class: shade(frame) })) rect.setAttribute(name, String(value));
       group.append(title, rect);
-      if (width > 40) {
+      if (width > frame.name.length * LETTER + 6) { // a name that is cut short would say another thing than its label
         const text = document.createElementNS(SVG, "text");
         text.setAttribute("x", (x + 3).toFixed(1));
         text.setAttribute("y", String(level * ROW + 12));
-        text.setAttribute("aria-hidden", "true"); // cut short: the label has the whole name
-        text.textContent = frame.name.slice(0, Math.floor(width / 6.4));
+        text.textContent = frame.name;
         group.append(text);
       }
       const open = () => draw(frame === root ? top : frame, top);

@@ -2,15 +2,21 @@
 
 import argparse
 
-from build.home import locate_for_writing
+from build.errors import TidemarkError
+from build.home import Home, locate_for_writing
+from build.progress import Silent
 from build.version import parse_version
 from compare import CompareOptions, compare, exit_code, render_terminal
 from history.comparison.verdict import TRAITS
 from history.open import open_store
 from history.rendering.plain_table import standard_output
+from history.store.writer import Store
+from report import addresses
+from report.writing.site import SiteOptions, write_site
 from runners.console import progress
 from runners.measuring.request import Request
 from runners.measuring.session import run_session
+from runners.reporting.bisects import read_bisects
 from suites.definition import load_suite
 
 BASE = parse_version("postgres@17.11")
@@ -47,6 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
         with progress() as shown:
             outcome = run_session(request, home, store, shown)
         comparison = compare(store, BASE, (CONTENDER,), CompareOptions(session=outcome.uid))
+        page = _page(store, home, outcome.uid)
     render_terminal(comparison, standard_output(plain_width=110))
     open_steps = sum(verdict is None or TRAITS[verdict].is_open for verdict in comparison.verdicts())
     print(f"Base {BASE}, contender {CONTENDER}; the history lies in {home.history}.")
@@ -55,7 +62,17 @@ def main(arguments: argparse.Namespace) -> int:
             f"{open_steps} of {len(suite.steps)} steps are undecided: "
             "seconds a step show that everything works, not that a version is clean."
         )
+    print(page)
     print(NEXT)
     if not outcome.whole:
         return 2
     return 1 if exit_code(comparison) == 1 else 0
+
+
+def _page(store: Store, home: Home, uid: str) -> str:
+    """Write the report site; return where the session's page is, or why there is none."""
+    try:
+        write_site(store, SiteOptions(home.site, bisects=read_bisects(store)), Silent())
+    except TidemarkError as error:
+        return f"The report site could not be written: {error}"
+    return f"The session as pages with charts: {home.site / addresses.session(uid)}"
