@@ -57,7 +57,9 @@ RENDERERS = {
 }
 """Format -> module of history.rendering, which is imported only for this format, and its function."""
 
-FORMATS = ("terminal", "markdown", *RENDERERS)
+HTML = "html"
+
+FORMATS = ("terminal", "markdown", *RENDERERS, HTML)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -101,7 +103,9 @@ def parser() -> argparse.ArgumentParser:
     branch = (
         "the version of this branch that was measured last with BASE, such as postgres@18; may be repeated"
     )
-    shown = "terminal (default), markdown, summary (for an issue or a job summary), json, csv"
+    shown = (
+        "terminal (default), markdown, summary (for an issue or a job summary), json, csv, html (one page)"
+    )
     since = "over all nights from then on, one pair for each: 2026-11-01, or 30d for the last 30 days"
     exact = "the threshold of counted instructions (default: %(default)g)"
     instructions = (
@@ -170,6 +174,10 @@ def _print(comparison: Comparison, chosen: str, costs: bool) -> None:
         from history.rendering.markdown import render_markdown  # imported only for this format
 
         sys.stdout.write(render_markdown(comparison, costs=costs))
+    elif chosen == HTML:
+        from report.writing.alone import comparison_alone  # imported only for this format
+
+        sys.stdout.write(comparison_alone(comparison))
     else:  # JSON and CSV always contain all costs.
         module, function = RENDERERS[chosen]
         sys.stdout.write(getattr(import_module(f"history.rendering.{module}"), function)(comparison))

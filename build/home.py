@@ -86,6 +86,11 @@ class Home:
         return self.path / "flamegraphs"
 
     @property
+    def site(self) -> Path:
+        """The report site, written by `report`."""
+        return self.path / "site"
+
+    @property
     def fitness(self) -> Path:
         """The settings of the machine before `check --fix` changed them; exists until they are restored."""
         return self.path / "fitness.json"

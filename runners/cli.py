@@ -109,6 +109,7 @@ def parser() -> argparse.ArgumentParser:
     compare.description = "The same program as ./compare.py."
     _bisect(commands.add_parser("bisect", help="find the commit that caused a regression"))
     _profile(commands.add_parser("profile", help="show CPU profiles: functions and flame graphs"))
+    _report(commands.add_parser("report", help="write the report site: all results as pages with charts"))
     _history(commands.add_parser("history", help="show, judge, export, merge and back up the history"))
     _bench(commands.add_parser("bench", help="run one of Tidemark's own benchmarks against its targets"))
     return top
@@ -261,6 +262,12 @@ def _bisect(it: argparse.ArgumentParser) -> None:
     from runners.bisect.arguments import add_arguments  # imported late, as above
 
     add_arguments(it, PLAN)
+
+
+def _report(it: argparse.ArgumentParser) -> None:
+    from runners.reporting.arguments import add_arguments  # imported late, as above
+
+    add_arguments(it)
 
 
 def _history(it: argparse.ArgumentParser) -> None:

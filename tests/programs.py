@@ -1,6 +1,8 @@
-"""act and actionlint, which run and read the workflows: compiled with Go, once for a home, at these versions.
+"""Programs of other people that tests need, installed once for a home, at these versions.
 
-`./tidemark test` calls this module. Without Go or without a network it says so, and their tests are skipped.
+act and actionlint run and read the workflows, and are compiled with Go. axe-core, vnu and TypeScript check
+the report site, and come from npm. `./tidemark test` calls this module. What cannot be installed is said,
+and its tests are skipped.
 """
 
 import os
@@ -47,6 +49,35 @@ ACTIONLINT = GoProgram("actionlint", "github.com/rhysd/actionlint/cmd/actionlint
 """Finds mistakes in workflows."""
 
 
+@dataclass(frozen=True)
+class NpmPackage:
+    """A package of npm, for tests only."""
+
+    name: str
+    version: str
+    file: str
+    """What is used of it, below its folder."""
+
+    def folder(self, home: Home) -> Path:
+        """Where it lies in a home."""
+        return home.tools / f"npm-{self.name}-{self.version}"
+
+    def find(self, home: Home) -> Path | None:
+        """The file, if it is there."""
+        path = self.folder(home) / "node_modules" / self.name / self.file
+        return path if path.is_file() else None
+
+
+AXE = NpmPackage("axe-core", "4.14.1", "axe.min.js")
+"""Finds what keeps people from using a page."""
+
+VNU = NpmPackage("vnu-jar", "26.9.27", "build/dist/vnu.jar")
+"""The HTML checker of the W3C."""
+
+TYPESCRIPT = NpmPackage("typescript", "7.0.2", "package.json")
+"""Checks the types of scripts."""
+
+
 class ProgramError(TidemarkError):
     """A program could not be compiled."""
 
@@ -56,6 +87,55 @@ def required(program: GoProgram) -> Path:
     found = program.find(locate())
     if found is None:
         pytest.skip(f"{program.name} {program.version} is not installed: ./tidemark test installs it with Go")
+    return found
+
+
+def required_package(package: NpmPackage) -> Path:
+    """The file of a package; skips the test where it is not."""
+    found = package.find(locate())
+    if found is None:
+        pytest.skip(
+            f"{package.name} {package.version} is not installed: ./tidemark test installs it with npm"
+        )
+    return found
+
+
+def provide_package(package: NpmPackage, home: Home) -> Path:
+    """The file of a package; installs it when it is not there. Raises ProgramError."""
+    found = package.find(home)
+    if found is not None:
+        return found
+    npm = shutil.which("npm")
+    if npm is None:
+        raise ProgramError(f"{package.name} needs npm to be installed, and there is none")
+    with held(home.tools / f"npm-{package.name}.lock"):
+        return package.find(home) or _installed(package, npm, home)
+
+
+def _installed(package: NpmPackage, npm: str, home: Home) -> Path:
+    print(f"tidemark: installing {package.name} {package.version}", file=sys.stderr)
+    folder = package.folder(home)
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [
+            npm,
+            "install",
+            "--silent",
+            "--ignore-scripts",
+            "--prefix",
+            str(folder),
+            f"{package.name}@{package.version}",
+        ],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        cwd=folder,
+        check=False,
+    )
+    found = package.find(home)
+    if done.returncode != 0 or found is None:
+        said = "\n".join((done.stderr or done.stdout).rstrip().splitlines()[-LOG_LINES:])
+        raise ProgramError(f"{package.name} {package.version} could not be installed", where=said)
     return found
 
 
@@ -91,10 +171,13 @@ def _compiled(program: GoProgram, go: str, home: Home) -> Path:
 
 
 def main() -> None:
-    """Compile what is missing; what cannot be compiled is told, and is no failure."""
-    for program in (ACT, ACTIONLINT):
+    """Install what is missing; what cannot be installed is said, and is no failure."""
+    for program in (ACT, ACTIONLINT, AXE, VNU, TYPESCRIPT):
         try:
-            provide(program, locate())
+            if isinstance(program, GoProgram):
+                provide(program, locate())
+            else:
+                provide_package(program, locate())
         except TidemarkError as error:
             print(f"tidemark: {error}\n  the tests that need it are skipped", file=sys.stderr)
 

@@ -25,7 +25,7 @@ from tests.house.rules import (
 from tests.house.sources import Source, read
 
 # From left to right: each may import itself and what stands before it (docs/decisions/0001-rooms.md).
-ROOMS = ("build", "suites", "history", "compare", "runners", "benchmarks", "tests")
+ROOMS = ("build", "suites", "history", "report", "compare", "runners", "benchmarks", "tests")
 HISTORY = (
     "errors",
     "timestamps",
@@ -39,8 +39,9 @@ HISTORY = (
     "transfer",
     "rendering",
 )
+REPORT = ("addresses", "values", "markup", "charts", "pages", "writing")
 BISECT = ("arguments", "domain", "inference", "run", "report")
-ORDERS = {"": ROOMS, "history": HISTORY, "runners.bisect": BISECT}
+ORDERS = {"": ROOMS, "history": HISTORY, "report": REPORT, "runners.bisect": BISECT}
 
 LAUNCHERS = {Path("runners/commands/bench.py")}
 """Modules that start a program of a room to their right, by the name that a person gives."""

@@ -25,9 +25,12 @@ def test_without_go_or_network_it_is_said(
     go.write_text("#!/bin/sh\necho no such host >&2; exit 1\n")
     go.chmod(0o755)
     monkeypatch.setattr(programs, "GO_FOLDER", tmp_path)
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    npm = tmp_path / "npm"
+    npm.write_text(go.read_text())
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     programs.main()
-    assert capsys.readouterr().err.count("no such host") == 2
+    assert capsys.readouterr().err.count("no such host") == 5
     go.unlink()
     with pytest.raises(ProgramError, match="act needs Go"):
         provide(ACT, Home(tmp_path))

@@ -73,6 +73,15 @@ def write(path: Path, scale: HistoryScale, seed: int) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
 
 
+def add_night(path: Path, scale: HistoryScale, seed: int) -> None:
+    """Add one more night, with rounds, to a history of this scale that `write` has written with this seed."""
+    with sqlite3.connect(path) as connection:
+        random = np.random.default_rng(seed)
+        levels = _levels(scale, random)
+        for box in range(scale.boxes):
+            _night(connection, scale, scale.nights, box, levels, random)
+
+
 def _levels(scale: HistoryScale, random: np.random.Generator) -> NDArray[np.float64]:
     return random.uniform(10, 10_000, (scale.branches, scale.steps, len(METRICS)))
 

@@ -31,15 +31,15 @@ def needs_issue(change: Change, smallest: float, known: Mapping[str, IssueState]
     return is_worse and is_large and change.status is ChangeStatus.OPEN
 
 
-def issue_of_change(report: ChangeReport) -> DesiredIssue:
-    """The issue of a change: open as long as the change is."""
+def issue_of_change(report: ChangeReport, site: str = "") -> DesiredIssue:
+    """The issue of a change: open as long as the change is; `site` is the address of the report site."""
     change = report.change
     is_open = change.status is ChangeStatus.OPEN
     return DesiredIssue(
         change.fingerprint,
         AlertKind.CHANGE,
         title(report),
-        body(report),
+        body(report, site),
         IssueState.OPEN if is_open else IssueState.CLOSED,
         "" if is_open else change.reason or "it is gone",
     )

@@ -13,6 +13,7 @@ from history.rendering.confirmations import interval, series_name
 from history.rendering.escaping import code_span, escaped, one_line
 from history.rendering.profiles import named_functions
 from history.series.series import Night
+from report import addresses
 from runners.bisect.report.render import result
 from runners.bisect.report.state import BisectState
 from runners.bisect.run.event_log import answered
@@ -35,13 +36,14 @@ def title(report: ChangeReport) -> str:
     return one_line(f"{branch}: {member.key.step}{steps} {_moved(member)} ({change.suite})")
 
 
-def body(report: ChangeReport) -> str:
-    """Markdown, without a marker."""
-    return "\n".join(line for part in _parts(report) for line in part).rstrip() + "\n"
+def body(report: ChangeReport, site: str = "") -> str:
+    """Markdown, without a marker; with a link to the change's page if there is a `site`."""
+    return "\n".join(line for part in _parts(report, site) for line in part).rstrip() + "\n"
 
 
-def _parts(report: ChangeReport) -> Iterator[Iterator[str]]:
+def _parts(report: ChangeReport, site: str) -> Iterator[Iterator[str]]:
     yield _what(report)
+    yield _page(report, site)
     yield _table(report.change)
     yield _functions(report)
     yield _commits(report)
@@ -74,6 +76,13 @@ def _what(report: ChangeReport) -> Iterator[str]:
         yield ""
         yield "Some series got worse and others better in the same range."
     yield ""
+
+
+def _page(report: ChangeReport, site: str) -> Iterator[str]:
+    if site:
+        address = f"{site.rstrip('/')}/{addresses.change(report.change.fingerprint)}"
+        yield f"Charts, confirmation and costs: <{address}>"
+        yield ""
 
 
 def _since(report: ChangeReport) -> str:

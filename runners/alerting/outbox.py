@@ -21,19 +21,20 @@ from runners.alerting.desired_issues import (
 )
 
 
-def update_outbox(database: Database, smallest: float) -> None:
+def update_outbox(database: Database, smallest: float, site: str = "") -> None:
     """Set the desired state of all issues.
 
-    `smallest` is the fraction below which a change is not worth a person's time.
+    `smallest` is the fraction below which a change is not worth a person's time; `site` is the address of the
+    report site, to which issues link.
     """
     with database.reading() as connection:
-        issues = desired_issues(connection, smallest, alert_outbox.desired_states(connection))
+        issues = desired_issues(connection, smallest, alert_outbox.desired_states(connection), site)
     # Written apart from the reading: profiles take a moment, for which another box's night need not wait.
     with database.writing() as connection:
         alert_outbox.set_desired(connection, issues, now())
 
 
-def update_issue(database: Database, bisect: Bisect) -> bool:
+def update_issue(database: Database, bisect: Bisect, site: str = "") -> bool:
     """Put the verdict of a bisect into the open issue of its change; whether anything is to be sent now.
 
     False without a verdict, and for a change that has no open issue.
@@ -49,7 +50,7 @@ def update_issue(database: Database, bisect: Bisect) -> bool:
             for change in repository.load(connection, fingerprint=fingerprint)
             if change.status is not ChangeStatus.ACKNOWLEDGED
         ]
-        issues = map(issue_of_change, report_changes(connection, changes))
+        issues = [issue_of_change(report, site) for report in report_changes(connection, changes)]
         alert_outbox.set_desired(connection, issues, now())
         return any(
             alert.is_due
@@ -59,13 +60,13 @@ def update_issue(database: Database, bisect: Bisect) -> bool:
 
 
 def desired_issues(
-    connection: Connection, smallest: float, known: Mapping[str, IssueState]
+    connection: Connection, smallest: float, known: Mapping[str, IssueState], site: str = ""
 ) -> list[DesiredIssue]:
     """The desired state of all issues. `known` has that of all alerts so far, by fingerprint."""
     changes = [change for change in repository.load(connection) if needs_issue(change, smallest, known)]
     nights = last_nights(connection)
     return [
-        *map(issue_of_change, report_changes(connection, changes)),
+        *(issue_of_change(report, site) for report in report_changes(connection, changes)),
         *issues_of_builds(nights, known),
         *issues_of_crashes(nights, known),
     ]

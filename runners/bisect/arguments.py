@@ -33,8 +33,8 @@ def add_arguments(it: argparse.ArgumentParser, plan: Path) -> None:
         "report", help="show verdict, probabilities, measurements, how to reproduce"
     )
     report.add_argument("uid", nargs="?", metavar="UID", help="default: the latest bisect")
-    formats = ["text", "markdown", "json"]
-    form = "text (default), markdown (for an issue or a mailing list), json (everything, for replay)"
+    formats = ["text", "markdown", "json", "html"]
+    form = "text (default), markdown (for an issue or a mailing list), json (for replay), html (one page)"
     report.add_argument("--format", choices=formats, default="text", help=form)
     for subcommand in (status, replay, report):
         subcommand.add_argument("--history", metavar="PATH", help="history to read from")

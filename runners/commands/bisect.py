@@ -151,6 +151,10 @@ def report(arguments: argparse.Namespace) -> int:
         state = load_state(store, read_log(store, _chosen(store, arguments.uid)))
     if arguments.format == "json":
         print(json.dumps(export(state), indent=1))
+    elif arguments.format == "html":
+        from runners.reporting.pages import bisect_alone  # loaded only for this format
+
+        print(bisect_alone(state), end="")
     else:
         print((markdown if arguments.format == "markdown" else text)(state), end="")
     return code(state)

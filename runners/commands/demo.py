@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
+from build.progress import Silent
 from build.version import parse_version
 from compare import CompareOptions, compare, exit_code, render_terminal
 from history.comparison.result import Comparison, StepComparison
@@ -13,9 +15,12 @@ from history.comparison.verdict import TRAITS, Verdict
 from history.open import open_store
 from history.rendering.plain_table import standard_output
 from history.store.writer import Store
+from report import addresses
+from report.writing.site import SiteOptions, write_site
 from runners.console import progress
 from runners.measuring.request import PASSES, Exact, Request
 from runners.measuring.session import SessionOutcome, run_session
+from runners.reporting.bisects import read_bisects
 from suites.counting.tool import find_callgrind
 from suites.definition import load_suite
 from suites.metrics import INSTRUCTIONS
@@ -52,15 +57,26 @@ def main(arguments: argparse.Namespace) -> int:
         timed = _measure(home, store, _timed())
         comparison = compare(store, BASE, (CONTENDER,), CompareOptions(session=timed.uid))
         exact = _counted(home, store)
+        page = _page(store, home, timed.uid)
     render_terminal(comparison, standard_output(plain_width=110))
     for counted in exact:
         render_terminal(counted, standard_output(plain_width=110))
     print(f"Base {BASE}, contender {CONTENDER}; the history lies in {home.history}.")
     print("\n".join(summary(comparison, exact)))
+    print(page)
     print(NEXT.format(uid=timed.uid))
     if not timed.whole:
         return 2
     return 1 if exit_code(comparison) == 1 else 0
+
+
+def _page(store: Store, home: Home, uid: str) -> str:
+    """Write the report site; return where the session's page is, or why there is none."""
+    try:
+        write_site(store, SiteOptions(home.site, bisects=read_bisects(store)), Silent())
+    except TidemarkError as error:
+        return f"The report site could not be written: {error}"
+    return f"The session as pages with charts: {home.site / addresses.session(uid)}"
 
 
 def _timed() -> Request:

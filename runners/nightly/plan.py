@@ -164,6 +164,22 @@ class Alerts(_Strict):
         return value
 
 
+class SitePlan(_Strict):
+    """The report site, which is renewed after each night."""
+
+    write: bool = False
+    """Whether there is one."""
+
+    folder: str | None = None
+    """Where it is written; None for `site` in Tidemark's output folder."""
+
+    public: bool = False
+    """Whether it is for publishing, and leaves out what may not leave the house."""
+
+    address: Annotated[str, Field(pattern=r"^https://[A-Za-z0-9._~:/%-]+$")] | None = None
+    """Where it is published; issues link to its pages then."""
+
+
 class Plan(_Strict):
     """A whole plan."""
 
@@ -183,6 +199,7 @@ class Plan(_Strict):
     engines: dict[Engine, Tracked] = Field(min_length=1)
     tasks: tuple[Task, ...] = Field(min_length=1)
     alerts: Alerts = Alerts()
+    site: SitePlan = SitePlan()
 
     @model_validator(mode="after")
     def _consistent(self) -> "Plan":

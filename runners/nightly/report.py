@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home
+from build.progress import Silent
 from history.changes.box_notes import BoxNote
 from history.changes.detector import judge
 from history.changes.report import ChangeReport, report_changes
@@ -14,12 +16,15 @@ from history.store import alert_outbox
 from history.store.writer import Store
 from history.timestamps import now
 from history.transfer.backup import back_up, lost_sessions
+from report.writing.site import SiteOptions, write_site
 from runners.alerting.delivery import Delivery, DeliveryResult
 from runners.alerting.outbox import update_outbox
 from runners.alerting.tracker import MissingTokenError
 from runners.alerting.tracker_registry import open_tracker
 from runners.nightly.night import NightResult
 from runners.nightly.plan import Plan, plan_history
+from runners.reporting.bisects import read_bisects
+from runners.reporting.graphs import drawer
 
 BACKUP = "history-"
 """The name of a copy begins so, and goes on with its day."""
@@ -60,13 +65,14 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
             for changes in (detected.new, detected.reopened, detected.closed)
         )
     night = NightReport(detected.series, new, reopened, closed, len(detected.open), notes=detected.notes)
-    update_outbox(store.database, plan.regression_percent / 100)
+    update_outbox(store.database, plan.regression_percent / 100, plan.site.address or "")
     try:
         night.delivered = deliver(plan, store, night.problems)
     except TidemarkError as error:
         # What was detected is told only once: it must reach the summary and the exit code all the same.
         night.problems.append(f"issues could not be delivered: {error}")
     _copy(plan, home, store, night.problems)
+    _renew_site(plan, home, store, night.problems)
     return night
 
 
@@ -118,6 +124,18 @@ def comparisons(night: NightResult, store: Store) -> Iterator[Comparison | Tidem
                 yield compare(store, base, built, CompareOptions(session=outcome.uid))
             except TidemarkError as error:
                 yield error
+
+
+def _renew_site(plan: Plan, home: Home, store: Store, problems: list[str]) -> None:
+    """Renew the report site, if the plan has one. What goes wrong is a problem of the night, and no more."""
+    if not plan.site.write:
+        return
+    folder = Path(plan.site.folder) if plan.site.folder else home.site
+    try:
+        options = SiteOptions(folder, plan.site.public, bisects=read_bisects(store), draw=drawer(home))
+        write_site(store, options, Silent())
+    except (TidemarkError, OSError) as error:
+        problems.append(f"the report site could not be renewed: {error}")
 
 
 def _copy(plan: Plan, home: Home, store: Store, problems: list[str]) -> None:

@@ -1,0 +1,230 @@
+"""A series over nights: its points, what the step can see, the range of a change, its levels.
+
+Three uncertainties have three marks: the hatched band is what a step cannot see, the error bar is the
+interval of one session, the bracket is the range of nights in which a change lies.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import htpy as h
+from markupsafe import Markup
+
+from report.charts import svg
+from report.charts.scales import RatioScale, TimeScale
+from report.markup.formats import DASH, day, moment, percent
+from report.markup.parts import table
+from suites.metrics import Better
+
+WIDTH, HEIGHT = 960, 260
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 14, 26
+
+
+@dataclass(frozen=True)
+class NightMark:
+    """One night of a series in a chart."""
+
+    when: datetime
+    version: str
+    ratio: float | None
+    """The value over the base's of the same night; None in a gap."""
+
+    gap: str = ""
+    href: str = ""
+    """The page of its session."""
+
+    interval: tuple[float, float] | None = None
+    """The interval of its session, where it is known."""
+
+
+@dataclass(frozen=True)
+class ChangeMark:
+    """A change in a chart: it lies between two nights, and moved the level."""
+
+    last_before: datetime
+    first_after: datetime
+    level_before: float
+    level_after: float
+    label: str
+    href: str
+    is_worse: bool | None
+    """None when the metric has no better direction."""
+
+    is_confirmed: bool
+    until: datetime | None = None
+    """The first night back at the old level."""
+
+
+@dataclass(frozen=True)
+class NightChart:
+    """What a chart of a series shows."""
+
+    title: str
+    marks: Sequence[NightMark]
+    better: Better
+    visible: float | None
+    """The smallest change that the step is likely to see, as a fraction; None without a calibration."""
+
+    threshold: float = 0.02
+    changes: Sequence[ChangeMark] = ()
+    notes: Sequence[tuple[datetime, str]] = ()
+    """What else changed before a night: machine, base, suite."""
+
+    name: str = "c"
+    """Unique among the charts of a page."""
+
+    y_values: Sequence[float] = field(default=())
+    """Further values that the axis shows, to be common within a row of charts."""
+
+    def is_blind(self, mark: NightMark) -> bool:
+        """Whether a night shows nothing: its step cannot see a change of the size that it has."""
+        if self.visible is None:
+            return True
+        return mark.ratio is not None and self.visible > self.threshold and abs(mark.ratio - 1) < self.visible
+
+
+def night_figure(chart: NightChart, *, caption: h.Node = None, small: bool = False) -> h.Node:
+    """Return the chart of a series with its table; a small one is for rows of many."""
+    return svg.figure(
+        draw(chart, small=small),
+        caption or chart.title,
+        _numbers(chart),
+        wide=not small,
+        key=None if small else chart_key(chart),
+    )
+
+
+def draw(chart: NightChart, *, small: bool = False) -> Markup:
+    """Return the picture alone. The chart must have a night."""
+    width, height = (460, 150) if small else (WIDTH, HEIGHT)
+    x = TimeScale.over([mark.when for mark in chart.marks], _LEFT, width - _RIGHT)
+    values = [mark.ratio for mark in chart.marks if mark.ratio is not None]
+    levels = [level for change in chart.changes for level in (change.level_before, change.level_after)]
+    y = RatioScale.around([*values, *levels, *chart.y_values], height - _BOTTOM, _TOP)
+    label = f"{chart.title}: {len(values)} nights"
+    parts = [
+        svg.HATCH.format(f"hatch-{chart.name}"),
+        *_band(chart, x, y),
+        *_axes(x, y, height),
+        *_changes(chart, x, y, height),
+        *_notes(chart, x, height),
+        *_points(chart, x, y, height, small),
+    ]
+    return svg.picture(width, height, parts, label, "small" if small else "")
+
+
+def chart_key(chart: NightChart) -> h.Node:
+    """Return what the marks of a chart mean."""
+    sees = (
+        "Hollow points and the hatched ground: what this step can see was never measured here."
+        if chart.visible is None
+        else f"Hatched: changes below {chart.visible:.1%} cannot be seen; points in it are hollow."
+    )
+    return h.p(".key")[
+        sees,
+        " Shaded: the nights between which a change lies; its frame is solid once it was confirmed."
+        if chart.changes
+        else None,
+        " Ratios to the base of the same night, on a logarithmic axis.",
+    ]
+
+
+def _band(chart: NightChart, x: TimeScale, y: RatioScale) -> Iterator[Markup]:
+    if chart.visible is None:
+        top, bottom = y.at(y.high), y.at(y.low)
+    elif chart.visible > chart.threshold:
+        top, bottom = y.at(1 + chart.visible), y.at(1 / (1 + chart.visible))
+    else:
+        return
+    yield svg.hatched(x.start, top, x.end - x.start, bottom - top, f"hatch-{chart.name}")
+
+
+def _axes(x: TimeScale, y: RatioScale, height: float) -> Iterator[Markup]:
+    for ratio, label in y.ticks():
+        at = y.at(ratio)
+        yield svg.line(x.start, at, x.end, at, "one" if abs(ratio - 1) < 1e-9 else "grid")
+        yield svg.text(x.start - 6, at + 4, label, "tick", "end")
+    for when, label in x.ticks():
+        at = x.at(when)
+        if x.start + 14 < at < x.end - 14:
+            yield svg.line(at, height - _BOTTOM, at, height - _BOTTOM + 4, "axis")
+            yield svg.text(at, height - 8, label, "tick", "middle")
+
+
+def _changes(chart: NightChart, x: TimeScale, y: RatioScale, height: float) -> Iterator[Markup]:
+    for change in chart.changes:
+        low, high = x.at(change.last_before), x.at(change.first_after)
+        tone = "shift" if change.is_worse is None else "worse" if change.is_worse else "better"
+        kind = f"range {tone}{' confirmed' if change.is_confirmed else ''}"
+        area = svg.rect(low, _TOP, max(high - low, 3), height - _BOTTOM - _TOP, kind)
+        yield svg.link(change.href, change.label, area) if change.href else area
+        end = x.at(change.until) if change.until else x.end
+        yield svg.line(
+            max(x.start, low - 140), y.at(change.level_before), low, y.at(change.level_before), "level"
+        )
+        yield svg.line(high, y.at(change.level_after), end, y.at(change.level_after), "level")
+
+
+def _notes(chart: NightChart, x: TimeScale, height: float) -> Iterator[Markup]:
+    for when, what in chart.notes:
+        at = x.at(when)
+        mark = svg.path(f"M{at:g} {height - _BOTTOM}l-5 -9h10z", "event")
+        yield Markup('<g tabindex="0" role="img" aria-label="{0}"><title>{0}</title>{1}</g>').format(
+            f"{day(when)}: {what}", mark
+        )
+
+
+def _points(chart: NightChart, x: TimeScale, y: RatioScale, height: float, small: bool) -> Iterator[Markup]:
+    places = [None if mark.ratio is None else (x.at(mark.when), y.at(mark.ratio)) for mark in chart.marks]
+    yield svg.path(svg.polyline(places), "trace")
+    if small:
+        yield from _dots(chart, places, [x.at(mark.when) for mark in chart.marks], height)
+        return
+    radius = 3.2 if len(places) < 150 else 2.2
+    for mark, place in zip(chart.marks, places, strict=True):
+        if place is None or mark.ratio is None:
+            at = x.at(mark.when)
+            cross = svg.path(f"M{at - 3:g} {height - _BOTTOM - 8}l6 6m0 -6l-6 6", "gap")
+            label = f"{moment(mark.when)}: no value, {mark.gap}"
+            yield svg.link(mark.href, label, cross) if mark.href else cross
+            continue
+        if mark.interval is not None:
+            yield svg.line(place[0], y.at(mark.interval[0]), place[0], y.at(mark.interval[1]), "error")
+        kind = "point hollow" if chart.is_blind(mark) else "point"
+        point = svg.circle(*place, radius, kind, f"{mark.ratio:.4f}")
+        yield svg.link(mark.href, _label(mark), point) if mark.href else point
+
+
+def _dots(
+    chart: NightChart, places: Sequence[tuple[float, float] | None], times: Sequence[float], height: float
+) -> Iterator[Markup]:
+    """Draw all points as three paths: rows of small charts have thousands of points."""
+    known = [(mark, place) for mark, place in zip(chart.marks, places, strict=True) if place is not None]
+    hollow = [place for mark, place in known if chart.is_blind(mark)]
+    gaps = [at for at, place in zip(times, places, strict=True) if place is None]
+    yield svg.path("".join(f"M{x:g} {y:g}h0" for _, (x, y) in known), "dots")
+    yield svg.path("".join(f"M{x:g} {y:g}h0" for x, y in hollow), "dots-inside")
+    yield svg.path("".join(f"M{at - 2:g} {height - _BOTTOM - 7}l5 5m0 -5l-5 5" for at in gaps), "gap")
+
+
+def _label(mark: NightMark) -> str:
+    return f"{moment(mark.when)}, {mark.version}: {percent(mark.ratio)}"
+
+
+def _numbers(chart: NightChart) -> h.Node:
+    changes = {change.first_after: change.label for change in chart.changes}
+    notes = dict(chart.notes)
+    rows = (
+        h.tr[
+            h.th(scope="row")[h.a(href=mark.href)[moment(mark.when)] if mark.href else moment(mark.when)],
+            h.td[mark.version],
+            h.td(".n", data_y=f"{mark.ratio:.4f}" if mark.ratio is not None else None)[
+                f"{mark.ratio:.4f}" if mark.ratio is not None else DASH
+            ],
+            h.td[", ".join(filter(None, (mark.gap, notes.get(mark.when), changes.get(mark.when))))],
+        ]
+        for mark in reversed(chart.marks)
+    )
+    heads = ("night", "version", "ratio to the base", "what happened")
+    return table(heads, rows, caption=f"{chart.title}, night by night")

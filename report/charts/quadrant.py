@@ -1,0 +1,114 @@
+"""The debt quadrant: throughput against the reset that follows it, a mark for each step.
+
+A version that defers vacuum or purge looks faster while it runs, and pays afterwards: the corner at the upper
+right.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import htpy as h
+from markupsafe import Markup
+
+from report.charts import svg
+from report.charts.scales import RatioScale
+from report.markup.formats import percent
+from report.markup.parts import numeric, table
+
+WIDTH, HEIGHT = 640, 400
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 18, 42
+_LETTER, _LINE = 6.4, 13
+"""The width of a letter and the height of a line of a label."""
+
+
+@dataclass(frozen=True)
+class DebtMark:
+    """One step: how much faster it ran, and how much longer the reset after it took."""
+
+    step: str
+    throughput: float
+    reset: float
+    is_decided: bool
+    """Whether the verdict on its throughput is decided."""
+
+    href: str
+
+
+def quadrant_figure(marks: Sequence[DebtMark], caption: h.Node) -> h.Node:
+    """Return the chart with its table. There must be a mark."""
+    return svg.figure(_draw(marks), caption, _numbers(marks), wide=False)
+
+
+def _draw(marks: Sequence[DebtMark]) -> Markup:
+    x = RatioScale.around([mark.reset for mark in marks], _LEFT, WIDTH - _RIGHT)
+    y = RatioScale.around([mark.throughput for mark in marks], HEIGHT - _BOTTOM, _TOP)
+    parts = [
+        svg.rect(x.at(1), _TOP, x.edge - x.at(1), y.at(1) - _TOP, "debt"),
+        svg.text(x.edge - 8, _TOP + 16, "faster, but pays later", "corner", "end"),
+        svg.text(_LEFT + 8, _TOP + 16, "faster, and cleans up sooner", "corner"),
+        svg.text(x.edge - 8, HEIGHT - _BOTTOM - 8, "slower, and pays more", "corner", "end"),
+        svg.text(_LEFT + 8, HEIGHT - _BOTTOM - 8, "slower, with less left over", "corner"),
+    ]
+    for ratio, label in x.ticks():
+        parts.append(
+            svg.line(x.at(ratio), _TOP, x.at(ratio), HEIGHT - _BOTTOM, "one" if ratio == 1 else "grid")
+        )
+        parts.append(svg.text(x.at(ratio), HEIGHT - _BOTTOM + 16, label, "tick", "middle"))
+    for ratio, label in y.ticks():
+        parts.append(
+            svg.line(_LEFT, y.at(ratio), WIDTH - _RIGHT, y.at(ratio), "one" if ratio == 1 else "grid")
+        )
+        parts.append(svg.text(_LEFT - 6, y.at(ratio) + 4, label, "tick", "end"))
+    parts.append(svg.text(WIDTH - _RIGHT, HEIGHT - 6, "seconds of the reset →", "tick", "end"))
+    parts.append(svg.text(_LEFT, 11, "↑ queries/s", "tick"))
+    parts += _marks(marks, x, y)
+    return svg.picture(WIDTH, HEIGHT, parts, f"Throughput against reset, {len(marks)} steps", "quadrant")
+
+
+def _marks(marks: Sequence[DebtMark], x: RatioScale, y: RatioScale) -> list[Markup]:
+    parts: list[Markup] = []
+    taken = [(x.at(mark.reset) - 6, y.at(mark.throughput) - 6, 12.0) for mark in marks]
+    for mark in sorted(marks, key=lambda one: (y.at(one.throughput), one.step)):
+        at = (x.at(mark.reset), y.at(mark.throughput))
+        name = mark.step[:20]
+        left, baseline = _room(at, _LETTER * len(name), taken)
+        if abs(baseline - 4 - at[1]) > _LINE:
+            parts.append(svg.line(*at, left, baseline - 4, "leader"))
+        parts.append(svg.text(left, baseline, name, "mark"))
+        label = f"{mark.step}: queries/s {percent(mark.throughput)}, reset {percent(mark.reset)}"
+        kind = "point" if mark.is_decided else "point hollow"
+        point = svg.circle(*at, 4.5, kind, f"{mark.throughput:.4f}")
+        parts.append(svg.link(mark.href, label, point) if mark.href else point)
+    return parts
+
+
+def _room(
+    at: tuple[float, float], width: float, taken: list[tuple[float, float, float]]
+) -> tuple[float, float]:
+    """Return left edge and baseline of a label near a mark that lies on no other label; they are added."""
+    for shift in range(40):
+        for down in (shift, -shift):
+            for left in (at[0] + 9, at[0] - 9 - width):
+                top = at[1] - 7 + down * 7
+                inside = left > _LEFT and left + width < WIDTH and _TOP < top < HEIGHT - _BOTTOM - _LINE
+                free = all(
+                    abs(top - other[1]) >= _LINE or left > other[0] + other[2] or left + width < other[0]
+                    for other in taken
+                )
+                if inside and free:
+                    taken.append((left, top, width))
+                    return round(left, 1), round(top + 11, 1)
+    return at[0] + 9, at[1] + 4
+
+
+def _numbers(marks: Sequence[DebtMark]) -> h.Node:
+    rows = (
+        h.tr[
+            h.th(scope="row")[h.a(href=mark.href)[mark.step] if mark.href else mark.step],
+            h.td(".n", data_y=f"{mark.throughput:.4f}")[percent(mark.throughput)],
+            numeric(percent(mark.reset)),
+            h.td["decided" if mark.is_decided else "undecided"],
+        ]
+        for mark in marks
+    )
+    return table(("step", "queries/s", "reset, s", "verdict"), rows, caption="Throughput and reset by step")

@@ -1,0 +1,106 @@
+"""The same seconds: throughput of base and contender second by second, round by round."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import htpy as h
+from markupsafe import Markup
+
+from report.charts import svg
+from report.charts.scales import LinearScale
+from report.markup.formats import DASH, amount
+from report.markup.parts import numeric, table
+
+WIDTH, HEIGHT = 960, 250
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 26, 22
+_DROPPED = 46
+"""The width of a dropped round, of which only the means are known."""
+
+
+@dataclass(frozen=True)
+class RoundSeconds:
+    """One round of a step."""
+
+    number: int
+    base: Sequence[float]
+    """QPS of each second; empty when the run has none."""
+
+    contender: Sequence[float]
+    dropped: Sequence[tuple[str, Mapping[str, float]]] = ()
+    """Attempts at this round that were disturbed and measured again: the reason and the QPS by version."""
+
+
+def seconds_figure(rounds: Sequence[RoundSeconds], base: str, contender: str, caption: h.Node) -> h.Node:
+    """Return the chart with its table. There must be a second."""
+    key = h.p(".key")[
+        h.span(".swatch.base", aria_hidden="true"),
+        f"{base} ",
+        h.span(".swatch.contender", aria_hidden="true"),
+        f"{contender}. Both worked in alternating slices of the same minutes. ",
+        "Grey: a round that was disturbed and measured again, with its means."
+        if any(one.dropped for one in rounds)
+        else None,
+    ]
+    return svg.figure(_draw(rounds, base, contender), caption, _numbers(rounds, base, contender), key=key)
+
+
+def _draw(rounds: Sequence[RoundSeconds], base: str, contender: str) -> Markup:
+    values = [value for one in rounds for value in (*one.base, *one.contender)]
+    means = [value for one in rounds for _, measured in one.dropped for value in measured.values()]
+    y = LinearScale(0.0, max([*values, *means]) * 1.05, HEIGHT - _BOTTOM, _TOP)
+    attempts = sum(len(one.dropped) for one in rounds)
+    seconds = sum(max(len(one.base), len(one.contender)) for one in rounds)
+    gap = 10.0
+    room = WIDTH - _LEFT - _RIGHT - gap * len(rounds) - _DROPPED * attempts
+    parts = [*_grid(y), *_rounds(rounds, base, contender, y, room / max(1, seconds), gap)]
+    return svg.picture(
+        WIDTH, HEIGHT, parts, f"Queries per second of {base} and {contender} in {len(rounds)} rounds"
+    )
+
+
+def _grid(y: LinearScale) -> Iterator[Markup]:
+    for value, label in y.ticks():
+        yield svg.line(_LEFT, y.at(value), WIDTH - _RIGHT, y.at(value), "grid")
+        yield svg.text(_LEFT - 6, y.at(value) + 4, label, "tick", "end")
+    yield svg.text(_LEFT - 6, 12, "queries/s", "tick", "end")
+
+
+def _rounds(
+    rounds: Sequence[RoundSeconds], base: str, contender: str, y: LinearScale, second: float, gap: float
+) -> Iterator[Markup]:
+    x = float(_LEFT)
+    for one in rounds:
+        for reason, measured in one.dropped:
+            yield svg.rect(
+                round(x, 1), _TOP, _DROPPED - 6, HEIGHT - _BOTTOM - _TOP, "dropped", f"dropped: {reason}"
+            )
+            for name, class_ in ((base, "base"), (contender, "contender")):
+                if name in measured:
+                    at = y.at(measured[name])
+                    yield svg.line(round(x, 1), at, round(x + _DROPPED - 6, 1), at, f"mean {class_}")
+            yield svg.text(round(x + 1, 1), _TOP - 6, "dropped", "tick")
+            x += _DROPPED
+        length = max(len(one.base), len(one.contender)) * second
+        yield svg.text(round(x, 1), HEIGHT - 7, f"round {one.number}", "tick")
+        yield svg.line(round(x - gap / 2, 1), _TOP, round(x - gap / 2, 1), HEIGHT - _BOTTOM, "axis")
+        for values, class_ in ((one.base, "base"), (one.contender, "contender")):
+            places = [(round(x + second * (at + 0.5), 1), y.at(value)) for at, value in enumerate(values)]
+            yield svg.path(svg.polyline(places), f"seconds {class_}")
+        x += length + gap
+
+
+def _numbers(rounds: Sequence[RoundSeconds], base: str, contender: str) -> h.Node:
+    rows = (
+        h.tr[
+            h.th(scope="row")[str(one.number)],
+            numeric(str(second + 1)),
+            [
+                numeric(amount(values[second]) if second < len(values) else DASH)
+                for values in (one.base, one.contender)
+            ],
+        ]
+        for one in rounds
+        for second in range(max(len(one.base), len(one.contender)))
+    )
+    heads = ("round", "second", f"{base}, queries/s", f"{contender}, queries/s")
+    return table(heads, rows, caption="Queries per second, by round and second")

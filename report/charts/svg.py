@@ -1,0 +1,95 @@
+"""Elements of SVG, and the frame of a chart: a picture with its numbers as a table below it.
+
+Templates are filled by markupsafe, which escapes every value: a strip has thousands of cells, for which htpy
+would take minutes.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import htpy as h
+from markupsafe import Markup
+
+HATCH = Markup(
+    '<defs><pattern id="{0}" width="6" height="6" patternUnits="userSpaceOnUse" '
+    'patternTransform="rotate(45)">'
+    '<rect width="6" height="6" class="hatch-ground"/><line x1="0" y1="0" x2="0" y2="6" class="hatch-line"/>'
+    "</pattern></defs>"
+)
+"""The pattern of what is blind or undecided; its id must differ between the charts of a page."""
+
+_HATCHED = Markup('<rect x="{}" y="{}" width="{}" height="{}" class="band" fill="url(#{})"/>')
+_LINE = Markup('<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>')
+_TEXT = Markup('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>')
+_PATH = Markup('<path d="{}" class="{}"/>')
+_RECT = Markup('<rect x="{}" y="{}" width="{}" height="{}" class="{}"/>')
+_TITLED = Markup('<rect x="{}" y="{}" width="{}" height="{}" class="{}"><title>{}</title></rect>')
+_LINKED = Markup('<a href="{}" aria-label="{}"><title>{}</title>{}</a>')
+_CIRCLE = Markup('<circle cx="{}" cy="{}" r="{}" class="{}" data-y="{}"/>')
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
+    """Return a straight line."""
+    return _LINE.format(x1, y1, x2, y2, class_)
+
+
+def text(x: float, y: float, content: str, class_: str = "", anchor: str = "start") -> Markup:
+    """Return a text; `anchor` is start, middle or end."""
+    return _TEXT.format(x, y, class_, anchor, content)
+
+
+def path(commands: str, class_: str) -> Markup:
+    """Return a path."""
+    return _PATH.format(commands, class_)
+
+
+def rect(x: float, y: float, width: float, height: float, class_: str, title: str = "") -> Markup:
+    """Return a rectangle, with a title that is shown while the mouse is over it."""
+    size = (x, y, round(max(width, 0.0), 1), round(max(height, 0.0), 1))
+    return _TITLED.format(*size, class_, title) if title else _RECT.format(*size, class_)
+
+
+def hatched(x: float, y: float, width: float, height: float, pattern: str) -> Markup:
+    """Return a rectangle filled with the pattern of this id (HATCH)."""
+    return _HATCHED.format(x, y, round(width, 1), round(height, 1), pattern)
+
+
+def circle(x: float, y: float, radius: float, class_: str, value: str = "") -> Markup:
+    """Return a mark; `value` is its number as the table beside the chart has it."""
+    return _CIRCLE.format(x, y, radius, class_, value)
+
+
+def link(href: str, label: str, content: Markup) -> Markup:
+    """Return a mark that leads to a page; the keyboard reaches it."""
+    return _LINKED.format(href, label, label, content)
+
+
+def polyline(points: Sequence[tuple[float, float] | None]) -> str:
+    """Return the commands of a path through points, which is broken where there is none."""
+    commands, begins = [], True
+    for point in points:
+        if point is None:
+            begins = True
+            continue
+        commands.append(f"{'M' if begins else 'L'}{point[0]:g} {point[1]:g}")
+        begins = False
+    return "".join(commands)
+
+
+def picture(width: int, height: int, parts: Iterable[Markup], label: str, class_: str = "") -> Markup:
+    """Return the SVG of a chart; `label` says in a sentence what it shows."""
+    opened = Markup('<svg viewBox="0 0 {} {}" class="{}" role="group" aria-label="{}">')
+    return (
+        opened.format(width, height, f"chart {class_}".strip(), label)
+        + Markup("").join(parts)
+        + Markup("</svg>")
+    )
+
+
+def figure(svg: Markup, caption: h.Node, numbers: h.Node, *, wide: bool = True, key: h.Node = None) -> h.Node:
+    """Return a chart with its caption and the same numbers as a table that can be opened."""
+    return h.figure[
+        h.figcaption[caption],
+        h.div(class_="plot" + (" wide" if wide else ""), tabindex="0", role="group", aria_label="Chart")[svg],
+        key,
+        h.details(".numbers")[h.summary["The same as a table"], numbers] if numbers is not None else None,
+    ]

@@ -1,0 +1,1 @@
+"""The parts that pages share: the frame, tables, cells, numbers with units."""

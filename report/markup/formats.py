@@ -1,0 +1,99 @@
+"""Numbers, units, times and versions as the pages write them. Times are UTC."""
+
+from datetime import datetime
+
+from history.stats.estimators import Interval
+from suites.metrics import METRICS, label_of
+
+DASH = "–"
+"""What stands for a missing number."""
+
+MINUS = "\N{MINUS SIGN}"
+
+SHORT_HASH = 10
+"""The characters of a commit that are shown."""
+
+
+def percent(ratio: float | None, digits: int = 1) -> str:
+    """Return a ratio as a change with its sign: `−12.3 %`."""
+    if ratio is None:
+        return DASH
+    text = f"{100 * (ratio - 1):+.{digits}f}"
+    if float(text) == 0:
+        text = text.replace("-", "+").replace("+", "±")
+    return f"{text.replace('-', MINUS)} %"
+
+
+def ratio_text(ratio: float | None) -> str:
+    """Return a ratio with two decimals."""
+    return DASH if ratio is None else f"{ratio:.2f}"
+
+
+def bounds(interval: Interval | None) -> str:
+    """Return both bounds of an interval of a ratio, as changes in percent."""
+    if interval is None:
+        return DASH
+    if interval.high > 100 * interval.low:
+        return "very wide"
+    return span(interval.low, interval.high)
+
+
+def span(low: float, high: float) -> str:
+    """Return two ratios as a range of changes: `−3.1 to +1.2 %`."""
+    return f"{percent(low).removesuffix(' %')} to {percent(high)}"
+
+
+def amount(value: float | None) -> str:
+    """Return a value with four significant digits, and thousands apart."""
+    if value is None:
+        return DASH
+    if abs(value) >= 1000:
+        return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    return f"{value:.4g}"
+
+
+def with_unit(value: float | None, metric: str) -> str:
+    """Return a value of a metric with its unit; a metric of a newer Tidemark has none."""
+    unit = METRICS[metric].unit if metric in METRICS else ""
+    return DASH if value is None else f"{amount(value)} {unit}".rstrip()
+
+
+def unit_of(metric: str) -> str:
+    """Return the unit of a metric; empty for one that this version does not know."""
+    return METRICS[metric].unit if metric in METRICS else ""
+
+
+def metric_name(metric: str) -> str:
+    """Return what a metric is called in a table."""
+    return label_of(metric).replace("_", " ")
+
+
+def moment(when: datetime) -> str:
+    """Return a time as `2026-03-01 02:00 UTC`."""
+    return f"{when:%Y-%m-%d %H:%M} UTC"
+
+
+def day(when: datetime) -> str:
+    """Return the day of a time in UTC."""
+    return f"{when:%Y-%m-%d}"
+
+
+def short_version(version: str) -> str:
+    """Return a version without the engine's name and with a short commit, for narrow columns."""
+    _, _, ref = version.rpartition("@")
+    kind, colon, commit = ref.partition(":")
+    return f"{commit[:SHORT_HASH]}" if colon and kind == "git" else ref or version
+
+
+def probability(share: float) -> str:
+    """Return a probability in percent, never rounded up to 100 % nor down to 0 %."""
+    if share > 0.9995:
+        return "> 99.9 %"
+    if 0 < share < 0.0005:
+        return "< 0.1 %"
+    return f"{100 * share:.1f} %"
+
+
+def counted(number: int, what: str, plural: str = "") -> str:
+    """Return a number with its noun: `1 night`, `2 nights`."""
+    return f"{number} {what if number == 1 else plural or what + 's'}"

@@ -1,0 +1,190 @@
+"""The page of a bisect: verdict, posterior of each commit, rounds and log; and the list of bisects."""
+
+from collections.abc import Container, Sequence
+
+import htpy as h
+
+from report import addresses
+from report.charts.posterior import PositionMark, posterior_figure
+from report.markup.formats import amount, counted, moment, percent, probability
+from report.markup.frame import Page
+from report.markup.parts import bullets, commands, facts, note, numeric, section, table
+from report.values.bisect_page import BisectPage, BisectPosition
+from report.values.clearance import Clearance
+
+MOST_POSITIONS = 60
+"""The positions that the chart shows; the table has all that were measured or are likely."""
+
+
+def bisect_page(
+    values: BisectPage, clearance: Clearance, sessions: Container[str] = (), *, linked: bool = True
+) -> Page:
+    """Return the page of a bisect; `linked` is False for one to mail.
+
+    `sessions` are those that the history has: a log can come from another box.
+    """
+    path = addresses.bisect(values.uid)
+    root = addresses.way_to_root(path) if linked else ""
+    body = [
+        h.p(".sentence")[values.headline],
+        facts(
+            (
+                (
+                    "question",
+                    values.question if not clearance.is_public else values.question.split(", from ")[0],
+                ),
+                ("box", clearance.box(values.box)),
+                ("began", moment(values.began_at)),
+                ("rounds", str(len(values.rounds))),
+                ("confidence asked for", probability(values.confidence)),
+                ("change", _change(values, root, linked)),
+            )
+        ),
+        bullets(values.hints),
+        posterior_section(values, "", clearance),
+        _functions(values),
+        _rounds(values, root, sessions if linked else ()),
+        _log(values),
+        _collapsed(values),
+        commands(values.commands) if values.commands and not clearance.is_public else None,
+    ]
+    return Page(
+        path,
+        f"Bisect {values.uid}",
+        body,
+        values.updated_at,
+        heading=["Bisect ", h.code[values.uid]],
+        crumbs=(("Bisects", addresses.BISECTS),),
+    )
+
+
+def bisects_page(bisects: Sequence[BisectPage], clearance: Clearance) -> Page:
+    """Return the list of bisects."""
+    root = addresses.way_to_root(addresses.BISECTS)
+    rows = (
+        h.tr[
+            h.th(scope="row")[h.a(href=f"{root}{addresses.bisect(one.uid)}")[one.uid]],
+            h.td[moment(one.began_at)],
+            h.td[clearance.box(one.box)],
+            h.td[one.question.split(", from ")[0]],
+            h.td[one.headline],
+            numeric(str(len(one.rounds))),
+        ]
+        for one in bisects
+    )
+    body: h.Node = note("There was no bisect yet: ./tidemark bisect looks for the commit behind a change.")
+    if bisects:
+        body = table(
+            ("bisect", "began", "box", "question", "verdict", "rounds"),
+            rows,
+            caption="Bisects, latest first",
+            sortable=True,
+        )
+    return Page(addresses.BISECTS, "Bisects", body, max((one.updated_at for one in bisects), default=None))
+
+
+def posterior_section(values: BisectPage, href: str, clearance: Clearance) -> h.Node:
+    """Return the posterior of a bisect as a part of a page; `href` is the page of the bisect, if linked."""
+    marks = [
+        PositionMark(
+            one.position,
+            one.commit,
+            one.subject,
+            one.probability,
+            one.ratio,
+            one.low,
+            one.high,
+            one.rounds,
+            one.address if one.address.startswith("https:") else "",
+            clearance.text(one.excluded),
+        )
+        for one in _shown(values)
+    ]
+    lead: h.Node = [h.a(href=href)[f"Bisect {values.uid}"], f": {values.headline}."] if href else None
+    if not values.rounds or not marks:
+        return section("Which commit", note("No round was measured yet."), lead=lead)
+    return section(
+        "Which commit",
+        posterior_figure(
+            marks, values.nobody, "Ratio to good where it was measured, and the probability of each commit"
+        ),
+        lead=lead,
+    )
+
+
+def _shown(values: BisectPage) -> list[BisectPosition]:
+    likely = sorted(values.positions, key=lambda one: (one.rounds == 0, -one.probability))[:MOST_POSITIONS]
+    return sorted(likely, key=lambda one: one.position)
+
+
+def _change(values: BisectPage, root: str, linked: bool) -> h.Node:
+    if values.change is None:
+        return None
+    return h.a(href=f"{root}{addresses.change(values.change)}")[values.change] if linked else values.change
+
+
+def _functions(values: BisectPage) -> h.Node:
+    if not values.functions:
+        return None
+    rows = (
+        h.tr[
+            h.th(scope="row")[h.code[name[:80]]],
+            numeric(amount(before)),
+            numeric(amount(after)),
+            numeric(f"{change:+.3g}"),
+        ]
+        for name, before, after, change in values.functions
+    )
+    heads = ("function", "before, µs/query", "after, µs/query", "change")
+    return section(
+        "CPU time per query, culprit against its parent", table(heads, rows, caption="CPU time by function")
+    )
+
+
+def _rounds(values: BisectPage, root: str, sessions: Container[str]) -> h.Node:
+    names = {one.position: one.commit for one in values.positions}
+    rows = (
+        h.tr[
+            h.td[
+                h.a(href=f"{root}{addresses.session(one.session)}")[one.session]
+                if one.session in sessions
+                else one.session
+            ],
+            numeric(str(one.number)),
+            h.td[
+                ", ".join(
+                    f"{names.get(place, place)} {percent(ratio)}"
+                    for place, ratio in sorted(one.ratios.items())
+                )
+            ],
+        ]
+        for one in values.rounds
+    )
+    if not values.rounds:
+        return None
+    return h.details[
+        h.summary[counted(len(values.rounds), "round")],
+        table(("session", "round", "ratios to good"), rows, caption="Rounds of the bisect"),
+    ]
+
+
+def _log(values: BisectPage) -> h.Node:
+    if not values.log:
+        return None
+    rows = (h.tr[h.td[moment(when)], h.td[kind], h.td[session]] for when, kind, session in values.log)
+    return h.details[
+        h.summary["Log"], table(("when", "event", "session"), rows, caption="Events of the bisect")
+    ]
+
+
+def _collapsed(values: BisectPage) -> h.Node:
+    if not values.collapsed:
+        return None
+    rows = (
+        h.tr[h.th(scope="row")[h.code[commit[:12]]], h.td[subject], h.td[reason]]
+        for commit, subject, reason in values.collapsed
+    )
+    return h.details[
+        h.summary[f"Cannot change a server: {counted(len(values.collapsed), 'commit')}"],
+        table(("commit", "subject", "why"), rows, caption="Commits that cannot change a server"),
+    ]

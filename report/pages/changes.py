@@ -1,0 +1,210 @@
+"""The list of changes, and the sentence that says what a change is."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import htpy as h
+
+from history.changes.level_shift import Direction
+from history.changes.report import ChangeReport
+from history.changes.repository import ChangeStatus, Member
+from report import addresses
+from report.charts.intervals import IntervalRow, interval_figure
+from report.charts.nights import ChangeMark, NightChart, NightMark
+from report.markup.formats import SHORT_HASH, counted, day, metric_name, percent, probability, span
+from report.markup.frame import Page
+from report.markup.parts import note, section, stat, table
+from report.values.catalog import Catalog
+from report.values.clearance import Clearance
+from report.values.dossier import Dossier, MemberSeries
+from suites.metrics import METRICS, Better, Role, label_of, of_role
+
+CHANGE_HEADS = ("change", "branch", "step", "by", "between the nights", "suite", "boxes", "status")
+
+_SIGNS = {
+    Direction.REGRESSION: ("worse", "▾"),
+    Direction.IMPROVEMENT: ("better", "▴"),
+    Direction.MIXED: ("mixed", "◆"),
+    Direction.SHIFT: ("plain", "◇"),
+}
+
+
+def changes_page(reports: Sequence[ChangeReport], clearance: Clearance, until: datetime | None) -> Page:
+    """Return the list of all changes, with filters by status."""
+    counts = Counter(one.change.status for one in reports)
+    root = addresses.way_to_root(addresses.CHANGES)
+    ordered = sorted(
+        reports,
+        key=lambda one: (one.change.status is not ChangeStatus.OPEN, -one.change.found_at.timestamp()),
+    )
+    body: h.Node = note(
+        "No change was detected yet: nights are judged by nightly, or by ./tidemark history judge."
+    )
+    if reports:
+        body = [
+            h.ul(".stats")[(stat(str(counts[status]), str(status)) for status in ChangeStatus)],
+            h.div(".filters", data_filters="changes", hidden=True),
+            table(
+                CHANGE_HEADS,
+                change_rows(ordered, clearance, root),
+                caption="Changes, open ones first",
+                sortable=True,
+                class_="filtered",
+            ),
+        ]
+    return Page(addresses.CHANGES, "Changes", body, until)
+
+
+def change_rows(reports: Sequence[ChangeReport], clearance: Clearance, root: str) -> Iterator[h.Node]:
+    """Yield a row for each change."""
+    for report in reports:
+        change, main = report.change, report.main_series
+        boxes = sorted({clearance.box(member.key.environment.box) for member in change.members})
+        others = len({member.key.step for member in change.members}) - 1
+        yield h.tr(
+            data_status=str(change.status), data_branch=change.branch, data_direction=str(change.direction)
+        )[
+            h.th(scope="row")[
+                h.a(href=f"{root}{addresses.change(change.fingerprint)}")[
+                    direction_sign(change.direction), " ", change.fingerprint[:12]
+                ]
+            ],
+            h.td[h.a(href=f"{root}{addresses.branch(change.branch)}")[change.branch]],
+            h.td[main.key.step, h.span(".quiet")[f" and {others} more"] if others > 0 else None],
+            h.td(".n")[f"{percent(main.ratio)} ", h.span(".quiet")[label_of(main.key.metric)]],
+            h.td[f"{day(change.last_before.started_at)} to {day(change.first_after.started_at)}"],
+            h.td[change.suite],
+            h.td[", ".join(boxes)],
+            h.td[h.span(class_=f"badge status-{change.status}")[str(change.status)]],
+        ]
+
+
+def direction_sign(direction: Direction) -> h.Node:
+    """Return the coloured sign of a change, with its word for readers without eyes or colours."""
+    class_, sign = _SIGNS[direction]
+    return [h.span(class_=f"sign {class_}", aria_hidden="true")[sign], h.span(".hidden")[str(direction)]]
+
+
+def moved(member: Member) -> str:
+    """Return how a series moved: `12.3 % slower`, `4.5 % more CPU time`."""
+    size = f"{100 * abs(member.ratio - 1):.1f} %"
+    if member.key.metric in of_role(Role.THROUGHPUT):
+        return f"{size} {'slower' if member.ratio < 1 else 'faster'}"
+    metric = METRICS.get(member.key.metric)
+    per = " per query" if metric is not None and metric.unit.endswith("/query") else ""
+    return f"{size} {'less' if member.ratio < 1 else 'more'} {label_of(member.key.metric)}{per}"
+
+
+def is_worse(member: Member) -> bool | None:
+    """Return whether a series got worse; None for a metric without a better direction."""
+    better = METRICS[member.key.metric].better if member.key.metric in METRICS else Better.NEITHER
+    return None if better is Better.NEITHER else (member.ratio < 1) is (better is Better.HIGHER)
+
+
+def change_sentence(report: ChangeReport) -> str:
+    """Return one sentence with what changed, by how much, and between which nights."""
+    change, main = report.change, report.main_series
+    sure = confidence(main.confidence)
+    nights = (
+        f"between the nights of {day(change.last_before.started_at)} and {day(change.first_after.started_at)}"
+    )
+    steps = len({member.key.step for member in change.members})
+    boxes = len({member.key.environment.box for member in change.members})
+    where = f"{counted(steps, 'step')} on {counted(boxes, 'box', 'boxes')}"
+    return (
+        f"{main.key.step} of {change.branch} became {moved(main)} ({span(main.ratio_low, main.ratio_high)}, "
+        f"confidence {sure}) {nights}; it shows in {counted(len(change.members), 'series', 'series')}, "
+        f"{where}."
+    )
+
+
+def commits_text(report: ChangeReport) -> str:
+    """Return the range of commits or versions in which a change lies."""
+    old, new = report.commits
+    if old and new:
+        return f"{old[:SHORT_HASH]}..{new[:SHORT_HASH]}"
+    before, after = report.change.last_before.version, report.change.first_after.version
+    return before if before == after else f"{before} to {after}"
+
+
+def confidence(value: float) -> str:
+    """Return a confidence in percent."""
+    return probability(value) if math.isfinite(value) else "unknown"
+
+
+def chart_of(
+    one: MemberSeries, dossier: Dossier, catalog: Catalog, root: str, name: str, linked: bool
+) -> NightChart:
+    """Return the chart of a series of a change."""
+    member = one.member
+    key = member.key
+    box = catalog.clearance.box(key.environment.box)
+    marks = [
+        NightMark(
+            point.night.started_at,
+            point.night.version,
+            point.relative,
+            catalog.clearance.text(point.gap),
+            f"{root}{addresses.session(catalog.by_id[point.night.session_id].uid)}" if linked else "",
+        )
+        for point in one.points
+    ]
+    return NightChart(
+        f"{key.step}, {metric_name(key.metric)}, {key.branch} on {box}",
+        marks,
+        METRICS[key.metric].better if key.metric in METRICS else Better.NEITHER,
+        one.visible,
+        changes=[change_mark(member, "")],
+        notes=[(night.started_at, catalog.clearance.text(text)) for night, text in one.notes],
+        name=name,
+    )
+
+
+def change_mark(member: Member, href: str) -> ChangeMark:
+    """Return the mark of a change in the chart of one of its series."""
+    return ChangeMark(
+        member.last_before.started_at,
+        member.first_after.started_at,
+        member.level_before,
+        member.level_after,
+        f"{moved(member)}, {day(member.last_before.started_at)} to {day(member.first_after.started_at)}",
+        href,
+        is_worse(member),
+        member.confirmed is not None,
+        member.gone.started_at if member.gone else None,
+    )
+
+
+def replication(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
+    """Return the replication strip: the change on every box and step, and the kernel that each box runs."""
+    main = dossier.report.main_series
+    same = [member for member in dossier.report.change.members if member.key.metric == main.key.metric]
+    rows = []
+    for member in same[:40]:
+        box = catalog.clearance.box(member.key.environment.box)
+        worse = is_worse(member)
+        tone = "plain" if worse is None else "worse" if worse else "better"
+        note_text = f"{member.key.environment.configuration}; kernel {dossier.kernels.get(member.key.environment.box, 'unknown')}"
+        address = f"{root}{addresses.machine(box)}" if linked else ""
+        rows.append(
+            IntervalRow(
+                f"{box}: {member.key.step}",
+                member.ratio,
+                member.ratio_low,
+                member.ratio_high,
+                tone,
+                note_text,
+                address,
+            )
+        )
+    boxes = len({member.key.environment.box for member in same})
+    lead = "One box has it." if boxes == 1 else f"{boxes} boxes have it: it is not one machine's doing."
+    return section(
+        "Replication: the same change on every box",
+        interval_figure(
+            rows, f"{metric_name(main.key.metric)}: level after over level before", what="box and step"
+        ),
+        lead=lead,
+    )

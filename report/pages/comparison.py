@@ -1,0 +1,98 @@
+"""A comparison as one page to mail: verdicts, what they rest on, tab-separated values, how to repeat it."""
+
+import csv
+import io
+import shlex
+
+import htpy as h
+
+from history.comparison.result import Comparison, ContenderComparison
+from history.rendering.csv_text import render_csv
+from history.rendering.notes import notes
+from report.charts.intervals import IntervalRow, interval_figure
+from report.markup.formats import moment
+from report.markup.frame import Page
+from report.markup.parts import bullets, commands, facts, legend, section, tone_of
+from report.pages.session import plain_sentence
+from report.pages.verdicts import verdict_table
+
+
+def comparison_page(comparison: Comparison) -> Page:
+    """Return the page of a comparison. It stays with those who may read the history: it names the box."""
+    sections = [_contender(comparison, one) for one in comparison.contenders]
+    contenders = ", ".join(dict.fromkeys(str(one.contender) for one in comparison.contenders))
+    body = [
+        *sections,
+        legend(),
+        commands(_commands(comparison)),
+        section(
+            "The numbers as tab-separated text",
+            h.pre(tabindex="0", role="group", aria_label="tab-separated values")[tab_separated(comparison)],
+        ),
+    ]
+    last = max(
+        (one.session.ended_at or one.session.started_at for one in comparison.contenders), default=None
+    )
+    return Page("comparison.html", f"{contenders} against {comparison.base}", body, last)
+
+
+def _contender(comparison: Comparison, one: ContenderComparison) -> h.Node:
+    session, machine = one.session, one.session.machine
+    rows = []
+    for step in one.steps:
+        interval = step.judgement.interval
+        rows.append(
+            IntervalRow(
+                step.step,
+                step.judged.value,
+                interval.low if interval else None,
+                interval.high if interval else None,
+                tone_of(step.judgement.verdict),
+                str(step.judgement.verdict or step.judgement.reason),
+            )
+        )
+    place = f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores, {machine.kernel}"
+    return section(
+        f"{one.contender} against {one.base}",
+        facts(
+            (
+                ("session", f"{session.uid}, {moment(session.started_at)}, {session.status}"),
+                ("suite", f"{session.suite}, profile {session.profile}"),
+                ("nights", str(len(one.nights.started_at)) if one.nights else None),
+                ("box", place),
+            )
+        ),
+        verdict_table(comparison, one, lambda step: ""),
+        interval_figure(
+            rows,
+            f"{comparison.metric.name}: {one.contender} over {one.base}, with intervals",
+            what="step",
+            threshold=comparison.options.threshold_percent / 100,
+        )
+        if rows
+        else None,
+        h.details(open=bool(one.warnings))[
+            h.summary["What the numbers rest on, and warnings"],
+            bullets(dict.fromkeys(notes(comparison, one))),
+        ],
+        lead=plain_sentence(comparison, one),
+    )
+
+
+def _commands(comparison: Comparison) -> list[str]:
+    lines = []
+    for one in comparison.contenders:
+        both = f"{shlex.quote(str(one.base))} {shlex.quote(str(one.contender))}"
+        suite = f"--suite {shlex.quote(one.session.suite)} --profile {shlex.quote(one.session.profile)}"
+        if not one.session.is_imported:
+            lines.append(f"./tidemark run {suite} --until-decided {both}")
+        since = comparison.options.since
+        chosen = f"--since {since:%Y-%m-%d}" if since else f"--session {shlex.quote(one.session.uid)}"
+        lines.append(f"./compare.py {both} {chosen} --costs")
+    return list(dict.fromkeys(lines))
+
+
+def tab_separated(comparison: Comparison) -> str:
+    """Return what `--format csv` prints, with tabs, which a mail program leaves alone."""
+    rows = csv.reader(io.StringIO(render_csv(comparison)))
+    return "\n".join("\t".join(" ".join(cell.split()) for cell in row) for row in rows)

@@ -1,0 +1,369 @@
+"""A change as one page: what, how sure, where, since when, which commit, and how to see it again."""
+
+import re
+import shlex
+from collections.abc import Sequence
+
+import htpy as h
+
+from build.engines import ENGINES
+from build.version import parse_version
+from history.changes.repository import ChangeStatus
+from report import addresses
+from report.charts.intervals import IntervalRow, interval_figure
+from report.charts.nights import night_figure
+from report.markup.formats import DASH, amount, counted, day, metric_name, moment, percent, span
+from report.markup.frame import Page
+from report.markup.parts import commands, facts, note, numeric, section, table, tone_of
+from report.pages.bisect import posterior_section
+from report.pages.changes import (
+    change_sentence,
+    chart_of,
+    commits_text,
+    confidence,
+    direction_sign,
+    moved,
+    replication,
+)
+from report.pages.setup import differences
+from report.pages.verdicts import cost_rows
+from report.values.bisect_page import BisectPage
+from report.values.catalog import Catalog
+from report.values.dossier import Dossier
+from suites.metrics import METRICS, PRIMARY, Role
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+
+
+def dossier_page(
+    dossier: Dossier, catalog: Catalog, bisect: BisectPage | None, *, linked: bool = True, tracker: str = ""
+) -> Page:
+    """Return the page of a change; `linked` is False for one to mail, which links to nothing of the site.
+
+    `tracker` is the address of the issue tracker's server, such as https://github.com.
+    """
+    report = dossier.report
+    change = report.change
+    path = addresses.change(change.fingerprint)
+    root = addresses.way_to_root(path) if linked else ""
+    body = [
+        h.p(".sentence")[change_sentence(report)],
+        _facts(dossier, catalog, root, tracker, linked),
+        _main_chart(dossier, catalog, root, linked),
+        replication(dossier, catalog, root, linked),
+        _confirmation(dossier, catalog, root, linked),
+        posterior_section(
+            bisect, f"{root}{addresses.bisect(bisect.uid)}" if linked else "", catalog.clearance
+        )
+        if bisect
+        else None,
+        _costs(dossier),
+        _functions(dossier),
+        _environment(dossier, catalog),
+        _others(dossier, catalog, root, linked),
+        _members(dossier, catalog, root, linked),
+        commands(_commands(dossier)),
+        None if linked else tab_separated(dossier, catalog),
+    ]
+    last = (
+        max(one.points[-1].night.started_at for one in dossier.series if one.points)
+        if any(one.points for one in dossier.series)
+        else change.updated_at
+    )
+    main = report.main_series
+    return Page(
+        path,
+        f"{main.key.step} {moved(main)}: {change.branch}",
+        body,
+        last,
+        heading=[
+            direction_sign(change.direction),
+            f" {main.key.step} {moved(main)} ",
+            h.span(".quiet")[change.branch],
+        ],
+        crumbs=(("Changes", addresses.CHANGES),),
+    )
+
+
+def _facts(dossier: Dossier, catalog: Catalog, root: str, tracker: str, linked: bool) -> h.Node:
+    report = dossier.report
+    change = report.change
+    return facts(
+        (
+            (
+                "status",
+                [
+                    h.span(class_=f"badge status-{change.status}")[str(change.status)],
+                    f" {catalog.clearance.text(change.reason or '')}",
+                ],
+            ),
+            (
+                "branch",
+                h.a(href=f"{root}{addresses.branch(change.branch)}")[change.branch]
+                if linked
+                else change.branch,
+            ),
+            (
+                "nights",
+                f"after {moment(change.last_before.started_at)}, "
+                f"up to {moment(change.first_after.started_at)}",
+            ),
+            ("commits", _commits(dossier)),
+            ("detected", moment(change.found_at)),
+            ("base", report.base or "none"),
+            ("issue", _issue(dossier, tracker)),
+            ("fingerprint", h.code[change.fingerprint]),
+        )
+    )
+
+
+def _commits(dossier: Dossier) -> h.Node:
+    report = dossier.report
+    old, new = report.commits
+    text = commits_text(report)
+    if not old or not new:
+        return text
+    page = ENGINES[parse_version(report.change.first_after.version).engine].compare_page
+    address = f"{page}{old[:12]}...{new[:12]}"
+    return h.a(href=address, rel="noreferrer")[text] if address.startswith("https:") else text
+
+
+def _issue(dossier: Dossier, tracker: str) -> h.Node:
+    if dossier.issue is None:
+        return None
+    repository, number, state = dossier.issue
+    text = f"{repository}#{number}, {state}"
+    if tracker.startswith("https:") and _REPOSITORY.fullmatch(repository):
+        return h.a(href=f"{tracker}/{repository}/issues/{number}", rel="noreferrer")[text]
+    return text
+
+
+def _main_chart(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
+    main = dossier.series[0]
+    if not main.points:
+        return note("The nights of its main series are no longer in the history.")
+    return section(
+        "Nights before and after", night_figure(chart_of(main, dossier, catalog, root, "main", linked))
+    )
+
+
+def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
+    confirmed = dossier.report.confirmation
+    if confirmed is None:
+        return section(
+            "Confirmation",
+            note("No session measured both commits side by side: the change is inferred from nights alone."),
+        )
+    uid = h.a(href=f"{root}{addresses.session(confirmed.uid)}")[confirmed.uid] if linked else confirmed.uid
+    rows = [IntervalRow(f"round {number}", ratio, is_small=True) for number, ratio in dossier.round_ratios]
+    tone = "plain"
+    if dossier.confirmation is not None:
+        verdicts = {step.step: step.judgement.verdict for step in dossier.confirmation.steps}
+        tone = tone_of(verdicts.get(confirmed.key.step))
+    rows.append(
+        IntervalRow(
+            "all rounds",
+            confirmed.ratio,
+            confirmed.low,
+            confirmed.high,
+            tone,
+            f"confidence {confidence(confirmed.confidence)}",
+        )
+    )
+    return section(
+        "Confirmed side by side",
+        interval_figure(
+            rows,
+            f"{confirmed.after.version} over {confirmed.before.version}, round by round",
+            what="round",
+            threshold=0.02,
+        ),
+        lead=[
+            "Session ",
+            uid,
+            f" measured the old and the new commit in {counted(confirmed.rounds, 'interleaved round')} of "
+            f"{confirmed.key.step}.",
+        ],
+    )
+
+
+def _costs(dossier: Dossier) -> h.Node:
+    main = dossier.report.main_series.key
+    if dossier.confirmation is not None:
+        step = next((one for one in dossier.confirmation.steps if one.step == main.step), None)
+        if step is not None:
+            heads = ("metric", "unit", "before", "after", "ratio", "interval")
+            return section(
+                "Costs per query, side by side",
+                table(
+                    heads,
+                    cost_rows(step, Role.COST),
+                    caption=f"Costs of {main.step} in the confirming session",
+                ),
+            )
+    costs = [
+        member for member in dossier.costs.get(main.step, ()) if METRICS[member.key.metric].role is Role.COST
+    ]
+    if not costs:
+        return section("Costs per query", note(f"No cost of {main.step} changed with it."))
+    rows = (
+        h.tr[
+            h.th(scope="row")[metric_name(one.key.metric)],
+            h.td[one.key.environment.configuration],
+            numeric(percent(one.ratio)),
+            numeric(span(one.ratio_low, one.ratio_high)),
+        ]
+        for one in costs
+    )
+    return section(
+        "Costs per query",
+        table(
+            ("cost", "configuration", "change", "interval"),
+            rows,
+            caption=f"Costs of {main.step} that changed with it",
+        ),
+    )
+
+
+def _functions(dossier: Dossier) -> h.Node:
+    gained = dossier.report.gained
+    if not gained:
+        return section("Functions", note("There are no CPU profiles of both sides, or no function gained."))
+    rows = (
+        h.tr[
+            h.th(scope="row")[h.code[one.name[:80]]],
+            numeric(amount(one.base.own)),
+            numeric(amount(one.contender.own)),
+            numeric(f"{one.own_change:+.3g}"),
+            numeric(f"{one.own_share:.0%}" if one.own_share is not None else DASH),
+        ]
+        for one in gained
+    )
+    heads = ("function", "before, µs/query", "after, µs/query", "change", "share")
+    return section(
+        "Functions that take more time", table(heads, rows, caption="CPU time per query by function")
+    )
+
+
+def _environment(dossier: Dossier, catalog: Catalog) -> h.Node:
+    clearance = catalog.clearance
+    settings = [
+        {name: clearance.setting(name, value) for name, value in one.settings.items()}
+        for one in dossier.setups
+    ]
+    manifests = [
+        {name: clearance.manifest(name, value) for name, value in one.manifest.items()}
+        for one in dossier.setups
+    ]
+    changed = [
+        f"{clearance.box(one.box)}, {day(one.night.started_at)}: {clearance.text(one.text)}"
+        for one in dossier.report.environment
+    ]
+    return section(
+        "What else differs",
+        h.ul[(h.li[line] for line in changed)]
+        if changed
+        else note("Machine, base, suite and tools are the same in both nights."),
+        h.details[h.summary["Settings of both nights"], differences(dossier.setups, settings, "setting")],
+        h.details[
+            h.summary["Builds of both nights"],
+            differences(dossier.setups, manifests, "entry of the manifest"),
+        ],
+    )
+
+
+def _others(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
+    others = [one for one in dossier.series[1:] if one.points]
+    if not others:
+        return None
+    charts = (
+        night_figure(chart_of(one, dossier, catalog, root, f"s{number}", linked), small=True)
+        for number, one in enumerate(others)
+    )
+    return section("Other series that moved with it", h.div(".multiples")[charts])
+
+
+def _members(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
+    rows = []
+    for member in dossier.report.change.members:
+        key = member.key
+        place = catalog.clearance.place(key.environment)
+        series = addresses.series_id(
+            place.box, place.suite, place.configuration, key.branch, key.step, key.metric
+        )
+        rows.append(
+            h.tr[
+                h.th(scope="row")[
+                    h.a(href=f"{root}{addresses.series(series)}")[key.step] if linked else key.step
+                ],
+                h.td[metric_name(key.metric)],
+                h.td[place.box],
+                h.td[place.configuration],
+                numeric(f"{member.level_before:.3f}"),
+                numeric(f"{member.level_after:.3f}"),
+                numeric(percent(member.ratio)),
+                numeric(span(member.ratio_low, member.ratio_high)),
+                numeric(confidence(member.confidence)),
+                h.td[f"gone since {day(member.gone.started_at)}" if member.gone else "persists"],
+            ]
+        )
+    heads = (
+        "step",
+        "metric",
+        "box",
+        "configuration",
+        "before",
+        "after",
+        "change",
+        "interval",
+        "confidence",
+        "state",
+    )
+    return section(
+        "All its series",
+        table(heads, rows, caption="All series of the change", sortable=linked),
+        lead="Before and after are ratios to the base of the same night.",
+    )
+
+
+def _commands(dossier: Dossier) -> Sequence[str]:
+    change, main = dossier.report.change, dossier.report.main_series
+    old, new = (shlex.quote(night.version) for night in (change.last_before, change.first_after))
+    profile = shlex.quote(main.key.environment.configuration.split()[0])
+    what = f"--suite {shlex.quote(change.suite)} --profile {profile} --step {shlex.quote(main.key.step)}"
+    lines = [f"./tidemark run {what} --until-decided {old} {new}", f"./compare.py {old} {new} {what} --costs"]
+    if change.status is ChangeStatus.OPEN and old != new:
+        engine = parse_version(change.first_after.version).engine
+        good, bad = (
+            commit[:12] if commit else parse_version(night.version).ref
+            for commit, night in zip(
+                dossier.report.commits, (change.last_before, change.first_after), strict=True
+            )
+        )
+        metric = "" if main.key.metric == PRIMARY else f" --metric {main.key.metric}"
+        lines.append(
+            f"./tidemark bisect --engine {engine} --good {shlex.quote(good)} --bad {shlex.quote(bad)} "
+            f"{what}{metric}"
+        )
+    return lines
+
+
+def tab_separated(dossier: Dossier, catalog: Catalog) -> h.Node:
+    """Return the nights of the main series as tab-separated text to copy out of a mailed page."""
+    main = dossier.series[0]
+    lines = ["night\tversion\tvalue\tbase\tratio\tgap"]
+    for point in main.points:
+        ratio = f"{point.relative:.6g}" if point.relative is not None else ""
+        cells = (
+            f"{point.night.started_at:%Y-%m-%dT%H:%MZ}",
+            point.night.version,
+            str(point.value or ""),
+            str(point.base or ""),
+            ratio,
+            catalog.clearance.text(point.gap),
+        )
+        lines.append("\t".join(" ".join(cell.split()) for cell in cells))
+    return section(
+        "The nights as tab-separated text",
+        h.pre(tabindex="0", role="group", aria_label="tab-separated nights")["\n".join(lines)],
+    )

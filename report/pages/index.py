@@ -1,0 +1,149 @@
+"""The first page: how old the data is, what is open, how each branch stands."""
+
+from collections.abc import Mapping, Sequence
+
+import htpy as h
+
+from history.changes.report import ChangeReport
+from history.changes.repository import ChangeStatus
+from report import addresses
+from report.markup.formats import counted, day, moment, percent
+from report.markup.frame import Page
+from report.markup.parts import Heat, commands, facts, heat_cell, legend, note, numeric, section, stat, table
+from report.pages.changes import CHANGE_HEADS, change_rows
+from report.values.catalog import Catalog
+from report.values.overview import BoxState, LatestComparison
+from suites.metrics import Better
+
+SHOWN_CHANGES = 12
+
+
+def index_page(
+    catalog: Catalog,
+    reports: Sequence[ChangeReport],
+    latest: Sequence[LatestComparison],
+    boxes: Sequence[BoxState],
+) -> Page:
+    """Return the overview."""
+    body: h.Node = _empty() if not catalog.sessions else _overview(catalog, reports, latest, boxes)
+    return Page(addresses.INDEX, "Overview", body, catalog.data_until)
+
+
+def _empty() -> h.Node:
+    return [
+        note("This history is empty: nothing was measured yet."),
+        commands(
+            ["./tidemark demo", "./tidemark run postgres@17.11 postgres@18.6", "./tidemark report"],
+            "To fill it",
+        ),
+    ]
+
+
+def _overview(
+    catalog: Catalog,
+    reports: Sequence[ChangeReport],
+    latest: Sequence[LatestComparison],
+    boxes: Sequence[BoxState],
+) -> h.Node:
+    opened = [one for one in reports if one.change.status is ChangeStatus.OPEN]
+    undecided, steps = sum(one.undecided for one in latest), sum(len(one.comparison.steps) for one in latest)
+    worse = sum(one.change.direction == "regression" for one in opened)
+    return [
+        h.ul(".stats")[
+            stat(
+                str(len(opened)),
+                f"open {'change' if len(opened) == 1 else 'changes'}, {counted(worse, 'regression')}",
+                "worse" if worse else "",
+                addresses.CHANGES,
+            ),
+            stat(
+                f"{undecided}/{steps}", "steps undecided in the latest sessions", "open" if undecided else ""
+            ),
+            stat(str(len(catalog.branches)), "branches", "", addresses.BRANCHES),
+            stat(f"{len(catalog.sessions)}", "sessions", "", addresses.SESSIONS),
+            stat(day(catalog.data_until) if catalog.data_until else "–", "data up to (UTC)"),
+        ],
+        section("Open changes", _changes(opened, catalog)),
+        section("Branches in their latest session", _branches(latest, catalog)),
+        section("Boxes", _boxes(boxes, catalog)),
+    ]
+
+
+def _changes(opened: Sequence[ChangeReport], catalog: Catalog) -> h.Node:
+    if not opened:
+        return note("No change is open.")
+    shown = sorted(opened, key=lambda one: one.change.found_at, reverse=True)[:SHOWN_CHANGES]
+    more = len(opened) - len(shown)
+    return [
+        table(CHANGE_HEADS, change_rows(shown, catalog.clearance, ""), caption="Open changes, latest first"),
+        h.p[h.a(href=addresses.CHANGES)[f"and {more} more"]] if more else None,
+    ]
+
+
+def _branches(latest: Sequence[LatestComparison], catalog: Catalog) -> h.Node:
+    if not latest:
+        return note("No session has both a base and another version yet, or their rounds were pruned.")
+    rows = []
+    for one in latest:
+        place = catalog.clearance.place(one.place)
+        steps = one.comparison.steps
+        mean = one.mean
+        rows.append(
+            h.tr[
+                h.th(scope="row")[h.a(href=addresses.branch(one.branch))[one.branch]],
+                h.td[h.a(href=addresses.ladder(place.suite, place.box, place.configuration))[place.suite]],
+                h.td[place.box],
+                h.td[one.night.versions[one.night.base or ""]],
+                heat_cell(Heat(mean, None, Better.HIGHER, reason="geometric mean of all steps")),
+                numeric(percent(mean)),
+                [
+                    numeric(str(_count(one, verdict)) or "–")
+                    for verdict in ("regression", "improvement", "unchanged")
+                ],
+                h.td(class_="n" + (" open-text" if one.undecided else ""))[
+                    f"{one.undecided} of {len(steps)}"
+                ],
+                h.td[h.a(href=addresses.session(one.night.uid))[moment(one.night.started_at)]],
+            ]
+        )
+    heads = (
+        "branch",
+        "suite",
+        "box",
+        "against",
+        "mean",
+        "change",
+        "worse",
+        "better",
+        "same",
+        "undecided",
+        "session",
+    )
+    return [table(heads, rows, caption="Each branch against its base", sortable=True), legend()]
+
+
+def _count(one: LatestComparison, verdict: str) -> int:
+    return sum(step.judgement.verdict == verdict for step in one.comparison.steps)
+
+
+def _boxes(boxes: Sequence[BoxState], catalog: Catalog) -> h.Node:
+    rows = [
+        h.tr[
+            h.th(scope="row")[
+                h.a(href=addresses.machine(catalog.clearance.box(one.box)))[catalog.clearance.box(one.box)]
+            ],
+            h.td[h.a(href=addresses.session(one.uid))[moment(one.started_at)]],
+            h.td[_failures(one.failures, catalog)],
+        ]
+        for one in boxes
+    ]
+    return table(("box", "latest session", "what it lacks"), rows, caption="The latest session of each box")
+
+
+def _failures(failures: Mapping[str, str], catalog: Catalog) -> h.Node:
+    if not failures:
+        return "nothing"
+    return h.details[
+        h.summary[counted(len(failures), "failure")],
+        facts((where, catalog.clearance.text(why)) for where, why in failures.items()),
+    ]

@@ -1,0 +1,159 @@
+"""The version ladder: steps by versions, coloured, with groups and geometric means."""
+
+from collections.abc import Iterator, Sequence
+
+import htpy as h
+
+from report import addresses
+from report.markup.formats import counted, day, ratio_text, short_version
+from report.markup.frame import Page
+from report.markup.parts import Heat, facts, heat_cell, legend, note, numeric, shade_of, table
+from report.values.clearance import Clearance
+from report.values.ladder import Ladder, LadderCell, LadderColumn
+from suites.metrics import Better
+
+
+def ladder_page(ladder: Ladder, clearance: Clearance) -> Page:
+    """Return the page of an environment's versions."""
+    place = clearance.place(ladder.place)
+    path = addresses.ladder(place.suite, place.box, place.configuration)
+    root = addresses.way_to_root(path)
+    body: list[h.Node] = [
+        facts(
+            (
+                ("suite", place.suite),
+                ("configuration", place.configuration),
+                ("box", h.a(href=f"{root}{addresses.machine(place.box)}")[place.box]),
+                ("base", ladder.base),
+                ("columns", f"{counted(len(ladder.columns), 'version')} in its latest session with the base"),
+            )
+        ),
+        h.p("#base-note", aria_live="polite")[
+            "Ratios of queries per second to ",
+            h.b[ladder.base],
+            ", measured in the same session. The head of a column makes it the base.",
+        ],
+        _table(ladder, root),
+        legend(),
+    ]
+    if ladder.left_out:
+        body.append(
+            note(f"{counted(ladder.left_out, 'older version')} have no column; series.html has their nights.")
+        )
+    return Page(
+        path,
+        f"{place.suite} on {place.box}: versions",
+        body,
+        max(column.started_at for column in ladder.columns),
+        heading=[place.suite, h.span(".quiet")[f" on {place.box}, {place.configuration}"]],
+        crumbs=(("Versions", addresses.LADDERS),),
+        scripts=("static/ladder.js",),
+    )
+
+
+def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
+    """Return the list of ladders."""
+    root = addresses.way_to_root(addresses.LADDERS)
+    rows = []
+    for ladder in ladders:
+        place = clearance.place(ladder.place)
+        href = f"{root}{addresses.ladder(place.suite, place.box, place.configuration)}"
+        newest = max(ladder.columns, key=lambda column: column.started_at)
+        mean = ladder.mean(newest, list(ladder.groups))
+        rows.append(
+            h.tr[
+                h.th(scope="row")[h.a(href=href)[place.suite]],
+                h.td[place.box],
+                h.td[place.configuration],
+                h.td[ladder.base],
+                numeric(str(len(ladder.columns))),
+                numeric(str(len(ladder.groups))),
+                h.td[f"{newest.version}, {day(newest.started_at)}"],
+                numeric(ratio_text(mean)),
+            ]
+        )
+    heads = ("suite", "box", "configuration", "base", "versions", "steps", "latest", "its geometric mean")
+    body = (
+        table(heads, rows, caption="Versions by suite and box", sortable=True)
+        if rows
+        else note("No session has both a base and another version yet.")
+    )
+    until = max((column.started_at for one in ladders for column in one.columns), default=None)
+    return Page(addresses.LADDERS, "Versions", body, until)
+
+
+def _table(ladder: Ladder, root: str) -> h.Node:
+    heads: list[h.Node] = ["step", _head(ladder.base, "base", is_base=True)]
+    heads += [_head(column.version, day(column.started_at)) for column in ladder.columns]
+    rows: list[h.Node] = []
+    for group, steps in _groups(ladder):
+        if group:
+            rows.append(h.tr(".group")[h.th(scope="rowgroup", colspan=str(len(ladder.columns) + 2))[group]])
+        rows += [_row(ladder, step, root) for step in steps]
+    foot = [
+        *(
+            _mean(ladder, f"{group} ({len(steps)})", steps)
+            for group, steps in _groups(ladder)
+            if group and len(steps) > 1
+        ),
+        _mean(ladder, f"geometric mean of {len(ladder.groups)}", list(ladder.groups)),
+    ]
+    return table(
+        heads,
+        rows,
+        caption="Queries per second relative to the base, by step and version",
+        foot=foot,
+        class_="ladder",
+    )
+
+
+def _head(version: str, below: str, is_base: bool = False) -> h.Node:
+    return h.button(
+        type="button",
+        data_version=version,
+        aria_pressed="true" if is_base else "false",
+        title=f"make {version} the base",
+    )[h.span[short_version(version)], h.small[below]]
+
+
+def _groups(ladder: Ladder) -> Iterator[tuple[str, list[str]]]:
+    for group in dict.fromkeys(ladder.groups.values()):
+        yield group, [step for step, its in ladder.groups.items() if its == group]
+
+
+def _row(ladder: Ladder, step: str, root: str) -> h.Node:
+    base = next((one.cells[step].base_value for one in ladder.columns if step in one.cells), None)
+    return h.tr(data_step=step)[
+        h.th(scope="row")[step],
+        h.td(class_="heat same base-cell", data_v="1" if base else None)[
+            h.span(title=f"{base:,.0f} queries/s" if base else None)["1.00"]
+        ],
+        (_cell(column, step, root) for column in ladder.columns),
+    ]
+
+
+def _cell(column: LadderColumn, step: str, root: str) -> h.Node:
+    cell = column.cells.get(step) or LadderCell(
+        None, None, None, "not measured", None, None, has_rounds=False
+    )
+    heat = Heat(cell.ratio, cell.verdict, Better.HIGHER, cell.interval, cell.reason)
+    href = f"{root}{addresses.step(column.uid, step)}" if cell.has_rounds else None
+    values = (
+        f"{cell.base_value:,.0f} to {cell.value:,.0f} queries/s" if cell.base_value and cell.value else ""
+    )
+    return heat_cell(heat, href, values)
+
+
+def _mean(ladder: Ladder, name: str, steps: Sequence[str]) -> h.Node:
+    cells = []
+    for column in ladder.columns:
+        mean = ladder.mean(column, steps)
+        shade = shade_of(mean, Better.HIGHER) if mean is not None else "none"
+        cells.append(
+            h.td(class_=f"heat {shade}", data_v=f"{mean:.6g}" if mean is not None else None)[
+                h.span[ratio_text(mean)]
+            ]
+        )
+    return h.tr[
+        h.th(scope="row")[name], h.td(class_="heat same base-cell", data_v="1")[h.span["1.00"]], cells
+    ]

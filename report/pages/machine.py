@@ -1,0 +1,212 @@
+"""The page of a box, and the list of boxes."""
+
+from collections.abc import Sequence
+
+import htpy as h
+
+from report import addresses
+from report.charts.intervals import IntervalRow, interval_figure
+from report.markup.formats import counted, day, moment
+from report.markup.frame import Page
+from report.markup.parts import bullets, facts, note, numeric, section, stat, table
+from report.values.catalog import Catalog
+from report.values.machine_page import MachinePage, MachinePeriod
+
+MOST_DISTURBED = 60
+
+
+def machine_page(values: MachinePage, catalog: Catalog) -> Page:
+    """Return the page of a box."""
+    box = catalog.clearance.box(values.box)
+    path = addresses.machine(box)
+    root = addresses.way_to_root(path)
+    body = [
+        _now(values, catalog),
+        h.ul(".stats")[
+            stat(str(values.nights), "nights"),
+            stat(str(len(values.missed)), "missed nights", "worse" if values.missed else ""),
+            stat(
+                str(sum(sum(one.steps.values()) for one in values.disturbed)),
+                "disturbed rounds, measured again",
+            ),
+            stat(str(len(values.periods)), "fingerprint" if len(values.periods) == 1 else "fingerprints"),
+        ],
+        _sees(values, root),
+        _periods(values, catalog, root),
+        _disturbed(values, catalog, root),
+        section(
+            "Missed nights",
+            note(", ".join(f"{one:%Y-%m-%d}" for one in values.missed))
+            if values.missed
+            else note("No night is missing between the first and the last."),
+        ),
+    ]
+    last = max(
+        (
+            entry.ended_at or entry.started_at
+            for entry in catalog.sessions.values()
+            if entry.box == values.box
+        ),
+        default=None,
+    )
+    return Page(
+        path,
+        f"Box {box}",
+        body,
+        last,
+        heading=["Box ", h.code[box]],
+        crumbs=(("Machines", addresses.MACHINES),),
+    )
+
+
+def machines_page(boxes: Sequence[MachinePage], catalog: Catalog) -> Page:
+    """Return the list of boxes."""
+    root = addresses.way_to_root(addresses.MACHINES)
+    rows = []
+    for one in boxes:
+        box = catalog.clearance.box(one.box)
+        period = one.periods[-1]
+        machine = catalog.clearance.machine(period.machine)
+        sees = [entry.visible for entry in one.noise[:40]]
+        rows.append(
+            h.tr[
+                h.th(scope="row")[h.a(href=f"{root}{addresses.machine(box)}")[box]],
+                h.td[machine.cpu_model],
+                numeric(str(machine.cores)),
+                numeric(f"{machine.memory_bytes / 2**30:.0f} GiB"),
+                h.td[machine.kernel],
+                numeric(str(one.nights)),
+                numeric(str(len(one.missed))),
+                h.td[f"{min(sees):.1%} to {max(sees):.1%}" if sees else "never calibrated"],
+                h.td[day(period.last.started_at)],
+            ]
+        )
+    heads = (
+        "box",
+        "processor",
+        "cores",
+        "memory",
+        "kernel",
+        "nights",
+        "missed",
+        "its steps see",
+        "latest session",
+    )
+    body = (
+        table(heads, rows, caption="Boxes", sortable=True) if rows else note("No session was recorded yet.")
+    )
+    return Page(addresses.MACHINES, "Machines", body, catalog.data_until)
+
+
+def _now(values: MachinePage, catalog: Catalog) -> h.Node:
+    machine = catalog.clearance.machine(values.periods[-1].machine)
+    governor = machine.details.get("governor")
+    return facts(
+        (
+            ("processor", f"{machine.cpu_model}, {machine.cores} cores"),
+            ("memory", f"{machine.memory_bytes / 2**30:.0f} GiB"),
+            ("kernel", machine.kernel),
+            ("system", machine.operating_system),
+            ("governor", str(governor) if governor else None),
+            ("fingerprint", h.code[machine.fingerprint]),
+        )
+    )
+
+
+def _sees(values: MachinePage, root: str) -> h.Node:
+    if not values.noise:
+        return section(
+            "What its steps can see",
+            note(
+                "This box was never calibrated: how small a change its steps can see is not known, and "
+                "charts are hatched. ",
+                h.code["./tidemark calibrate"],
+                " measures it.",
+            ),
+        )
+    latest: dict[tuple[str, str, str], object] = {}
+    shown = []
+    for one in values.noise:
+        if (one.suite, one.profile, one.step) not in latest:
+            latest[one.suite, one.profile, one.step] = one
+            shown.append(one)
+    rows = [
+        IntervalRow(
+            f"{one.step} ({one.suite}, {one.profile})",
+            1.0,
+            1 - one.visible,
+            1 / (1 - one.visible),
+            "open",
+            f"sees {one.visible:.1%}",
+            is_small=True,
+        )
+        for one in shown
+    ]
+    numbers = (
+        h.tr[
+            h.td[h.a(href=f"{root}{addresses.session(one.uid)}")[moment(one.started_at)]],
+            h.td[one.suite],
+            h.td[one.profile],
+            h.th(scope="row")[one.step],
+            numeric(f"{one.sd:.2%}"),
+            numeric(str(one.rounds)),
+            numeric(f"{one.visible:.1%}"),
+        ]
+        for one in values.noise
+    )
+    heads = ("calibrated", "suite", "profile", "step", "scatter of a round", "rounds", "three rounds see")
+    return section(
+        "What its steps can see",
+        interval_figure(
+            rows, "Changes of queries per second within the bar cannot be seen in three rounds", what="step"
+        ),
+        h.details[
+            h.summary["Every calibration"],
+            table(heads, numbers, caption="Noise of each step, by calibration", sortable=True),
+        ],
+    )
+
+
+def _periods(values: MachinePage, catalog: Catalog, root: str) -> h.Node:
+    return section(
+        "Fingerprints over time",
+        table(
+            ("from", "to", "sessions", "fingerprint", "what changed"),
+            (_period(one, catalog, root) for one in reversed(values.periods)),
+            caption="Fingerprints, latest first",
+        ),
+        lead="Another fingerprint begins another machine: a shift between two is not blamed on a version.",
+    )
+
+
+def _period(one: MachinePeriod, catalog: Catalog, root: str) -> h.Node:
+    machine = catalog.clearance.machine(one.machine)
+    changed = [catalog.clearance.text(line) for line in one.changed]
+    return h.tr[
+        h.td[h.a(href=f"{root}{addresses.session(one.first.uid)}")[moment(one.first.started_at)]],
+        h.td[h.a(href=f"{root}{addresses.session(one.last.uid)}")[moment(one.last.started_at)]],
+        numeric(str(one.sessions)),
+        h.td[h.code[machine.fingerprint]],
+        h.td[bullets(dict.fromkeys(changed)) or "the first one"],
+    ]
+
+
+def _disturbed(values: MachinePage, catalog: Catalog, root: str) -> h.Node:
+    if not values.disturbed:
+        return section("Disturbed rounds", note("No round was disturbed and measured again."))
+    rows = (
+        h.tr[
+            h.td[h.a(href=f"{root}{addresses.session(one.uid)}")[moment(one.started_at)]],
+            h.td[", ".join(f"{step} {count}" for step, count in one.steps.items())],
+            h.td[bullets(dict.fromkeys(catalog.clearance.text(reason) for reason in one.reasons))],
+        ]
+        for one in values.disturbed[:MOST_DISTURBED]
+    )
+    more = len(values.disturbed) - MOST_DISTURBED
+    return section(
+        "Disturbed rounds",
+        table(
+            ("session", "rounds by step", "why"), rows, caption="Sessions with disturbed rounds, latest first"
+        ),
+        note(f"and {counted(more, 'earlier session')}.") if more > 0 else None,
+    )

@@ -1,0 +1,107 @@
+"""The series explorer: its controls; script draws the chart and fills the table from the site's data."""
+
+from datetime import datetime
+
+import htpy as h
+
+from report import addresses
+from report.markup.frame import Page
+from report.markup.parts import note
+
+
+def series_page(count: int, until: datetime | None) -> Page:
+    """Return the explorer; `count` is the number of series."""
+    if not count:
+        body: h.Node = note("There is no series yet: a series begins with the first night.")
+        return Page(addresses.SERIES, "Series", body, until)
+    body = [
+        h.noscript[
+            note("The chart is drawn by the site's own script. Pages of branches and changes need none.")
+        ],
+        h.form("#controls")[
+            (
+                _select(name, label)
+                for name, label in (
+                    ("place", "box, suite, configuration"),
+                    ("branch", "branch"),
+                    ("step", "step"),
+                    ("metric", "metric"),
+                )
+            ),
+            h.label[
+                h.span["axis"],
+                h.select("#axis")[
+                    h.option(value="rel")["relative to the base"],
+                    h.option(value="abs")["absolute, from zero"],
+                ],
+            ],
+            h.label[
+                h.span["boxes"],
+                h.select("#boxes")[h.option(value="one")["this one"], h.option(value="all")["all boxes"]],
+            ],
+            h.label[h.span["from"], h.input("#from", type="date")],
+            h.label[h.span["to"], h.input("#to", type="date")],
+        ],
+        h.p("#state", role="status")["Loading the list of series."],
+        h.div("#chart.explorer", role="group", aria_label="Chart of the series"),
+        h.p("#chart-key.key"),
+        h.div("#picked", aria_live="polite"),
+        h.div("#changes"),
+        h.details("#numbers", open=True)[
+            h.summary["The same as a table"],
+            h.div("#rows.scroll", tabindex="0", role="group", aria_label="Night by night"),
+        ],
+        h.p(".quiet")[
+            "For all values, exports hold them: ",
+            h.code["./tidemark history export"],
+            " writes NDJSON and Parquet.",
+        ],
+    ]
+    return Page(
+        addresses.SERIES,
+        "Series",
+        body,
+        until,
+        scripts=("static/uplot/uPlot.iife.min.js", "static/series.js", "data/series.js"),
+        styles=("static/uplot/uPlot.min.css",),
+    )
+
+
+def _select(name: str, label: str) -> h.Node:
+    return h.label[h.span[label], h.select(id=name)]
+
+
+def profiles_page(count: int, until: datetime | None) -> Page:
+    """Return the page that subtracts the profiles of any two nights; `count` is the number of profiles."""
+    if not count:
+        body: h.Node = note(
+            "No CPU profile was recorded yet: ", h.code["./tidemark run --perf"], " records them."
+        )
+        return Page(addresses.PROFILES, "Profiles of two nights", body, until)
+    body = [
+        h.noscript[
+            note("Profiles are subtracted by the site's own script; the pages of steps show them without.")
+        ],
+        h.form("#controls")[
+            h.label[h.span["step"], h.select("#step")],
+            h.label[h.span["before"], h.select("#before")],
+            h.label[h.span["after"], h.select("#after")],
+            h.label[h.span["role"], h.select("#role")],
+        ],
+        h.p("#state", role="status")["Loading the list of profiles."],
+        h.div("#totals", aria_live="polite"),
+        h.h2["Where the time went"],
+        h.p(".key")[
+            "Width: µs of CPU per query after. Orange: more than before; blue: less. A frame opens its part."
+        ],
+        h.div("#flames.plot", tabindex="0", role="group", aria_label="Stacks"),
+        h.h2["Functions"],
+        h.div("#functions.scroll", tabindex="0", role="group", aria_label="Functions"),
+    ]
+    return Page(
+        addresses.PROFILES,
+        "Profiles of two nights",
+        body,
+        until,
+        scripts=("static/profiles.js", "data/profiles.js"),
+    )

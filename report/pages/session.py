@@ -1,0 +1,178 @@
+"""The page of a session: what it measured, its verdicts as `compare` prints them, its warnings."""
+
+import shlex
+from collections.abc import Sequence
+
+import htpy as h
+
+from history.comparison.result import Comparison, ContenderComparison
+from history.rendering.summary import sentence
+from history.stats.estimators import geometric_mean
+from report import addresses
+from report.markup.formats import amount, counted, moment
+from report.markup.frame import Page
+from report.markup.parts import bullets, commands, facts, legend, note, numeric, section, table
+from report.pages.verdicts import debt, verdict_table
+from report.values.clearance import Clearance
+from report.values.session_page import SessionPage, StepRuns
+
+KINDS = {
+    "night": "a night of the nightly service, or a comparison by hand",
+    "comparison": "not a night: it has no version of a branch",
+    "confirmation": "it measured two commits of a branch side by side, to confirm a change",
+    "bisect": "rounds of a bisect",
+    "calibration": "one version against itself, to learn how noisy the steps are",
+    "imported": "taken over from other people's tables",
+}
+
+
+def session_page(values: SessionPage, clearance: Clearance, *, linked: bool = True) -> Page:
+    """Return the page of a session; `linked` is False for one to mail."""
+    entry = values.entry
+    path = addresses.session(entry.uid)
+    root = addresses.way_to_root(path) if linked else None
+    body: list[h.Node] = [_facts(values, clearance, root)]
+    if values.comparison is not None:
+        body += [_contender(values, one, clearance, root) for one in values.comparison.contenders]
+        body.append(legend())
+        more = len(entry.versions) - 1 - len(values.comparison.contenders)
+        if more > 0:
+            body.append(note(f"{counted(more, 'more contender')} of this session are not compared here."))
+    else:
+        body.append(_without_comparison(values, root))
+    body.append(_reproduce(values, clearance))
+    return Page(
+        path,
+        f"Session {entry.uid}",
+        body,
+        entry.ended_at or entry.started_at,
+        heading=["Session ", h.code[entry.uid]],
+        crumbs=(("Sessions", addresses.SESSIONS),),
+    )
+
+
+def resets_of(steps: Sequence[StepRuns], base: str, contender: str) -> dict[str, float]:
+    """Return the seconds of the reset of the contender over those of the base, by step."""
+    found = {}
+    for step in steps:
+        old, new = (
+            [run.values.get("reset_seconds", 0.0) for run in step.runs.get(one, {}).values()]
+            for one in (base, contender)
+        )
+        before, after = geometric_mean(old), geometric_mean(new)
+        if before and after:
+            found[step.step] = after / before
+    return found
+
+
+def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Node:
+    entry, session = values.entry, values.session
+    machine = clearance.machine(session.machine)
+    gib = machine.memory_bytes / 2**30
+    return facts(
+        (
+            (
+                "measured",
+                f"{moment(entry.started_at)} to {moment(entry.ended_at) if entry.ended_at else 'now'}",
+            ),
+            ("status", str(entry.status)),
+            ("kind", f"{entry.kind}: {KINDS[entry.kind]}"),
+            ("box", _link(root, addresses.machine(machine.hostname), machine.hostname)),
+            ("machine", f"{machine.cpu_model}, {machine.cores} cores, {gib:.0f} GiB, {machine.kernel}"),
+            ("suite", f"{session.suite}, profile {session.profile}, durability {session.durability}"),
+            ("rounds", f"{session.repetitions} planned"),
+            ("tools", ", ".join(f"{name} {version}" for name, version in session.tools.items())),
+            (
+                "setup",
+                _link(root, addresses.setup(entry.uid), "settings and builds")
+                if values.setups and root is not None
+                else None,
+            ),
+        )
+    )
+
+
+def _link(root: str | None, path: str, text: str) -> h.Node:
+    """Return a link to a page of the site, or its text alone on a page to mail."""
+    return h.a(href=f"{root}{path}")[text] if root is not None else text
+
+
+def _contender(
+    values: SessionPage, contender: ContenderComparison, clearance: Clearance, root: str | None
+) -> h.Node:
+    assert values.comparison is not None
+    uid = values.entry.uid
+
+    def address(step: str) -> str:
+        return f"{root}{addresses.step(uid, step)}" if root is not None else ""
+
+    lines = [clearance.text(line) for line in values.notes[str(contender.contender)]]
+    resets = resets_of(values.steps, str(contender.base), str(contender.contender))
+    return section(
+        f"{contender.contender} against {contender.base}",
+        verdict_table(values.comparison, contender, address),
+        debt(contender, resets, address),
+        h.details(open=bool(contender.warnings))[
+            h.summary["What the numbers rest on, and warnings"],
+            bullets(dict.fromkeys(lines)),
+        ],
+        id_=addresses.anchor(str(contender.contender)),
+        lead=plain_sentence(values.comparison, contender),
+    )
+
+
+def plain_sentence(comparison: Comparison, contender: ContenderComparison) -> str:
+    """Return the sentence on a contender as `compare --format summary` has it, without its Markdown."""
+    text = sentence(comparison, contender).replace("\N{WORD JOINER}", "").replace("\\", "")
+    return text.partition(": ")[2] or text
+
+
+def _without_comparison(values: SessionPage, root: str | None) -> h.Node:
+    why = note(f"There is nothing to compare in this session: {values.why_none}.")
+    if values.steps:
+        return [why, _single(values, root)]
+    if not values.night_values and not values.night_gaps:
+        return why
+    branches = sorted({branch for one in values.night_values.values() for branch in one})
+    rows = (
+        h.tr[
+            h.th(scope="row")[step],
+            (numeric(amount(one.get(branch))) for branch in branches),
+        ]
+        for step, one in values.night_values.items()
+    )
+    kept = (
+        table(("step", *branches), rows, caption="Queries per second that the night kept")
+        if branches
+        else None
+    )
+    lacking = bullets(
+        f"{branch}{f', {step}' if step else ''}: {reason}" for branch, step, reason in values.night_gaps
+    )
+    return [why, section("What its night kept", kept, lacking)]
+
+
+def _single(values: SessionPage, root: str | None) -> h.Node:
+    rows = (
+        h.tr[
+            h.th(scope="row")[_link(root, addresses.step(values.entry.uid, step.step), step.step)],
+            h.td[version],
+            numeric(str(len(by_round))),
+            numeric(amount(geometric_mean([run.values.get("qps", 0.0) for run in by_round.values()]))),
+        ]
+        for step in values.steps
+        for version, by_round in step.runs.items()
+    )
+    return table(("step", "version", "rounds", "queries/s"), rows, caption="Steps of this session")
+
+
+def _reproduce(values: SessionPage, clearance: Clearance) -> h.Node:
+    session, entry = values.session, values.entry
+    if session.is_imported or len(entry.versions) < 2:
+        return None
+    both = " ".join(shlex.quote(one) for one in entry.versions[:2])
+    suite = f"--suite {shlex.quote(session.suite)} --profile {shlex.quote(session.profile)}"
+    lines = [f"./compare.py {both} --session {shlex.quote(entry.uid)} --costs"]
+    if not clearance.is_public:
+        lines.insert(0, f"./tidemark run {suite} {both}")
+    return commands(lines)

@@ -1,0 +1,78 @@
+"""The list of sessions."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import htpy as h
+
+from report import addresses
+from report.markup.formats import moment, short_version
+from report.markup.frame import Page
+from report.markup.parts import note, stat, table
+from report.values.catalog import Catalog, SessionEntry
+
+MOST_VERSIONS = 4
+MOST_ROWS = 400
+"""The sessions on the first page; older ones are on a page for each year."""
+
+
+def sessions_page(catalog: Catalog) -> Page:
+    """Return the list of the latest sessions."""
+    entries = list(catalog.sessions.values())[::-1]
+    root = addresses.way_to_root(addresses.SESSIONS)
+    counts = Counter(one.kind for one in entries)
+    links = [
+        h.li[h.a(href=f"{root}{_path(year)}")[f"{year}: {len(of_year)}"]]
+        for year, of_year in older_years(catalog).items()
+    ]
+    body: h.Node = note("No session was recorded yet.")
+    if entries:
+        body = [
+            h.ul(".stats")[(stat(str(count), kind) for kind, count in counts.most_common())],
+            h.nav(aria_label="Sessions by year")[h.ul(".inline")[links]] if links else None,
+            _table(entries[:MOST_ROWS], catalog, root, "Sessions, latest first"),
+        ]
+    return Page(addresses.SESSIONS, "Sessions", body, catalog.data_until)
+
+
+def older_years(catalog: Catalog) -> Mapping[int, Sequence[SessionEntry]]:
+    """Return the sessions of each year, latest first; nothing when one page has room for all."""
+    entries = list(catalog.sessions.values())
+    by_year: dict[int, list[SessionEntry]] = {}
+    for entry in reversed(entries) if len(entries) > MOST_ROWS else ():
+        by_year.setdefault(entry.started_at.year, []).append(entry)
+    return by_year
+
+
+def year_page(year: int, entries: Sequence[SessionEntry], catalog: Catalog) -> Page:
+    """Return the list of the sessions of a year."""
+    root = addresses.way_to_root(_path(year))
+    until = max(one.ended_at or one.started_at for one in entries)
+    body = _table(entries, catalog, root, f"Sessions of {year}, latest first")
+    return Page(_path(year), f"Sessions of {year}", body, until, crumbs=(("Sessions", addresses.SESSIONS),))
+
+
+def _path(year: int) -> str:
+    return f"sessions/in-{year}.html"
+
+
+def _table(entries: Sequence[SessionEntry], catalog: Catalog, root: str, caption: str) -> h.Node:
+    heads = ("began", "session", "kind", "suite", "profile", "box", "versions", "status")
+    return table(heads, (_row(one, catalog, root) for one in entries), caption=caption, sortable=True)
+
+
+def _row(entry: SessionEntry, catalog: Catalog, root: str) -> h.Node:
+    box = catalog.clearance.box(entry.box)
+    versions = [short_version(one) for one in entry.versions[:MOST_VERSIONS]]
+    more = len(entry.versions) - len(versions)
+    pruned = ", rounds pruned" if not entry.runs and entry.status == "finished" else ""
+    return h.tr[
+        h.td[moment(entry.started_at)],
+        h.th(scope="row")[h.a(href=f"{root}{addresses.session(entry.uid)}")[entry.uid]],
+        h.td[entry.kind],
+        h.td[entry.suite],
+        h.td[entry.profile],
+        h.td[h.a(href=f"{root}{addresses.machine(box)}")[box]],
+        h.td[", ".join(versions), f" and {more} more" if more > 0 else None],
+        h.td[f"{entry.status}{pruned}"],
+    ]

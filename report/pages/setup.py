@@ -1,0 +1,72 @@
+"""The settings and builds of a session's versions, what differs between them first."""
+
+from collections.abc import Mapping, Sequence
+
+import htpy as h
+
+from report import addresses
+from report.markup.formats import DASH, counted
+from report.markup.frame import Page
+from report.markup.parts import note, section, table
+from report.values.clearance import Clearance
+from report.values.session_page import SessionPage, VersionSetup
+
+
+def setup_page(values: SessionPage, clearance: Clearance) -> Page:
+    """Return the page with settings and manifests; the session must have a setup."""
+    uid = values.entry.uid
+    setups = values.setups
+    settings = [
+        {name: clearance.setting(name, value) for name, value in one.settings.items()} for one in setups
+    ]
+    manifests = [
+        {name: clearance.manifest(name, value) for name, value in one.manifest.items()} for one in setups
+    ]
+    body = [
+        section("Settings of the servers", differences(setups, settings, "setting")),
+        section("Builds", differences(setups, manifests, "entry of the manifest")),
+    ]
+    return Page(
+        addresses.setup(uid),
+        f"Settings and builds of session {uid}",
+        body,
+        values.entry.ended_at or values.entry.started_at,
+        crumbs=(("Sessions", addresses.SESSIONS), (f"Session {uid}", addresses.session(uid))),
+    )
+
+
+def differences(setups: Sequence[VersionSetup], values: Sequence[Mapping[str, str]], what: str) -> h.Node:
+    """Return what differs between versions as a table, and what is equal in all as one to open."""
+    names = sorted({name for one in values for name in one})
+    if not names:
+        return note("Nothing was recorded.")
+    differing = [name for name in names if len({one.get(name) for one in values}) > 1]
+    equal = [name for name in names if name not in set(differing)]
+    several = what.replace("entry", "entries") if "entry" in what else ""
+    heads = (what, *(one.version for one in setups))
+    rows = [
+        h.tr[h.th(scope="row")[h.code[name]], (h.td(".value")[one.get(name, DASH)] for one in values)]
+        for name in differing
+    ]
+    return [
+        table(
+            heads,
+            rows,
+            caption=f"What differs: {counted(len(differing), what, several)}",
+        )
+        if differing
+        else note("All versions are equal here." if len(setups) > 1 else "There is one version."),
+        h.details(open=len(setups) == 1)[
+            h.summary[f"Equal in all versions: {len(equal)}"],
+            table(
+                (what, "value"),
+                (
+                    h.tr[h.th(scope="row")[h.code[name]], h.td(".value")[values[0].get(name, DASH)]]
+                    for name in equal
+                ),
+                caption="Equal in all versions",
+            ),
+        ]
+        if equal
+        else None,
+    ]

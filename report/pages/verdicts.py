@@ -1,0 +1,177 @@
+"""The table of verdicts of a comparison, as a session's page and a mailed comparison have it."""
+
+from collections.abc import Callable, Iterator
+
+import htpy as h
+
+from history.comparison.result import Comparison, ContenderComparison, StepComparison
+from history.comparison.verdict import MetricChange, Ratio, verdict_of
+from report.charts.fingerprint import CostMark, fingerprint
+from report.charts.quadrant import DebtMark, quadrant_figure
+from report.markup.formats import amount, bounds, metric_name, percent, ratio_text
+from report.markup.parts import Heat, cost_cell, heat_cell, numeric, table, tone_of, verdict_badge
+from suites.metrics import METRICS, QPS, Better, Role
+
+FINGERPRINT = (
+    ("server_cpu_us_per_op", "machine_cpu_us_per_op"),
+    ("server_cs_per_op", "machine_cs_per_op"),
+    ("wal_bytes_per_op",),
+    ("server_written_kb_per_op", "machine_written_kb_per_op"),
+)
+"""The costs of a fingerprint; of each the first one that was recorded."""
+
+Address = Callable[[str], str]
+"""Gives the page of a step; an empty text for none."""
+
+
+def verdict_table(comparison: Comparison, contender: ContenderComparison, address: Address) -> h.Node:
+    """Return one row for each step: both values, the ratio with its interval, costs and the verdict."""
+    columns = _columns(contender)
+    unit = comparison.metric.unit
+    heads: list[h.Node] = [
+        "step",
+        f"base, {unit}",
+        f"new, {unit}",
+        "ratio",
+        "interval",
+        "costs",
+        *(
+            h.abbr(title=f"{metric_name(one)}, {METRICS[one].unit}: contender over base")[_head(one)]
+            for one in columns
+        ),
+        *(["sees"] if contender.has_visible else []),
+        "verdict",
+    ]
+    rows = (_row(comparison, contender, step, columns, address) for step in contender.steps)
+    foot = _means(contender, columns)
+    caption = f"{contender.contender} against {contender.base}: {comparison.metric.name}, {unit}"
+    return table(heads, rows, caption=caption, foot=foot, sortable=True, class_="verdicts")
+
+
+def heat_of(step: StepComparison) -> Heat:
+    """Return the ratio of a step with its verdict, as a coloured cell shows it."""
+    judged = step.judged
+    better = METRICS[judged.metric].better
+    verdict = step.judgement.verdict
+    return Heat(judged.value, verdict, better, step.judgement.interval, step.judgement.reason)
+
+
+def step_fingerprint(step: StepComparison) -> h.Node:
+    """Return the marks of what a query of a step costs, with a sign where none explains the verdict."""
+    by_name = {ratio.metric: ratio for ratio in step.beside}
+    marks = []
+    for names in FINGERPRINT:
+        ratio = next((by_name[name] for name in names if name in by_name and by_name[name].pairs), None)
+        label = metric_name(names[0])
+        marks.append(CostMark(label, ratio.value if ratio else None, _tone(ratio)))
+    why = "no cost explains the change of throughput: perhaps it waited" if step.is_unexplained else ""
+    return fingerprint(marks, why)
+
+
+def debt(contender: ContenderComparison, resets: dict[str, float], address: Address) -> h.Node:
+    """Return the debt quadrant; `resets` are the relative seconds of the reset by step."""
+    marks = [
+        DebtMark(
+            step.step,
+            step.judged.value,
+            resets[step.step],
+            step.judgement.verdict is not None and heat_of(step).shade != "open",
+            address(step.step),
+        )
+        for step in contender.steps
+        if step.judged.value is not None and resets.get(step.step, 0) > 0
+    ]
+    if not marks or contender.steps[0].judged.metric != QPS:
+        return None
+    return quadrant_figure(
+        marks, "Debt: throughput against the vacuum, purge and flush that follow each step"
+    )
+
+
+def _row(
+    comparison: Comparison,
+    contender: ContenderComparison,
+    step: StepComparison,
+    columns: tuple[str, ...],
+    address: Address,
+) -> h.Node:
+    by_name = {ratio.metric: ratio for ratio in step.beside}
+    href = address(step.step)
+    visible = step.smallest_visible
+    return h.tr(id=None)[
+        h.th(scope="row")[h.a(href=href)[step.step] if href else step.step],
+        numeric(amount(step.judged.base)),
+        numeric(amount(step.judged.contender)),
+        heat_cell(heat_of(step)),
+        h.td(".n.interval")[bounds(step.judgement.interval)],
+        h.td(".costs")[step_fingerprint(step)],
+        (_cost(by_name.get(name)) for name in columns),
+        numeric(percent(1 + visible).lstrip("+") if visible is not None else "–")
+        if contender.has_visible
+        else None,
+        h.td(class_=f"verdict {tone_of(step.judgement.verdict)}")[
+            verdict_badge(step.judgement.verdict, step.judgement.gap or ""),
+            h.span(".quiet")[f" {step.judgement.reason}"] if step.judgement.reason else None,
+        ],
+    ]
+
+
+def _cost(ratio: Ratio | None) -> h.Node:
+    if ratio is None or not ratio.pairs:
+        return h.td(".cost.quiet", title="not recorded")["–"]
+    unit = METRICS[ratio.metric].unit
+    title = f"{metric_name(ratio.metric)}: {amount(ratio.base)} to {amount(ratio.contender)} {unit}"
+    return cost_cell(ratio.metric, ratio.value, ratio.change, f"{title}, interval {bounds(ratio.interval)}")
+
+
+def _columns(contender: ContenderComparison) -> tuple[str, ...]:
+    if not contender.steps:
+        return ()
+    beside = [ratio.metric for ratio in contender.steps[0].beside]
+    recorded = {ratio.metric for step in contender.steps for ratio in step.beside if ratio.pairs}
+    return tuple(name for name in beside if METRICS[name].column and name in recorded)
+
+
+def _head(metric: str) -> str:
+    return METRICS[metric].column or metric_name(metric)
+
+
+def _means(contender: ContenderComparison, columns: tuple[str, ...]) -> Iterator[h.Node]:
+    count, ratios = contender.geometric_means()
+    means = [(mean.group, mean.steps, mean.ratios) for mean in contender.group_means()]
+    if count > 1:
+        means.append((f"geometric mean of {count} steps", count, ratios))
+    for name, steps, values in means:
+        judged = next(iter(values.values()), None)
+        yield h.tr[
+            h.th(scope="row")[name if name.startswith("geometric") else f"{name} ({steps})"],
+            h.td,
+            h.td,
+            numeric(ratio_text(judged)),
+            h.td,
+            h.td,
+            (numeric(ratio_text(values.get(column))) for column in columns),
+            h.td if contender.has_visible else None,
+            h.td,
+        ]
+
+
+def _tone(ratio: Ratio | None) -> str:
+    if ratio is None or ratio.change not in (MetricChange.MORE, MetricChange.LESS):
+        return "plain"
+    better = METRICS[ratio.metric].better
+    return "plain" if better is Better.NEITHER else tone_of(verdict_of(ratio.change, better))
+
+
+def cost_rows(step: StepComparison, role: Role) -> Iterator[h.Node]:
+    """Yield the rows of all metrics of a role, with both values, ratio and interval."""
+    for ratio in step.metrics:
+        if METRICS[ratio.metric].role is role and ratio.pairs:
+            yield h.tr[
+                h.th(scope="row")[metric_name(ratio.metric)],
+                h.td(".quiet")[METRICS[ratio.metric].unit],
+                numeric(amount(ratio.base)),
+                numeric(amount(ratio.contender)),
+                cost_cell(ratio.metric, ratio.value, ratio.change, METRICS[ratio.metric].description),
+                h.td(".n.interval")[bounds(ratio.interval)],
+            ]

@@ -1,0 +1,56 @@
+"use strict";
+// Any column of the version ladder becomes the base: ratios are divided by those of that column.
+{
+  const shades = [0.01, 0.03, 0.06, 0.12, 0.2];
+
+  /** @param {number} ratio */
+  const shade = (ratio) => {
+    const strength = shades.filter((least) => Math.abs(ratio - 1) >= least).length;
+    return strength ? `${ratio > 1 ? "better" : "worse"}-${strength}` : "same";
+  };
+
+  const start = () => {
+    const table = /** @type {HTMLTableElement | null} */ (document.querySelector("table.ladder"));
+    const note = document.getElementById("base-note");
+    if (!table || !table.tHead || !note) return;
+    const buttons = /** @type {HTMLButtonElement[]} */ ([...table.tHead.querySelectorAll("button")]);
+    const first = note.cloneNode(true);
+    const rows = [...table.rows].slice(1).filter((row) => row.cells.length > 2).map((row) =>
+      [...row.cells].slice(1).map((cell) => ({
+        cell,
+        kind: cell.className,
+        inner: [...cell.childNodes].map((node) => node.cloneNode(true)),
+        ratio: cell.dataset.v ? Number(cell.dataset.v) : null,
+      })));
+
+    /** @param {number} column */
+    const choose = (column) => {
+      buttons.forEach((button, at) => button.setAttribute("aria-pressed", String(at === column)));
+      for (const cells of rows) {
+        const base = cells[column].ratio;
+        for (const [at, { cell, kind, inner, ratio }] of cells.entries()) {
+          if (column === 0) {
+            cell.className = kind;
+            cell.replaceChildren(...inner.map((node) => node.cloneNode(true)));
+            continue;
+          }
+          const value = base && ratio ? ratio / base : null;
+          cell.className = `heat ${value === null ? "none" : at === column ? "same" : shade(value)}`;
+          const span = tidemark.element("span", { title: "through the common base; no interval was computed" });
+          span.textContent = value === null ? "–" : value.toFixed(2);
+          cell.replaceChildren(span);
+        }
+      }
+      const version = buttons[column].dataset.version || "";
+      if (column === 0) note.replaceChildren(...[...first.childNodes].map((node) => node.cloneNode(true)));
+      else note.textContent = `Ratios to ${version}, as quotients of the ratios to the common base: no intervals, and colour by size alone. For intervals: ./compare.py ${version} VERSION`;
+      history.replaceState(null, "", column ? `#base=${encodeURIComponent(version)}` : "#");
+    };
+
+    buttons.forEach((button, column) => button.addEventListener("click", () => choose(column)));
+    const wanted = tidemark.view(location.hash).get("base");
+    const at = buttons.findIndex((button) => button.dataset.version === wanted);
+    if (at > 0) choose(at);
+  };
+  document.addEventListener("DOMContentLoaded", start);
+}

@@ -1,0 +1,78 @@
+"""What the page of a bisect shows. The search lives to the right of this room, which fills it in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class BisectPosition:
+    """One commit or release between good and bad."""
+
+    position: int
+    """0 is good."""
+
+    commit: str
+    """Abbreviated, or the release."""
+
+    subject: str
+    author: str
+    date: str
+    probability: float
+    ratio: float | None
+    """The ratio to good, where it was measured."""
+
+    low: float | None
+    high: float | None
+    rounds: int
+    excluded: str
+    """Why it could not be measured; empty for one that could."""
+
+    address: str
+    """Upstream's page of the commit; empty when there is none."""
+
+
+@dataclass(frozen=True)
+class BisectRound:
+    """One measured round: good, and other positions beside it."""
+
+    session: str
+    number: int
+    ratios: Mapping[int, float]
+    """The ratio to good by position."""
+
+
+@dataclass(frozen=True)
+class BisectPage:
+    """A bisect."""
+
+    uid: str
+    question: str
+    headline: str
+    """Its verdict in one line, or that there is none yet."""
+
+    box: str
+    began_at: datetime
+    updated_at: datetime
+    change: str | None
+    """The fingerprint of the change that it looks for."""
+
+    is_decided: bool
+    confidence: float
+    nobody: float
+    """The posterior probability of no single culprit."""
+
+    positions: tuple[BisectPosition, ...]
+    rounds: tuple[BisectRound, ...]
+    collapsed: tuple[tuple[str, str, str], ...]
+    """Commit, subject and reason of commits that cannot change a server."""
+
+    log: tuple[tuple[datetime, str, str], ...]
+    """Time, kind and session of its events."""
+
+    hints: tuple[str, ...]
+    commands: tuple[str, ...]
+    """How to measure the change again."""
+
+    functions: tuple[tuple[str, float, float, float], ...]
+    """Function, µs per query before and after, and the change; empty without profiles."""

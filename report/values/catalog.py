@@ -1,0 +1,243 @@
+"""The catalog of a history: its sessions, and the nights of every box, suite and configuration.
+
+It is read once for a site, in a few queries whatever the size of the history.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from history.errors import stored_options
+from history.store.database import plain_rows
+from history.store.records import CONFIRMS, Environment, SessionStatus
+from history.store.schema import bisect_events, calibrations, machines, nights, profiles, runs, sessions
+from history.timestamps import from_text
+from report.values.clearance import Clearance
+
+
+@dataclass(frozen=True)
+class SessionEntry:
+    """A session as lists show it."""
+
+    id: int
+    uid: str
+    box: str
+    machine_id: int
+    suite: str
+    profile: str
+    started_at: datetime
+    ended_at: datetime | None
+    status: SessionStatus
+    versions: tuple[str, ...]
+    """As they were requested, the base first; empty for sessions of the first releases of Tidemark."""
+
+    kind: str
+    """night, comparison, confirmation, bisect, calibration or imported."""
+
+    runs: int
+    """0 for a session that was pruned, or ended before its first run."""
+
+    last_run: int
+    """The id of its last run, by which a session that goes on is seen to have grown."""
+
+    @property
+    def signature(self) -> str:
+        """What its pages are made of, in short: they are written again when it differs."""
+        return f"{self.status} {self.ended_at} {self.runs} {self.last_run}"
+
+
+@dataclass(frozen=True)
+class NightEntry:
+    """A night of an environment: a session with its branches."""
+
+    session_id: int
+    uid: str
+    started_at: datetime
+    base: str | None
+    """The branch of the base."""
+
+    versions: Mapping[str, str]
+    """The version of each branch; one that was not built is among them."""
+
+    built: frozenset[str]
+    """The branches that were built."""
+
+
+@dataclass(frozen=True)
+class PlaceNights:
+    """A box, suite and configuration with all its nights, in order."""
+
+    place: Environment
+    """As the history has it, with the host name."""
+
+    nights: tuple[NightEntry, ...]
+
+    @cached_property
+    def base(self) -> str | None:
+        """The base branch of the latest night that has one."""
+        return next((night.base for night in reversed(self.nights) if night.base is not None), None)
+
+    @cached_property
+    def branches(self) -> tuple[str, ...]:
+        """All branches, sorted."""
+        return tuple(sorted({branch for night in self.nights for branch in night.versions}))
+
+    @property
+    def contenders(self) -> tuple[str, ...]:
+        """The branches without the base."""
+        return tuple(branch for branch in self.branches if branch != self.base)
+
+    def of_branch(self, branch: str) -> list[NightEntry]:
+        """Return the nights of a branch."""
+        return [night for night in self.nights if branch in night.versions]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Everything that a history holds, without its values."""
+
+    sessions: Mapping[str, SessionEntry]
+    """By uid, oldest first."""
+
+    places: tuple[PlaceNights, ...]
+    clearance: Clearance
+    profiles: Mapping[int, tuple[tuple[str, str], ...]]
+    """The steps and versions with CPU profiles, by the id of the session."""
+
+    @cached_property
+    def by_id(self) -> Mapping[int, SessionEntry]:
+        """The sessions by their id in this database."""
+        return {entry.id: entry for entry in self.sessions.values()}
+
+    @property
+    def data_until(self) -> datetime | None:
+        """The time of the newest data; None in an empty history."""
+        return max((one.ended_at or one.started_at for one in self.sessions.values()), default=None)
+
+    def place_named(self, place: Environment) -> PlaceNights | None:
+        """Return an environment with its nights; None when it has none."""
+        return next((one for one in self.places if one.place == place), None)
+
+    def nights_of_branch(self, branch: str) -> list[PlaceNights]:
+        """Return the environments that a branch was measured in."""
+        return [one for one in self.places if branch in one.branches]
+
+    @cached_property
+    def branches(self) -> tuple[str, ...]:
+        """All branches of all environments."""
+        return tuple(sorted({branch for one in self.places for branch in one.branches}))
+
+
+def read_catalog(connection: Connection, *, is_public: bool = False) -> Catalog:
+    """Return the catalog of an open history."""
+    entries = _sessions(connection)
+    clearance = Clearance(is_public, next(iter(entries), ""))
+    profiled = (
+        select(runs.c.session_id, runs.c.step, runs.c.version)
+        .distinct()
+        .join_from(profiles, runs, profiles.c.run_id == runs.c.id)
+        .order_by(runs.c.session_id, runs.c.step, runs.c.version)
+    )
+    by_session: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
+    for session_id, step, version in connection.execute(profiled):
+        by_session[session_id].append((step, version))
+    return Catalog(
+        entries,
+        _places(connection, {entry.id: entry.uid for entry in entries.values()}),
+        clearance,
+        {session_id: tuple(found) for session_id, found in by_session.items()},
+    )
+
+
+def _sessions(connection: Connection) -> dict[str, SessionEntry]:
+    counts = {
+        row[0]: (row[1], row[2])
+        for row in plain_rows(
+            connection,
+            select(runs.c.session_id, func.count(), func.max(runs.c.id)).group_by(runs.c.session_id),
+        )
+    }
+    with_nights = set(plain_rows(connection, select(nights.c.session_id).distinct()))
+    in_bisects = {row[0] for row in plain_rows(connection, select(bisect_events.c.session_uid).distinct())}
+    calibrating = {row[0] for row in plain_rows(connection, select(calibrations.c.session_id).distinct())}
+    query = (
+        select(
+            *(sessions.c[name] for name in ("id", "uid", "machine_id", "suite", "profile", "started_at")),
+            *(sessions.c.ended_at, sessions.c.status, sessions.c.options, machines.c.hostname),
+        )
+        .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
+        .order_by(sessions.c.started_at, sessions.c.uid)
+    )
+    entries = {}
+    for id_, uid, machine_id, suite, profile, started, ended, status, text, box in plain_rows(
+        connection, query
+    ):
+        options = stored_options(text)
+        count, last = counts.get(id_, (0, 0))
+        entries[uid] = SessionEntry(
+            id_,
+            uid,
+            box,
+            machine_id,
+            suite,
+            profile,
+            from_text(started),
+            ended and from_text(ended),
+            SessionStatus(status),
+            tuple(options.get("versions") or ()),
+            _kind(options, uid in in_bisects, id_ in calibrating, (id_,) in with_nights),
+            count,
+            last,
+        )
+    return entries
+
+
+def _kind(options: Mapping[str, Any], in_bisect: bool, calibrates: bool, is_night: bool) -> str:
+    if options.get("imported") is True:
+        return "imported"
+    if in_bisect or options.get("bisect"):
+        return "bisect"
+    if options.get(CONFIRMS):
+        return "confirmation"
+    if calibrates:
+        return "calibration"
+    return "night" if is_night else "comparison"
+
+
+def _places(connection: Connection, uids: Mapping[int, str]) -> tuple[PlaceNights, ...]:
+    columns = (
+        "box",
+        "suite",
+        "configuration",
+        "started_at",
+        "session_id",
+        "branch",
+        "version",
+        "is_base",
+        "build_id",
+    )
+    query = select(*(nights.c[name] for name in columns)).order_by(*(nights.c[name] for name in columns[:6]))
+    rows: defaultdict[Environment, dict[int, list[Any]]] = defaultdict(dict)
+    for box, suite, configuration, *night in plain_rows(connection, query):
+        rows[Environment(box, suite, configuration)].setdefault(night[1], []).append(night)
+    return tuple(
+        PlaceNights(place, tuple(_night(entries, uids) for entries in by_session.values()))
+        for place, by_session in rows.items()
+    )
+
+
+def _night(rows: list[Any], uids: Mapping[int, str]) -> NightEntry:
+    started, session_id = rows[0][0], rows[0][1]
+    return NightEntry(
+        session_id,
+        uids[session_id],
+        from_text(started),
+        next((branch for _, _, branch, _, is_base, _ in rows if is_base), None),
+        {branch: version for _, _, branch, version, _, _ in rows},
+        frozenset(branch for _, _, branch, _, _, build in rows if build is not None),
+    )

@@ -1,0 +1,170 @@
+"""The dossier of a change: everything that the history knows of it, for one page."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import Connection, select
+
+from build.version import parse_version
+from history.changes.report import ChangeReport
+from history.changes.repository import Member
+from history.comparison.compare import CompareOptions, ComparisonError, compare
+from history.comparison.pairs import pair_steps
+from history.comparison.result import ContenderComparison
+from history.errors import stored_object
+from history.series.environment_changes import changes_between
+from history.series.series import Night, Point, base_branch, nights_of, read_series
+from history.store.reader import Reader
+from history.store.schema import alerts, builds, configurations, runs
+from history.store.session_reads import session_of
+from report.values.catalog import Catalog
+from report.values.session_page import VersionSetup, flattened
+from suites.metrics import QPS
+
+MOST_CHARTS = 8
+"""The series of a change that are drawn; its table has all."""
+
+NIGHTS_BEFORE = timedelta(days=90)
+"""How far a chart reaches back before a change."""
+
+
+@dataclass(frozen=True)
+class MemberSeries:
+    """A series of a change with its nights around it."""
+
+    member: Member
+    base: str | None
+    points: tuple[Point, ...]
+    notes: tuple[tuple[Night, str], ...]
+    """What else changed in its environment, by the first night after it."""
+
+    visible: float | None
+    """The smallest visible change of its step, as a fraction; None when it is unknown."""
+
+
+@dataclass(frozen=True)
+class Dossier:
+    """A change with what the pages show of it."""
+
+    report: ChangeReport
+    series: tuple[MemberSeries, ...]
+    """At most MOST_CHARTS, the main series first."""
+
+    confirmation: ContenderComparison | None
+    """The new commit against the old one in the confirming session, while it has rounds."""
+
+    round_ratios: tuple[tuple[int, float], ...]
+    """The paired rounds of the confirming session in the main series: number and ratio."""
+
+    setups: tuple[VersionSetup, ...]
+    """Settings and manifests before and after it, in the nights of the main series."""
+
+    issue: tuple[str, int, str] | None
+    """Repository, number and state of its issue."""
+
+    costs: Mapping[str, tuple[Member, ...]]
+    """The series of the change by step, in which costs stand beside throughput."""
+
+    kernels: Mapping[str, str]
+    """The kernel of each box in the night after it."""
+
+
+def read_dossier(history: Reader, catalog: Catalog, report: ChangeReport) -> Dossier:
+    """Return the dossier of a change."""
+    main = report.main_series
+    others = [member for member in report.change.members if member is not main]
+    with history.database.reading() as connection:
+        drawn = tuple(_series(connection, member) for member in (main, *others)[:MOST_CHARTS])
+        setups = tuple(_setup(connection, night) for night in (main.last_before, main.first_after))
+        issue = _issue(connection, report.change.fingerprint)
+        kernels = {
+            member.key.environment.box: session_of(connection, member.first_after.session_id).machine.kernel
+            for member in report.change.members
+        }
+    drawn = tuple(_with_sight(history, catalog, one) for one in drawn)
+    comparison, ratios = _confirmed(history, report)
+    by_step: dict[str, tuple[Member, ...]] = {}
+    for member in report.change.members:
+        by_step[member.key.step] = (*by_step.get(member.key.step, ()), member)
+    return Dossier(report, drawn, comparison, ratios, setups, issue, by_step, kernels)
+
+
+def _series(connection: Connection, member: Member) -> MemberSeries:
+    key = member.key
+    base = base_branch(connection, key.environment)
+    since = member.last_before.started_at - NIGHTS_BEFORE
+    points = read_series(connection, key, base, since)
+    nights = nights_of(connection, key.environment, key.branch, since)
+    notes = changes_between(connection, nights, base) if base is not None else {}
+    return MemberSeries(
+        member, base, points, tuple((nights[at], text) for at, text in sorted(notes.items())), None
+    )
+
+
+def _with_sight(history: Reader, catalog: Catalog, one: MemberSeries) -> MemberSeries:
+    """Return a series of throughput with what its step can see in the latest of its nights with rounds."""
+    key = one.member.key
+    last = next((point.night for point in reversed(one.points) if point.relative is not None), None)
+    nights = catalog.place_named(key.environment)
+    if key.metric != QPS or last is None or nights is None or one.base is None:
+        return one
+    entry = next((night for night in nights.nights if night.session_id == last.session_id), None)
+    if entry is None or one.base not in entry.versions:
+        return one
+    versions = (entry.versions[one.base], entry.versions[key.branch])
+    seen = _visible(history, entry.uid, *versions, key.step)
+    return MemberSeries(one.member, one.base, one.points, one.notes, seen)
+
+
+def _visible(history: Reader, uid: str, base: str, contender: str, step: str) -> float | None:
+    options = CompareOptions(session=uid, steps=(step,))
+    try:
+        (found,) = compare(history, parse_version(base), [parse_version(contender)], options).contenders
+    except ComparisonError:
+        return None
+    return found.steps[0].smallest_visible if found.steps else None
+
+
+def _confirmed(
+    history: Reader, report: ChangeReport
+) -> tuple[ContenderComparison | None, tuple[tuple[int, float], ...]]:
+    confirmed = report.confirmation
+    if confirmed is None:
+        return None, ()
+    versions = [parse_version(night.version) for night in (confirmed.before, confirmed.after)]
+    options = CompareOptions(session=confirmed.uid, metric=confirmed.key.metric)
+    try:
+        (found,) = compare(history, versions[0], versions[1:], options).contenders
+    except ComparisonError:
+        return None, ()
+    rounds = history.runs(found.session.id, versions, {confirmed.key.metric})
+    paired = {step.step: step for step in pair_steps(rounds, *map(str, versions))}
+    step = paired.get(confirmed.key.step)
+    last = step.last_round if step else 0
+    ratios = step.ratios(confirmed.key.metric, last) if step else []
+    return found, tuple((number, ratio) for number, ratio in enumerate(ratios, start=1) if ratio is not None)
+
+
+def _setup(connection: Connection, night: Night) -> VersionSetup:
+    query = (
+        select(configurations.c.settings, builds.c.manifest)
+        .join_from(runs, builds, runs.c.build_id == builds.c.id)
+        .join(configurations, runs.c.configuration_id == configurations.c.id)
+        .where(runs.c.session_id == night.session_id, runs.c.version == night.version)
+        .limit(1)
+    )
+    row = connection.execute(query).first()
+    if row is not None:
+        settings = {name: str(value) for name, value in stored_object(row.settings).items()}
+        return VersionSetup(night.version, settings, dict(flattened(stored_object(row.manifest))))
+    manifest = connection.execute(select(builds.c.manifest).where(builds.c.id == night.build_id)).scalar()
+    return VersionSetup(night.version, {}, dict(flattened(stored_object(manifest))) if manifest else {})
+
+
+def _issue(connection: Connection, fingerprint: str) -> tuple[str, int, str] | None:
+    query = select(alerts.c.repository, alerts.c.issue, alerts.c.issue_state).where(
+        alerts.c.fingerprint == fingerprint, alerts.c.issue.is_not(None)
+    )
+    row = connection.execute(query).first()
+    return (row.repository or "", int(row.issue), str(row.issue_state)) if row is not None else None

@@ -1,0 +1,223 @@
+"""What the pages of a session show: its comparisons, its steps second by second, its settings and builds."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import select
+
+from build.version import parse_version
+from history.comparison.compare import CompareOptions, Comparison, ComparisonError, compare
+from history.comparison.profile_diff import Differential, Rounds, differential
+from history.errors import stored_object
+from history.rendering.notes import notes
+from history.store.reader import Reader
+from history.store.records import DroppedRound, Run, Session
+from history.store.schema import builds, configurations, gaps, points, runs, samples, series
+from history.store.session_reads import runs_of, session_of
+from report.values.catalog import Catalog, SessionEntry
+from suites.metrics import PRIMARY
+from suites.profiling.stacks import StepProfile, merged
+
+MOST_CONTENDERS = 40
+"""The contenders that a session's page compares; further ones are named."""
+
+
+@dataclass(frozen=True)
+class StepRuns:
+    """A step of a session: its runs by version and round."""
+
+    step: str
+    position: int
+    runs: Mapping[str, Mapping[int, Run]]
+    samples: Mapping[int, Sequence[float]]
+    """QPS second by second, by the id of a run."""
+
+    dropped: tuple[DroppedRound, ...]
+    profiles: Mapping[str, StepProfile] = field(default_factory=dict)
+    """The CPU profiles by version, with the rounds of each merged."""
+
+    differentials: Mapping[str, Differential] = field(default_factory=dict)
+    """The contender's CPU profile against the base's, by contender, where both were profiled."""
+
+
+@dataclass(frozen=True)
+class VersionSetup:
+    """The settings and the build of one version."""
+
+    version: str
+    settings: Mapping[str, str]
+    manifest: Mapping[str, str]
+    """The entries of the build's manifest; nested keys have dots between them."""
+
+
+@dataclass(frozen=True)
+class SessionPage:
+    """Everything that is shown of a session."""
+
+    entry: SessionEntry
+    session: Session
+    comparison: Comparison | None
+    """The base against every contender; None for a single version, and without runs."""
+
+    why_none: str
+    """Why there is no comparison."""
+
+    notes: Mapping[str, tuple[str, ...]]
+    """The notes below the table of each contender, as `compare` prints them."""
+
+    steps: tuple[StepRuns, ...]
+    setups: tuple[VersionSetup, ...]
+    night_values: Mapping[str, Mapping[str, float]]
+    """QPS by step and branch as its night kept them, which stay when rounds are pruned."""
+
+    night_gaps: tuple[tuple[str, str, str], ...]
+    """Branch, step (empty for all) and reason of what its night lacks."""
+
+
+def read_session(history: Reader, catalog: Catalog, entry: SessionEntry) -> SessionPage:
+    """Return what the pages of a session show."""
+    with history.database.reading() as connection:
+        session = session_of(connection, entry.id)
+        found = runs_of(connection, entry.id, ()) if entry.runs else ()
+        per_second: defaultdict[int, list[float]] = defaultdict(list)
+        for run_id, qps in connection.execute(_seconds_of(entry.id)):
+            per_second[run_id].append(qps)
+        setups = _setups(connection.execute(_setups_of(entry.id)).all()) if entry.runs else ()
+        values, lacking = _night(connection, entry)
+    comparison, why = _compared(history, entry, found)
+    steps = _steps(history, entry, found, per_second, catalog)
+    lines = {}
+    if comparison is not None:
+        lines = {str(one.contender): tuple(notes(comparison, one)) for one in comparison.contenders}
+    return SessionPage(entry, session, comparison, why, lines, steps, setups, values, lacking)
+
+
+def _compared(history: Reader, entry: SessionEntry, found: Sequence[Run]) -> tuple[Comparison | None, str]:
+    measured = dict.fromkeys(run.version for run in found)
+    if not found:
+        return None, "its rounds were pruned" if entry.status != "running" else "nothing was measured yet"
+    ordered = [one for one in entry.versions if one in measured] or list(measured)
+    if len(ordered) < 2:
+        return None, f"it measured one version, {ordered[0]}"
+    base, *contenders = map(parse_version, ordered)
+    options = CompareOptions(session=entry.uid)
+    try:
+        return compare(history, base, contenders[:MOST_CONTENDERS], options), ""
+    except ComparisonError as error:
+        return None, error.what
+
+
+def _steps(
+    history: Reader,
+    entry: SessionEntry,
+    found: Sequence[Run],
+    per_second: Mapping[int, Sequence[float]],
+    catalog: Catalog,
+) -> tuple[StepRuns, ...]:
+    by_step: defaultdict[tuple[int, str], dict[str, dict[int, Run]]] = defaultdict(dict)
+    for run in found:
+        by_step[run.step_position, run.step].setdefault(run.version, {})[run.repetition] = run
+    dropped = history.dropped(entry.id) if found else ()
+    steps = []
+    for (position, step), versions in sorted(by_step.items()):
+        own = [run.id for one in versions.values() for run in one.values() if run.id in per_second]
+        rounds = {
+            version: history.profiles(entry.id, step, parse_version(version))
+            for name, version in catalog.profiles.get(entry.id, ())
+            if name == step
+        }
+        steps.append(
+            StepRuns(
+                step,
+                position,
+                versions,
+                {run_id: per_second[run_id] for run_id in own},
+                tuple(one for one in dropped if one.step == step),
+                {version: merged(one.values()) for version, one in rounds.items()},
+                _differentials(entry, rounds),
+            )
+        )
+    return tuple(steps)
+
+
+def _differentials(entry: SessionEntry, rounds: Mapping[str, Rounds]) -> Mapping[str, Differential]:
+    """Return each contender's profile against the base's, the first of the session's versions."""
+    ordered = [one for one in entry.versions if one in rounds] or list(rounds)
+    if not ordered or (entry.versions and ordered[0] != entry.versions[0]):
+        return {}
+    base, *contenders = ordered
+    return {contender: differential(rounds[base], rounds[contender]) for contender in contenders}
+
+
+def _seconds_of(session_id: int) -> Any:
+    return (
+        select(samples.c.run_id, samples.c.qps)
+        .join_from(samples, runs, samples.c.run_id == runs.c.id)
+        .where(runs.c.session_id == session_id)
+        .order_by(samples.c.run_id, samples.c.second)
+    )
+
+
+def _setups_of(session_id: int) -> Any:
+    return (
+        select(runs.c.version, configurations.c.settings, builds.c.manifest)
+        .join_from(runs, builds, runs.c.build_id == builds.c.id)
+        .outerjoin(configurations, runs.c.configuration_id == configurations.c.id)
+        .where(runs.c.session_id == session_id)
+        .order_by(runs.c.position.desc())
+    )
+
+
+def _setups(rows: Sequence[Any]) -> tuple[VersionSetup, ...]:
+    """Return one setup for each version, as of its last run with a configuration."""
+    chosen: dict[str, VersionSetup] = {}
+    for version, settings, manifest in rows:
+        if version in chosen and chosen[version].settings:
+            continue
+        kept = {name: str(value) for name, value in stored_object(settings).items()} if settings else {}
+        chosen[version] = VersionSetup(version, kept, dict(flattened(stored_object(manifest))))
+    return tuple(chosen[version] for version in reversed(chosen))
+
+
+def flattened(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return the entries of nested mappings, with dots between the keys; lists are joined by spaces."""
+    entries: list[tuple[str, str]] = []
+    for name, inner in sorted(value.items()):
+        if isinstance(inner, Mapping):
+            entries += flattened(inner, f"{prefix}{name}.")
+        elif isinstance(inner, list):
+            entries.append((f"{prefix}{name}", " ".join(map(str, inner))))
+        else:
+            entries.append((f"{prefix}{name}", str(inner)))
+    return entries
+
+
+def _night(
+    connection: Any, entry: SessionEntry
+) -> tuple[dict[str, dict[str, float]], tuple[tuple[str, str, str], ...]]:
+    query = (
+        select(series.c.step, series.c.branch, points.c.value)
+        .join_from(points, series, points.c.series_id == series.c.id)
+        .where(points.c.session_id == entry.id, series.c.metric == PRIMARY)
+        .order_by(series.c.step_position, series.c.step)
+    )
+    if entry.runs:  # its runs say more, and points are not indexed by session
+        return {}, ()
+    ids = _throughput_series(connection, entry)
+    values: dict[str, dict[str, float]] = {}
+    for step, branch, value in connection.execute(query.where(points.c.series_id.in_(ids))) if ids else ():
+        values.setdefault(step, {})[branch] = value
+    lacking = connection.execute(
+        select(gaps.c.branch, gaps.c.step, gaps.c.reason).where(gaps.c.session_id == entry.id)
+    ).all()
+    return values, tuple((row.branch, row.step, row.reason) for row in lacking)
+
+
+def _throughput_series(connection: Any, entry: SessionEntry) -> list[int]:
+    """Return the ids of the throughput series of a session's box and suite."""
+    query = select(series.c.id).where(
+        series.c.box == entry.box, series.c.suite == entry.suite, series.c.metric == PRIMARY
+    )
+    return list(connection.execute(query).scalars())

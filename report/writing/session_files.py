@@ -1,0 +1,104 @@
+"""The pages and data of sessions, which are written once: a session that has ended does not change."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from build.progress import ProgressTask
+from history.comparison.profile_diff import Differential
+from history.store.reader import Reader
+from history.store.records import SessionStatus
+from report import addresses
+from report.markup.frame import Page
+from report.pages.session import session_page
+from report.pages.setup import setup_page
+from report.pages.step import step_page
+from report.values.catalog import Catalog, SessionEntry
+from report.values.session_page import SessionPage, StepRuns, read_session
+from report.writing.profile_data import ProfileEntry, stacks_script
+from report.writing.tree import SiteTree
+
+LATEST_GRAPHS = 10
+"""The latest profiled sessions that get flame graphs, besides those of changes and bisects."""
+
+DrawGraphs = Callable[[str, str, Differential], Mapping[str, str]]
+"""Draws flame graphs of a step and a contender: what is shown and its SVG; none without the program."""
+
+
+def no_graphs(step: str, contender: str, both: Differential) -> Mapping[str, str]:
+    """Draw nothing."""
+    del step, contender, both
+    return {}
+
+
+def write_sessions(
+    history: Reader,
+    catalog: Catalog,
+    tree: SiteTree,
+    prefix: str,
+    touched: Collection[str],
+    draw: DrawGraphs,
+    write: Callable[[Page], None],
+    task: ProgressTask,
+) -> list[ProfileEntry]:
+    """Write the pages of all sessions, and return their profiles, latest first.
+
+    `prefix` is what all signatures begin with; `touched` are the sessions of changes and bisects.
+    """
+    entries = list(catalog.sessions.values())
+    profiled = [entry.uid for entry in entries if entry.id in catalog.profiles]
+    drawn = {*profiled[-LATEST_GRAPHS:], *touched}
+    found: list[ProfileEntry] = []
+    for number, entry in enumerate(entries):
+        source = f"session {entry.uid}"
+        graphs = entry.uid in drawn and entry.id in catalog.profiles
+        if not entry.runs and entry.status is not SessionStatus.RUNNING and source in tree.old_sources:
+            # Its rounds were pruned: what was written of them stays, and its page says what is left.
+            tree.keep(f"steps of {entry.uid}")
+        state = f"{prefix} {entry.signature} {graphs}"
+        values: SessionPage | None = None
+        with tree.made_of(source, state) as fresh:
+            if fresh:
+                task.update(number, len(entries))
+                values = read_session(history, catalog, entry)
+                write(session_page(values, catalog.clearance))
+        if entry.runs:
+            with tree.made_of(f"steps of {entry.uid}", state) as fresh:
+                if fresh:
+                    values = values or read_session(history, catalog, entry)
+                    _write_steps(values, catalog, tree, draw if graphs else no_graphs, write)
+        found += [_entry(catalog, entry, *profile) for profile in catalog.profiles.get(entry.id, ())]
+    return found[::-1]
+
+
+def _write_steps(
+    values: SessionPage, catalog: Catalog, tree: SiteTree, draw: DrawGraphs, write: Callable[[Page], None]
+) -> None:
+    uid = values.entry.uid
+    for step in values.steps:
+        _write_profiles(values, step, catalog, tree)
+
+        def graphs(name: str, contender: str, step: StepRuns = step) -> Mapping[str, str]:
+            both = step.differentials.get(contender)
+            if both is None:
+                return {}
+            addresses_by_name = {}
+            for what, svg in draw(name, contender, both).items():
+                path = addresses.flame_graph(uid, name, f"{contender} {what}")
+                tree.write(path, svg)
+                addresses_by_name[what] = path
+            return addresses_by_name
+
+        write(step_page(values, step, catalog.clearance, graphs))
+    if values.setups:
+        write(setup_page(values, catalog.clearance))
+
+
+def _write_profiles(values: SessionPage, step: StepRuns, catalog: Catalog, tree: SiteTree) -> None:
+    for version, profile in step.profiles.items():
+        entry = _entry(catalog, values.entry, step.step, version)
+        tree.write(entry.path, stacks_script(entry, profile))
+
+
+def _entry(catalog: Catalog, entry: SessionEntry, step: str, version: str) -> ProfileEntry:
+    return ProfileEntry(
+        entry.uid, entry.started_at, catalog.clearance.box(entry.box), entry.suite, step, version
+    )

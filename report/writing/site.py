@@ -1,0 +1,273 @@
+"""The whole site: every page of a history, of which only what changed is made again."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from build.home import ROOT
+from build.progress import Progress, ProgressTask
+from history.changes import repository
+from history.changes.report import ChangeReport, report_changes
+from history.changes.repository import ChangeStatus
+from history.series.last_nights import last_nights
+from history.store.reader import Reader
+from history.timestamps import now
+from report import addresses
+from report.markup.frame import Page, rendered
+from report.pages.bisect import bisect_page, bisects_page
+from report.pages.branch import branch_page, branches_page
+from report.pages.changes import changes_page
+from report.pages.dossier import dossier_page
+from report.pages.help import help_page, subjects_of
+from report.pages.index import index_page
+from report.pages.ladder import ladder_index, ladder_page
+from report.pages.machine import machine_page, machines_page
+from report.pages.series import profiles_page, series_page
+from report.pages.sessions import older_years, sessions_page, year_page
+from report.values.bisect_page import BisectPage
+from report.values.branch_page import read_branch
+from report.values.catalog import Catalog, read_catalog
+from report.values.comparisons import Comparisons
+from report.values.dossier import read_dossier
+from report.values.ladder import read_ladder
+from report.values.machine_page import read_machine
+from report.values.overview import BoxState, LatestComparison, latest_comparisons
+from report.writing.profile_data import profile_index
+from report.writing.series_data import call, series_index, shards, signature, years_of
+from report.writing.session_files import DrawGraphs, no_graphs, write_sessions
+from report.writing.tree import SiteTree, renewed
+
+STATIC = Path(__file__).parent.parent / "static"
+GLOSSARY = ROOT / "docs/glossary.md"
+
+
+@dataclass(frozen=True)
+class SiteOptions:
+    """How a site is written."""
+
+    folder: Path
+    is_public: bool = False
+    tracker: str = "https://github.com"
+    """The server of the issue tracker."""
+
+    bisects: Sequence[BisectPage] = ()
+    """Latest first."""
+
+    draw: DrawGraphs = no_graphs
+    """Draws flame graphs."""
+
+
+@dataclass(frozen=True)
+class SiteSummary:
+    """What was written."""
+
+    folder: Path
+    pages: int
+    """All pages of the site."""
+
+    changed: int
+    """The files that are new or differ from before."""
+
+
+@dataclass(frozen=True)
+class _Site:
+    """What all pages are made of."""
+
+    history: Reader
+    options: SiteOptions
+    catalog: Catalog
+    reports: Sequence[ChangeReport]
+    latest: Sequence[LatestComparison]
+    comparisons: Comparisons
+    tree: SiteTree
+
+    def write(self, page: Page) -> None:
+        self.tree.write(page.path, rendered(page, public=self.options.is_public))
+
+
+def write_site(
+    history: Reader, options: SiteOptions, progress: Progress, clock: Callable[[], datetime] = now
+) -> SiteSummary:
+    """Write the site of a history, or renew it. Raises SiteError, and leaves the old site as it is then."""
+    with renewed(options.folder, clock()) as tree, progress.task("reading the history") as task:
+        with history.database.reading() as connection:
+            catalog = read_catalog(connection, is_public=options.is_public)
+            reports = report_changes(connection, repository.load(connection))
+        comparisons = Comparisons(history)
+        latest = [one for nights in catalog.places for one in latest_comparisons(comparisons, nights)]
+        site = _Site(history, options, catalog, reports, latest, comparisons, tree)
+        parts: Mapping[str, Callable[[_Site], None]] = {
+            "overview": _overview,
+            "changes": _changes,
+            "branches": _branches,
+            "versions": _ladders,
+            "machines": _machines,
+            "bisects": _bisects,
+            "data of the series": _series,
+        }
+        for name, write in parts.items():
+            task.rename(f"writing {name}")
+            write(site)
+        _sessions(site, task)
+        _static(site)
+    pages = sum(path.endswith(".html") for path in tree.new)
+    return SiteSummary(options.folder, pages, len(tree.changed))
+
+
+def _overview(site: _Site) -> None:
+    catalog = site.catalog
+    site.write(index_page(catalog, site.reports, site.latest, _boxes(site)))
+    site.write(sessions_page(catalog))
+    for year, entries in older_years(catalog).items():
+        signature_of_year = addresses.digest(code_digest(), *(one.uid + one.signature for one in entries))
+        with site.tree.made_of(f"sessions of {year}", signature_of_year) as fresh:
+            if fresh:
+                site.write(year_page(year, entries, catalog))
+    site.write(help_page(subjects_of(GLOSSARY.read_text(encoding="utf-8"))))
+
+
+def _boxes(site: _Site) -> list[BoxState]:
+    with site.history.database.reading() as connection:
+        nights = last_nights(connection)
+    states = []
+    latest = {entry.box: entry for entry in site.catalog.sessions.values()}
+    for box, last in sorted(latest.items()):
+        failures = {}
+        for night in nights:
+            if night.box == box and night.not_measured:
+                failures[night.branch] = night.not_measured
+            if night.box == box:
+                failures |= {f"{night.branch}, {step}": why for step, why in night.failures.items()}
+        states.append(BoxState(box, last.started_at, last.uid, failures))
+    return states
+
+
+def _changes(site: _Site) -> None:
+    catalog, options = site.catalog, site.options
+    site.write(changes_page(site.reports, catalog.clearance, catalog.data_until))
+    bisects = {one.change: one for one in reversed(options.bisects) if one.change}
+    for report in site.reports:
+        change = report.change
+        bisect = bisects.get(change.fingerprint)
+        with site.tree.made_of(
+            f"change {change.fingerprint}", _change_signature(site, report, bisect)
+        ) as fresh:
+            if fresh:
+                dossier = read_dossier(site.history, catalog, report)
+                site.write(dossier_page(dossier, catalog, bisect, tracker=options.tracker))
+
+
+def _change_signature(site: _Site, report: ChangeReport, bisect: BisectPage | None) -> str:
+    """Return what a change's page is made of: an open one follows the nights, one that is closed does not."""
+    change = report.change
+    parts = [
+        code_digest(),
+        str(site.options.is_public),
+        str(change.updated_at),
+        str(change.status),
+        str(change.reason),
+    ]
+    parts.append(f"{bisect.uid} {bisect.updated_at}" if bisect else "")
+    if change.status is ChangeStatus.OPEN:
+        places = {member.key.environment for member in change.members}
+        found = [site.catalog.place_named(place) for place in sorted(places, key=str)]
+        parts += [one.nights[-1].uid for one in found if one is not None]
+    return addresses.digest(*parts)
+
+
+def _branches(site: _Site) -> None:
+    site.write(branches_page(site.catalog))
+    for branch in site.catalog.branches:
+        visible = {one.place: one.visible for one in site.latest if one.branch == branch}
+        with site.history.database.reading() as connection:
+            places = read_branch(connection, site.catalog, branch, visible)
+        own = [one for one in site.reports if one.change.branch == branch]
+        site.write(branch_page(branch, places, own, site.catalog))
+
+
+def _ladders(site: _Site) -> None:
+    found = [read_ladder(site.comparisons, nights) for nights in site.catalog.places]
+    ladders = [one for one in found if one is not None]
+    site.write(ladder_index(ladders, site.catalog.clearance))
+    for ladder in ladders:
+        site.write(ladder_page(ladder, site.catalog.clearance))
+
+
+def _machines(site: _Site) -> None:
+    boxes = sorted({entry.box for entry in site.catalog.sessions.values()})
+    with site.history.database.reading() as connection:
+        read = [read_machine(connection, site.catalog, box) for box in boxes]
+    values = [one for one in read if one.periods]
+    site.write(machines_page(values, site.catalog))
+    for one in values:
+        site.write(machine_page(one, site.catalog))
+
+
+def _bisects(site: _Site) -> None:
+    clearance = site.catalog.clearance
+    site.write(bisects_page(site.options.bisects, clearance))
+    for one in site.options.bisects:
+        site.write(bisect_page(one, clearance, site.catalog.sessions))
+
+
+def _series(site: _Site) -> None:
+    catalog, tree = site.catalog, site.tree
+    prefix = f"{code_digest()} {site.options.is_public}"
+    with site.history.database.reading() as connection:
+        for nights in catalog.places:
+            place = nights.place
+            for year, of_year in years_of(nights).items():
+                source = f"series {place.box} {place.suite} {place.configuration} {year}"
+                with tree.made_of(source, f"{prefix} {signature(of_year)}") as fresh:
+                    for shard in shards(connection, catalog, nights, year) if fresh else ():
+                        tree.write(shard.path, shard.text)
+        sees: dict[tuple[str, ...], float] = {
+            (one.place.box, one.place.suite, one.place.configuration, one.branch, step): visible
+            for one in site.latest
+            for step, visible in one.visible.items()
+            if visible is not None
+        }
+        index, count = series_index(connection, catalog, site.reports, sees)
+    tree.write("data/series.js", index)
+    site.write(series_page(count, catalog.data_until))
+
+
+def _sessions(site: _Site, task: ProgressTask) -> None:
+    prefix = f"{code_digest()} {site.options.is_public}"
+    touched = {
+        member.confirmed.uid for one in site.reports for member in one.change.members if member.confirmed
+    }
+    touched |= {bisect_round.session for one in site.options.bisects for bisect_round in one.rounds}
+    profiled = write_sessions(
+        site.history, site.catalog, site.tree, prefix, touched, site.options.draw, site.write, task
+    )
+    site.tree.write("data/profiles.js", profile_index(profiled))
+    site.write(profiles_page(len(profiled), site.catalog.data_until))
+
+
+def _static(site: _Site) -> None:
+    for file in sorted(STATIC.rglob("*")):
+        if file.is_file() and file.suffix in (".js", ".css", ".svg"):
+            site.tree.write_bytes(f"static/{file.relative_to(STATIC)}", file.read_bytes())
+    licence = STATIC / "uplot/LICENSE"
+    site.tree.write_bytes("static/uplot/LICENSE.txt", licence.read_bytes())
+    until = site.catalog.data_until
+    site.tree.write(
+        "data/written.js", call("written", _seconds(site.tree.written_at), until and _seconds(until))
+    )
+
+
+def _seconds(when: datetime) -> int:
+    return int(when.timestamp())
+
+
+@cache
+def code_digest() -> str:
+    """Return the digest of the code that makes pages: with other code, all pages are made again."""
+    digest = hashlib.sha256()
+    for file in sorted(STATIC.parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]

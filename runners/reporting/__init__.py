@@ -1,0 +1,1 @@
+"""What the report site takes from the service: bisects with their posteriors, flame graphs."""

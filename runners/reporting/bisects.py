@@ -1,0 +1,92 @@
+"""Bisects as the site shows them: the state of each search as plain values."""
+
+import math
+from collections.abc import Iterator
+
+from build.engines import ENGINES
+from history.store.bisects import EventKind, load_all
+from history.store.writer import Store
+from report.values.bisect_page import BisectPage, BisectPosition, BisectRound
+from runners.bisect.report.state import BisectState, load_state
+from runners.bisect.report.wording import headline, merge_hint, reproduce, smaller_step_hint
+from runners.bisect.run.event_log import read_log
+
+FUNCTIONS = 15
+
+
+def read_bisects(store: Store) -> tuple[BisectPage, ...]:
+    """Return all bisects of a history, latest first."""
+    with store.database.reading() as connection:
+        found = list(load_all(connection))
+    return tuple(bisect_values(load_state(store, read_log(store, bisect))) for bisect in found)
+
+
+def bisect_values(state: BisectState) -> BisectPage:
+    """Return what the page of a bisect shows."""
+    log, question = state.log, state.log.question
+    bisect = log.bisect
+    times = [event.happened_at for event in bisect.events]
+    posterior = state.posterior
+    return BisectPage(
+        uid=bisect.uid,
+        question=f"{question.summary}{f', from {question.git}' if question.git else ''}",
+        headline=headline(state),
+        box=bisect.machine.hostname,
+        began_at=bisect.began_at,
+        updated_at=max([bisect.began_at, *times]),
+        change=bisect.change,
+        is_decided=state.verdict is not None,
+        confidence=question.confidence,
+        nobody=posterior[0] if posterior else 0.0,
+        positions=tuple(_positions(state)),
+        rounds=tuple(
+            BisectRound(
+                one.session, one.number, {place: math.exp(log_) for place, log_ in one.log_ratios.items()}
+            )
+            for one in log.all_rounds()
+        ),
+        collapsed=tuple((one["commit"], one["subject"], one["reason"]) for one in log.span.collapsed),
+        log=tuple((event.happened_at, _event(event.kind), event.session or "") for event in bisect.events),
+        hints=tuple(hint for hint in (merge_hint(state), smaller_step_hint(state)) if hint),
+        commands=tuple(reproduce(state)),
+        functions=tuple(_functions(state)),
+    )
+
+
+def _positions(state: BisectState) -> Iterator[BisectPosition]:
+    posterior = state.posterior
+    measured = {one.position: one for one in state.measured()}
+    excluded = {point.version: reason for point, reason in state.excluded()}
+    for place, point in enumerate(state.log.span.points):
+        one = measured.get(place)
+        page = ENGINES[point.parsed.engine].compare_page
+        yield BisectPosition(
+            position=place,
+            commit=point.short,
+            subject=point.subject,
+            author=point.author,
+            date=point.date,
+            probability=posterior[place] if place and place < len(posterior) else 0.0,
+            ratio=1.0 if place == 0 and measured else one.ratio if one else None,
+            low=one.low if one else None,
+            high=one.high if one else None,
+            rounds=one.rounds if one else 0,
+            excluded=excluded.get(point.version, ""),
+            address=f"{page}{point.commit[:12]}%5E...{point.commit[:12]}" if point.commit and page else "",
+        )
+
+
+def _event(kind: EventKind) -> str:
+    words = {EventKind.SESSION: "a session began", EventKind.BUILT: "commits were compiled"}
+    words |= {EventKind.EXCLUDED: "a commit was excluded", EventKind.VERDICT: "a verdict"}
+    words |= {EventKind.PROFILED: "the culprit was profiled"}
+    return words[kind]
+
+
+def _functions(state: BisectState) -> Iterator[tuple[str, float, float, float]]:
+    both = state.differential
+    if both is None:
+        return
+    yield "whole server", both.base_total, both.contender_total, both.contender_total - both.base_total
+    for one in both.functions[:FUNCTIONS]:
+        yield one.name, one.base.own, one.contender.own, one.own_change

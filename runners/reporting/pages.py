@@ -1,0 +1,67 @@
+"""One page alone, with its style sheet inside: to mail, or to attach to an issue."""
+
+from build.errors import TidemarkError
+from history.changes import repository
+from history.changes.report import report_changes
+from history.store.bisects import load
+from history.store.writer import Store
+from report.markup.frame import Page
+from report.pages.bisect import bisect_page
+from report.pages.dossier import dossier_page
+from report.pages.session import session_page
+from report.values.catalog import Catalog, read_catalog
+from report.values.clearance import Clearance
+from report.values.dossier import read_dossier
+from report.values.session_page import read_session
+from report.writing.alone import alone
+from runners.bisect.report.state import BisectState, load_state
+from runners.bisect.run.event_log import read_log
+from runners.reporting.arguments import KINDS
+from runners.reporting.bisects import bisect_values, read_bisects
+
+
+class PageError(TidemarkError):
+    """There is no such page."""
+
+
+def page_alone(store: Store, kind: str, name: str, *, is_public: bool = False) -> str:
+    """Return one page as HTML. Raises PageError when there is no such kind or name."""
+    makers = {"change": _change, "session": _session, "bisect": _bisect}
+    if kind not in makers:
+        raise PageError(f"there is no page of the kind '{kind}'", hint=f"the kinds are: {', '.join(KINDS)}")
+    with store.database.reading() as connection:
+        catalog = read_catalog(connection, is_public=is_public)
+    return alone(makers[kind](store, catalog, name))
+
+
+def bisect_alone(state: BisectState) -> str:
+    """Return the page of a bisect alone."""
+    return alone(bisect_page(bisect_values(state), Clearance(), linked=False))
+
+
+def _change(store: Store, catalog: Catalog, name: str) -> Page:
+    with store.database.reading() as connection:
+        found = repository.load(connection, fingerprint=name)
+        reports = report_changes(connection, found)
+    if not reports:
+        raise PageError(
+            f"there is no change {name}", where=store.where, hint="./tidemark history changes lists them"
+        )
+    bisect = next((one for one in read_bisects(store) if one.change == name), None)
+    return dossier_page(read_dossier(store, catalog, reports[0]), catalog, bisect, linked=False)
+
+
+def _session(store: Store, catalog: Catalog, name: str) -> Page:
+    entry = catalog.sessions.get(name)
+    if entry is None:
+        raise PageError(
+            f"there is no session {name}", where=store.where, hint="./tidemark report lists all sessions"
+        )
+    return session_page(read_session(store, catalog, entry), catalog.clearance, linked=False)
+
+
+def _bisect(store: Store, catalog: Catalog, name: str) -> Page:
+    with store.database.reading() as connection:
+        bisect = load(connection, name)
+    state = load_state(store, read_log(store, bisect))
+    return bisect_page(bisect_values(state), catalog.clearance, linked=False)

@@ -1,0 +1,103 @@
+"""The site says what the history says: a planted regression, on every page that has to show it."""
+
+from pathlib import Path
+
+import pytest
+
+from history.changes import repository
+from history.changes.report import ChangeReport, report_changes
+from history.open import open_reader
+from report import addresses
+from runners.cli import main
+from tests.report.parsed import parsed
+from tests.report.rich import BRANCH, FACTOR, REGRESSION, SLOWED, commit
+
+
+@pytest.fixture(scope="module")
+def change(rich: Path) -> ChangeReport:
+    """The one change of the history."""
+    with open_reader(rich) as history, history.database.reading() as connection:
+        (found,) = report_changes(connection, repository.load(connection))
+    return found
+
+
+def test_the_overview_lists_the_regression(site: Path, change: ChangeReport) -> None:
+    page = parsed(site / "index.html")
+    (row,) = (row for row in page.rows if row and change.change.fingerprint in row[0])
+    assert row[1:3] == [BRANCH, SLOWED]
+    assert row[3].startswith("−12.")
+    assert row[-1] == "open"
+
+
+def test_its_chart_is_marked_at_the_right_nights(site: Path, change: ChangeReport) -> None:
+    page = parsed(site / addresses.change(change.change.fingerprint))
+    last, first = change.change.last_before, change.change.first_after
+    assert (last.version, first.version) == (commit(REGRESSION - 1), commit(REGRESSION))
+    marked = [
+        row
+        for row in page.rows
+        if len(row) == 4 and f"{last.started_at:%Y-%m-%d} to {first.started_at:%Y-%m-%d}" in row[3]
+    ]
+    assert marked
+    assert all(row[0].startswith(f"{first.started_at:%Y-%m-%d}") for row in marked)
+    ranges = [
+        given for tag, given in page.tags if tag == "rect" and given.get("class") == "range worse confirmed"
+    ]
+    assert ranges
+
+
+def test_its_page_says_what_the_command_says(
+    site: Path, rich: Path, change: ChangeReport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["history", "changes", "--history", str(rich)]) == 0
+    said = capsys.readouterr().out
+    page = parsed(site / addresses.change(change.change.fingerprint))
+    text = " ".join(page.text.split()).replace("−", "-")
+    main_series = change.main_series
+    assert f"{main_series.ratio - 1:+.1%}" in said
+    assert f"{100 * (1 - main_series.ratio):.1f} % slower" in text
+    for member in change.change.members:
+        size = f"{100 * (member.ratio - 1):+.1f} %"
+        assert f"{member.ratio - 1:+.1%}" in said
+        assert any(size in cell.replace("−", "-") for row in page.rows for cell in row)
+
+
+def test_it_is_in_the_ladder_with_the_colour_of_worse(site: Path) -> None:
+    page = parsed(site / addresses.ladder("write-heavy", "db1", "short relaxed"))
+    cells = [given for tag, given in page.tags if tag == "td" and "heat" in given.get("class", "")]
+    worst = min((cell for cell in cells if "data-v" in cell), key=lambda cell: float(cell["data-v"]))
+    assert float(worst["data-v"]) == pytest.approx(FACTOR, abs=0.02)
+    assert worst["class"] == "heat worse-4"
+
+
+def test_its_dossier_has_what_a_person_asks_for(site: Path, change: ChangeReport) -> None:
+    page = parsed(site / addresses.change(change.change.fingerprint))
+    text = " ".join(page.text.split())
+    confirmed = change.confirmation
+    assert confirmed is not None
+    said = f"Session {confirmed.uid} measured the old and the new commit in {confirmed.rounds} interleaved"
+    assert f"{said} rounds" in text
+    assert "2 boxes have it" in text
+    assert "Bisect b15ec7" in text
+    assert "server CPU" in text
+    assert f"./tidemark run --suite write-heavy --profile short --step {SLOWED}" in text
+    links = {link.split("#")[0] for link in page.links}
+    assert {"../sessions/confirm37.html", "../bisects/b15ec7.html"} <= links
+
+
+def test_an_inconclusive_step_is_never_shown_as_clean(site: Path) -> None:
+    """A step without a decided verdict is hatched, and counted on the first page."""
+    uid = sorted(path.stem for path in (site / "sessions").glob("db1n*.html"))[-1]
+    page = parsed(site / f"sessions/{uid}.html")
+    verdicts = [row for row in page.rows if row and row[-1].startswith("? inconclusive")]
+    hatched = [given for tag, given in page.tags if tag == "td" and given.get("class") == "heat open"]
+    assert len(verdicts) == len(hatched)
+
+
+def test_the_step_page_shows_the_same_seconds_and_why_a_round_was_dropped(site: Path) -> None:
+    uid = sorted(path.stem for path in (site / "sessions").glob("db1n*.html"))[-1]
+    page = parsed(site / f"sessions/{uid}/{SLOWED}.html")
+    assert any(tag == "path" and given.get("class") == "seconds contender" for tag, given in page.tags)
+    assert "dropped: other processes took 31 % of the CPU: backup.sh" in page.text
+    assert "tidemark_burn" in page.text
+    assert len([row for row in page.rows if row and row[0] in ("1", "2", "3") and len(row) == 4]) == 120

@@ -1,0 +1,152 @@
+"""Histories that lack something: nothing at all, one session, one version, a pruned or merged one, tables."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from build.home import ROOT
+from history.open import open_store
+from history.transfer.format_detection import open_histories
+from history.transfer.merging import merge
+from history.transfer.pruning import prune
+from report import addresses
+from runners.cli import main
+from tests.history.handmade import NIGHT, record_steps, session_start
+from tests.history.watched import record_regression
+from tests.report.conftest import write
+from tests.report.parsed import dead_links, pages_of, parsed
+
+FACTS = ROOT / "tests/golden/facts"
+
+
+def site_of(history: Path) -> Path:
+    folder = history.with_suffix(".site")
+    write(history, folder)
+    assert list(dead_links(folder)) == []
+    return folder
+
+
+def test_an_empty_history(tmp_path: Path) -> None:
+    path = tmp_path / "h.db"
+    open_store(path).close()
+    site = site_of(path)
+    assert "nothing was measured yet" in parsed(site / "index.html").text
+    assert len(pages_of(site)) == 10
+    for page in pages_of(site):
+        if page.name != "help.html":
+            assert "yet" in parsed(page).text, page
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ({"insert": {"postgres@18.6": [1000.0, 1010.0, 990.0]}}, "it measured one version, postgres@18.6"),
+        (
+            {"insert": {"postgres@17.11": [1000.0], "postgres@18.6": [990.0]}},
+            "1 paired round: a verdict needs 3",
+        ),
+        (
+            {"insert": {"postgres@17.11": [1000.0] * 3, "postgres@18.6": [0.0] * 3}},
+            "the server did not start",
+        ),
+    ],
+)
+def test_one_session(tmp_path: Path, steps: dict[str, dict[str, list[float]]], said: str) -> None:
+    path = tmp_path / "h.db"
+    with open_store(path, clock=lambda: NIGHT) as store:
+        record_steps(store, session_start("only"), steps)
+    site = site_of(path)
+    assert said in " ".join(parsed(site / "sessions/only.html").text.split())
+    assert (site / "sessions/only/insert.html").is_file()
+    if len(steps["insert"]) == 1:
+        assert (
+            "No session has both a base and another version yet" in parsed(site / "compare/index.html").text
+        )
+
+
+def test_a_pruned_session_keeps_its_addresses_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "h.db"
+    record_regression(path, judged=True)
+    site = site_of(path)
+    before = {page.relative_to(site) for page in pages_of(site)}
+    with open_store(path) as store:
+        prune(store, NIGHT + timedelta(days=50))
+    write(path, site)
+    assert before <= {page.relative_to(site) for page in pages_of(site)}
+    assert "its rounds were pruned" in parsed(site / "sessions/night-3.html").text
+    assert "What its night kept" in parsed(site / "sessions/night-3.html").text
+    assert (site / "sessions/night-3/insert.html").is_file()
+    assert list(dead_links(site)) == []
+    # Written from nothing the page of the session is there too; steps of pruned sessions have no page then.
+    again = tmp_path / "again"
+    write(path, again)
+    assert "its rounds were pruned" in parsed(again / "sessions/night-3.html").text
+    assert list(dead_links(again)) == []
+
+
+def test_addresses_stay_after_a_merge(tmp_path: Path) -> None:
+    """The ids of the database change, and no address has one."""
+    one, other, both = (tmp_path / name for name in ("one.db", "other.db", "both.db"))
+    record_regression(one, judged=True)
+    with open_store(other, clock=lambda: NIGHT - timedelta(days=400)) as store:
+        record_steps(
+            store,
+            session_start("earlier"),
+            {"insert": {"postgres@17.11": [1.0] * 3, "postgres@18.6": [1.0] * 3}},
+        )
+    with open_store(both) as store:
+        for path in (other, one):
+            with open_histories([str(path)]) as coming:
+                merge(store, coming.sources)
+    before, after = site_of(one), site_of(both)
+    names = {page.relative_to(before) for page in pages_of(before)}
+    assert names <= {page.relative_to(after) for page in pages_of(after)}
+    series = {
+        given["href"]
+        for tag, given in parsed(before / "branches/postgres-REL_18_STABLE.html").tags
+        if tag == "a" and "series.html#s=" in given.get("href", "")
+    }
+    assert series
+    assert series <= set(parsed(after / "branches/postgres-REL_18_STABLE.html").links)
+
+
+def test_the_ladder_of_the_published_tables_is_the_published_one(tmp_path: Path) -> None:
+    from tests.history.transfer.test_facts import BASE, CONTENDERS, PUBLISHED, imported
+
+    path = tmp_path / "facts.db"
+    imported(path).close()
+    site = site_of(path)
+    (ladder,) = [page for page in (site / "compare").iterdir() if page.name != "index.html"]
+    page = parsed(ladder)
+    heads = [given["data-version"] for tag, given in page.tags if tag == "button"]
+    assert heads == [BASE, *CONTENDERS]
+    rows = {row[0]: row[1:] for row in page.rows}
+    for step, ratios in PUBLISHED.items():
+        assert [float(cell.strip("▾▴=? ")) for cell in rows[f"{step}_range=100"]] == [1.0, *ratios], step
+
+
+def test_help_has_every_term_of_the_glossary(tmp_path: Path) -> None:
+    path = tmp_path / "h.db"
+    open_store(path).close()
+    site = site_of(path)
+    ids = parsed(site / "help.html").ids
+    glossary = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    terms = [line.split("**")[1] for line in glossary.splitlines() if line.startswith("- **")]
+    assert len(terms) > 100
+    assert {addresses.anchor(term) for term in terms} <= ids
+
+
+def test_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    path = tmp_path / "h.db"
+    record_regression(path, judged=True)
+    assert main(["report", "--history", str(path)]) == 0
+    assert f"{tmp_path}/home/site/index.html: " in capsys.readouterr().out
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine").touch()
+    assert main(["report", "--history", str(path), "--out", str(tmp_path / "full")]) == 2
+    assert "choose an empty or a new folder" in capsys.readouterr().err
+    assert main(["report", "--history", str(tmp_path / "none.db")]) == 2

@@ -1,0 +1,122 @@
+"""What is true of every page of a site: links, policy, time stamps, the numbers of charts in their tables."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from report.markup.frame import POLICY
+from tests.programs import VNU, required_package
+from tests.report.conftest import write
+from tests.report.parsed import dead_links, pages_of, parsed, parsed_text
+
+
+def test_every_link_and_anchor_leads_somewhere(site: Path) -> None:
+    assert list(dead_links(site)) == []
+
+
+def test_a_dead_link_is_seen(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<p id="here"><a href="b.html">x</a><a href="#there">y</a><a href="#here">z</a>'
+    )
+    assert list(dead_links(tmp_path)) == ["a.html: b.html is no file", "a.html: #there is no id"]
+
+
+def test_every_page_has_the_policy_and_says_how_old_it_is(site: Path) -> None:
+    for path in pages_of(site):
+        page = parsed(path)
+        policies = [
+            given["content"]
+            for tag, given in page.tags
+            if given.get("http-equiv") == "Content-Security-Policy"
+        ]
+        assert policies == [POLICY], path
+        assert re.search(
+            r"This page: (data up to \d{4}-\d\d-\d\d \d\d:\d\d UTC|no data yet), written \d{4}", page.text
+        ), path
+        assert not [tag for tag, given in page.tags if "style" in given or tag == "style"], path
+        assert not [name for _, given in page.tags for name in given if name.startswith("on")], path
+
+
+def test_the_table_beside_a_chart_has_its_numbers(site: Path) -> None:
+    """The marks of each figure and the cells of its table have the same values, in number and size."""
+    figures = 0
+    for path in pages_of(site):
+        for figure in re.findall(r"<figure>.*?</figure>", path.read_text(encoding="utf-8"), re.DOTALL):
+            page = parsed_text(figure)
+            marks = sorted(
+                given["data-y"] for tag, given in page.tags if tag == "circle" and given.get("data-y")
+            )
+            cells = sorted(given["data-y"] for tag, given in page.tags if tag == "td" and given.get("data-y"))
+            assert not marks or marks == cells, path
+            figures += bool(marks)
+    assert figures > 20
+
+
+def test_pages_are_valid_html(site: Path, tmp_path: Path) -> None:
+    jar = required_package(VNU)
+    kinds = _one_of_each_kind(site)
+    done = subprocess.run(
+        ["java", "-jar", str(jar), "--errors-only", "--skip-non-html", *map(str, kinds)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+
+
+def test_invalid_html_is_seen(tmp_path: Path) -> None:
+    jar = required_package(VNU)
+    bad = tmp_path / "bad.html"
+    bad.write_text("<!doctype html><html lang=en><title>x</title><p><div></p>")
+    done = subprocess.run(
+        ["java", "-jar", str(jar), "--errors-only", str(bad)], capture_output=True, text=True, check=False
+    )
+    assert "error" in done.stderr
+
+
+def _one_of_each_kind(site: Path) -> list[Path]:
+    """Return the largest page of each folder and depth, and all at the root."""
+    by_kind: dict[str, Path] = {}
+    for path in pages_of(site):
+        kind = re.sub(r"[^/]+\.html$", "*", str(path.relative_to(site)))
+        kind = (
+            kind
+            if kind.count("/") < 2
+            else f"{kind.split('/')[0]}/*/{'setup' if path.stem == 'setup' else '*'}"
+        )
+        name = path.name if kind == "*" else kind + ("index" if path.name == "index.html" else "")
+        if name not in by_kind or path.stat().st_size > by_kind[name].stat().st_size:
+            by_kind[name] = path
+    return sorted(by_kind.values())
+
+
+def test_a_renewed_site_without_news_writes_only_when_it_was_written(rich: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    write(rich, folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert write(rich, folder) == 2  # its own state, and the time for the footer
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert {path.name for path in before if before[path] != after[path]} <= {
+        "written.js",
+        "tidemark-site.json",
+    }
+    assert before.keys() == after.keys()
+
+
+@pytest.mark.parametrize("name", ["index.html", "series.html", "changes/index.html"])
+def test_a_first_page_is_light(site: Path, name: str) -> None:
+    import gzip
+
+    page = parsed(site / name)
+    files = {
+        site / name,
+        *(
+            (site / name).parent / link
+            for tag, given in page.tags
+            if tag in ("script", "link")
+            for link in [given.get("src") or given.get("href", "")]
+        ),
+    }
+    assert sum(len(gzip.compress(file.read_bytes())) for file in files) <= 150_000
