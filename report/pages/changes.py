@@ -186,7 +186,8 @@ def replication(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> 
         box = catalog.clearance.box(member.key.environment.box)
         worse = is_worse(member)
         tone = "plain" if worse is None else "worse" if worse else "better"
-        note_text = f"{member.key.environment.configuration}; kernel {dossier.kernels.get(member.key.environment.box, 'unknown')}"
+        key = member.key.environment
+        note_text = f"{key.configuration}; kernel {dossier.kernels.get(key.box, 'unknown')}"
         address = f"{root}{addresses.machine(box)}" if linked else ""
         rows.append(
             IntervalRow(
