@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from history.stats.change_points.baseline import FIRST_NIGHTS, NEAR, Baseline
 from history.stats.change_points.change_point import ChangePoint, Known
 from history.stats.change_points.localization import located
-from history.stats.change_points.second_look import Noise, Steps, still_steps
+from history.stats.change_points.second_look import BaselineNoise, WatchedSteps, still_steps
 from history.stats.change_points.tails import MOST_DEGREES
 from history.stats.distributions import student_tail
 
@@ -99,7 +99,7 @@ BLOCK = 2048
 """Series that are watched at once: their arrays fit into the processor's cache."""
 
 _NONE = -1e9
-_STEPS = Steps(np.array(STEP_SIZES), np.array(HANDICAPS))
+_STEPS = WatchedSteps(np.array(STEP_SIZES), np.array(HANDICAPS))
 _UP, _DOWN = len(STEP_SIZES) - 1, 2 * len(STEP_SIZES) - 1
 """Rows of the largest step up and down."""
 
@@ -157,7 +157,7 @@ class Watchers:
         up = row < half
         nights = (self._night - np.arange(min(MEMORY, self._night + 1))) % MEMORY
         residuals = self._latest[np.ix_(nights, columns)] - base.level[columns]
-        noise = Noise(
+        noise = BaselineNoise(
             base.scale[columns], base.degrees[columns], base.strongest[columns], base.correlation[columns],
             base.innovation[columns], base.deviation[columns], np.maximum(base.nights[columns], 1),
         )  # fmt: skip

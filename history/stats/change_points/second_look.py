@@ -62,7 +62,7 @@ OWN_MARGIN = 1.5
 
 
 @dataclass(frozen=True)
-class Noise:
+class BaselineNoise:
     """The noise of some series as their baseline has it, all [series]; `nights` are those of the level."""
 
     scale: Array
@@ -73,13 +73,13 @@ class Noise:
     deviation: Array
     nights: Array
 
-    def of(self, some: Mask) -> "Noise":
+    def of(self, some: Mask) -> "BaselineNoise":
         """Return that of some of the series."""
-        return Noise(*(each[some] for each in vars(self).values()))
+        return BaselineNoise(*(each[some] for each in vars(self).values()))
 
 
 @dataclass(frozen=True)
-class Steps:
+class WatchedSteps:
     """The steps that are watched for in the direction in which a change is about to be raised."""
 
     sizes: Array
@@ -90,7 +90,7 @@ class Steps:
 
 
 def still_steps(
-    residuals: Array, runs: Array, asked: Array, noise: Noise, steps: Steps, stricter: float
+    residuals: Array, runs: Array, asked: Array, noise: BaselineNoise, steps: WatchedSteps, stricter: float
 ) -> Mask:
     """Return which series have a step that neither larger noise nor their own tails explain, [series].
 
@@ -116,7 +116,7 @@ def still_steps(
 
 
 def _more_likely_than_larger_noise(
-    nights: Array, there: Mask, noise: Noise, steps: Steps, over: float
+    nights: Array, there: Mask, noise: BaselineNoise, steps: WatchedSteps, over: float
 ) -> Mask:
     nights, there = nights[:GROWN_WITHIN], there[:GROWN_WITHIN]
     usual = np.log(noise.degrees + nights * nights)
@@ -139,7 +139,7 @@ def _more_likely_than_larger_noise(
     return np.asarray(_most(ahead, there) >= over)
 
 
-def _by_own_tails(relative: Array, there: Mask, runs: Array, noise: Noise) -> Array:
+def _by_own_tails(relative: Array, there: Mask, runs: Array, noise: BaselineNoise) -> Array:
     """Return by what to multiply the latest nights so that they are as far away as they are rare.
 
     [nights, series]; the nights before those of the step tell how rare.
@@ -157,7 +157,7 @@ def _by_own_tails(relative: Array, there: Mask, runs: Array, noise: Noise) -> Ar
     return factors
 
 
-def _evidence(nights: Array, there: Mask, noise: Noise, steps: Steps) -> Array:
+def _evidence(nights: Array, there: Mask, noise: BaselineNoise, steps: WatchedSteps) -> Array:
     """Log-likelihood ratio of each step from each of the `nights` on, over none, [sizes, nights, series]."""
     there = there[: len(nights)]
     unit = steps.sizes[:, None, None] * noise.deviation / noise.innovation
@@ -166,7 +166,7 @@ def _evidence(nights: Array, there: Mask, noise: Noise, steps: Steps) -> Array:
     return evidence / (1 + np.cumsum(there, axis=0) / noise.nights)
 
 
-def _ratio(nights: Array, step: Array, noise: Noise) -> Array:
+def _ratio(nights: Array, step: Array, noise: BaselineNoise) -> Array:
     left = nights - step
     np.minimum(left[-1], 0.0, out=left[-1])
     ratio = np.log(noise.degrees + nights * nights) - np.log(noise.degrees + left * left)
