@@ -29,10 +29,10 @@ STEP_IN_LARGER = 3e-4
 """Weight of a step in noise that has grown, against a step in the usual noise: it is raised as well, if the
 evidence is about as much as the usual threshold."""
 
-OVER_LARGER = 0.7
+OVER_LARGER = 0.5
 """Nats by which a step of two nights has to be more likely than noise that grew with it or before it."""
 
-OVER_EACH = 0.25
+OVER_EACH = 0.05
 """Nats more for each further night, because a step tells itself from noise better the longer it lasts,"""
 
 OVER_NIGHTS = 6
