@@ -20,6 +20,7 @@ from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
 from suites.capabilities import require_engine
+from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.definition import Mode
 from suites.engines import make_server, require_short_sockets
@@ -124,6 +125,9 @@ def callgrind_of(request: Request, progress: Progress) -> Callgrind | None:
     try:
         if not GENERATORS[request.suite.generator].counts:
             raise ServerError(f"{request.suite.generator} cannot carry out fixed work between marks")
+        untried = [str(it) for it in request.versions if not COUNTED[it.engine].is_tried]
+        if untried:
+            raise ServerError(f"counting has not been tried with servers such as {untried[0]}")
         return find_callgrind()
     except TidemarkError as error:
         if request.exact is Exact.ONLY:

@@ -101,11 +101,11 @@ def run_session(
     Raises TidemarkError when nothing could be measured at all, and KeyboardInterrupt after cleaning up.
     """
     with measuring_alone(home):
-        sizes = check_request(request, home)
+        sizes, callgrind = check_request(request, home), callgrind_of(request, progress)
         serve = server_factory(request, sizes)
         builds, not_built = provide_builds(request, home, progress, serve, given or {})
         generator = make_generator(request.suite, sizes, builds)
-        profiling, callgrind = profiling_of(request, home, progress), callgrind_of(request, progress)
+        profiling = profiling_of(request, home, progress)
         measuring = (sizes, generator, profiling, callgrind)
         machine = describe(home.path)
         changed = changes(store.latest_machine(machine.hostname), machine)

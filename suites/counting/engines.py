@@ -38,6 +38,9 @@ class CountedEngine:
     options: tuple[str, ...] = ()
     """Further options of callgrind."""
 
+    is_tried: bool = True
+    """Whether passes of its servers have been tried; sessions with others are not counted."""
+
 
 COUNTED = EngineRegistry(
     "rule for counting instructions",
@@ -76,6 +79,7 @@ COUNTED = EngineRegistry(
             agreement=0.005,
             allowance=0.007,
             options=("--separate-threads=yes",),
+            is_tried=False,
         ),
     },
 )

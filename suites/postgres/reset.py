@@ -73,7 +73,7 @@ def _flush_commits(connection: Connection) -> None:
 
     After asynchronous commits, a vacuum cannot mark pages as all-visible whose commits are not flushed yet
     (SetHintBits in heapam_visibility.c). How many these are would depend on when the WAL writer woke up, and
-    later updates of marked pages execute more: 1.3 % more instructions in update-index.
+    updates of marked pages execute more.
     """
     connection.execute("SET synchronous_commit = on")
     connection.execute("SELECT pg_logical_emit_message(true, 'tidemark', '')")
