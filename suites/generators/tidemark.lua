@@ -190,6 +190,13 @@ local function retry(thread_id, problem)
    end
 end
 
+-- Runs one transaction, again if the server has rolled it back. The loop is in `retry`, which is rarely called: LuaJIT
+-- does not compile a loop around another one, and interpreting it would cost a sixth more CPU per transaction.
+local function finish_event(thread_id)
+   local finished, problem = pcall(event, thread_id)
+   if not finished then retry(thread_id, problem) end
+end
+
 -- Returns the maximum number of events of this thread in one slice. A step that uses rows up distributes its events
 -- evenly over the slices, so that they are balanced against those of the other servers.
 local function most_in_slice(slices)
@@ -216,9 +223,7 @@ local function work_until(deadline, most, began, thread_id, warming)
       more = ffi.C.sb_more_events(thread_id)
       if not more then break end
       if not warming then ffi.C.sb_event_start(thread_id) end
-      -- The loop of `retry` is not written out here: LuaJIT does not compile a loop around another one.
-      local finished, problem = pcall(event, thread_id)
-      if not finished then retry(thread_id, problem) end
+      finish_event(thread_id)
       if not warming then ffi.C.sb_event_stop(thread_id) end
       ended = now()
       if ended >= next_second then
