@@ -99,7 +99,7 @@ def summary(merged: Merged) -> str:
 
 
 def _prune_text(found: Room, before: str) -> str:
-    rows = ", ".join(f"{number} {table}" for table, number in found.rows.items())
+    rows = ", ".join(f"{number} {table.replace('_', ' ')}" for table, number in found.rows.items())
     return (
         f"rounds of {_sessions(found.sessions)} before {before}: {rows}; about {_size(found.bytes)}\n"
         "their nights, points, gaps and changes are kept"
