@@ -339,8 +339,10 @@
     all = list().series.map((/** @type {any[]} */ row) => ({ place: row[0], branch: row[1], step: row[2], metric: row[3], id: row[4] }));
     const view = tidemark.view(location.hash);
     const first = (/** @type {Series} */ one) => list().metrics[one.metric][0] === "qps" && list().branches[one.branch] !== list().places[one.place][3];
-    const changed = list().changes.length ? list().changes[list().changes.length - 1][3][0][0] : "";
-    chosen = all.find((one) => one.id === view.get("s")) || all.find((one) => one.id === changed) || all.find(first) || all[0] || null;
+    // Without a series in the address: one of the latest change, its throughput if that changed.
+    const changed = list().changes.length ? list().changes[list().changes.length - 1][3].map((/** @type {any[]} */ member) => member[0]) : [];
+    chosen = all.find((one) => one.id === view.get("s")) || all.find((one) => changed.includes(one.id) && first(one))
+      || all.find((one) => changed.includes(one.id)) || all.find(first) || all[0] || null;
     by("from").value = view.get("from") || "";
     by("to").value = view.get("to") || "";
     by("axis").value = view.get("y") === "abs" ? "abs" : "rel";
