@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from history.series.matrix import SeriesMatrix, read_matrix
-from history.series.series import Night, base_branch, branches_at, list_environments
+from history.series.matrix import SeriesMatrix, judged_matrices
+from history.series.series import Night
 from history.stats.change_points import shared_moves
 from history.store.records import Environment
-from suites.metrics import judged_metrics
 
 Array = NDArray[np.float64]
 
@@ -76,14 +75,7 @@ BoxNote = NoiseChange | SharedNight
 
 def read_box_notes(connection: Connection) -> tuple[BoxNote, ...]:
     """Return the notes on all boxes, from their latest nights."""
-    notes: list[BoxNote] = []
-    for environment in list_environments(connection):
-        base = base_branch(connection, environment)
-        for branch in branches_at(connection, environment):
-            if base is not None and branch != base:
-                matrix = read_matrix(connection, environment, branch, base, judged_metrics(), LOOKED_BACK)
-                notes += box_notes(matrix)
-    return tuple(notes)
+    return tuple(note for matrix in judged_matrices(connection, LOOKED_BACK) for note in box_notes(matrix))
 
 
 def box_notes(matrix: SeriesMatrix) -> tuple[BoxNote, ...]:

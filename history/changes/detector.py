@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,12 +22,10 @@ from history.changes.level_shift import (
 )
 from history.changes.repository import Change, ChangeStatus, Member
 from history.series.environment_changes import markers
-from history.series.matrix import SeriesMatrix, read_matrix
-from history.series.series import base_branch, branches_at, list_environments
+from history.series.matrix import SeriesMatrix, judged_matrices
 from history.stats.change_points import FALSE_SHARE, ChangePoint, Known, watch_many
 from history.store.database import Database
 from history.timestamps import now
-from suites.metrics import judged_metrics
 
 WINDOW = 400
 """The latest nights in which change points are detected: earlier ones were judged when they were new."""
@@ -113,7 +111,7 @@ def _with_status(status: ChangeStatus, after: Sequence[Change], ids: set[int]) -
 def _all_shifts(
     connection: Connection,
 ) -> tuple[int, list[Shift | LevelReturn], tuple[BoxNote, ...]]:
-    matrices = list(_matrices(connection))
+    matrices = list(judged_matrices(connection, WINDOW))
     counted = sum(len(matrix.series) for matrix in matrices)
     share = min(FALSE_SHARE, FALSE_CHANGES_A_YEAR / counted) if counted else FALSE_SHARE
     confirmed = confirmation.load(connection)
@@ -169,14 +167,6 @@ def without_confirmed(shifts: Iterable[Shift], confirmed: Sequence[Shift | Level
             for step in steps
         )
     ]
-
-
-def _matrices(connection: Connection) -> Iterator[SeriesMatrix]:
-    for environment in list_environments(connection):
-        base = base_branch(connection, environment)
-        for branch in branches_at(connection, environment):
-            if base is not None and branch != base:
-                yield read_matrix(connection, environment, branch, base, judged_metrics(), WINDOW)
 
 
 def shifts_of(

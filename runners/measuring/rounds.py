@@ -8,7 +8,6 @@ from pathlib import Path
 
 from build.build import Build
 from build.progress import Progress, ProgressTask
-from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.failure_policy import FailurePolicy
 from runners.measuring.request import Exact, Request
 from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
@@ -37,8 +36,6 @@ class Rounds:
     policy: FailurePolicy
     verdicts: SequentialVerdicts
     progress: Progress
-    passes: CountedPasses | None = None
-    """What counts the rounds' instructions; None when they are not counted."""
 
     def run(self, builds: Sequence[Build], folder: Path) -> None:
         """Load every build below `folder`, then measure all rounds in the mode of the request.
@@ -112,7 +109,8 @@ class Rounds:
                 return
 
     def _passes_disagree(self, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
-        return self.passes is not None and self.passes.disagree(step, versions)
+        passes = self.policy.passes
+        return passes is not None and passes.disagree(step, versions)
 
     # --- long mode: the servers stay up, and each step starts from the data that the previous one left
 
