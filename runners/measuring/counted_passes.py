@@ -33,6 +33,9 @@ class CountedPasses:
     _values: defaultdict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     """The instructions per query of the passes so far, by version and step."""
 
+    chosen: set[int] = field(default_factory=set)
+    """The numbers of the rounds that a driver chose to be counted."""
+
     def resume(self, recorded: Recorded) -> None:
         """Take in the passes that an interrupted session has recorded."""
         for (step, _), runs in recorded.items():
@@ -42,6 +45,8 @@ class CountedPasses:
 
     def are_due(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
         """Whether a round has a pass: the first ones, and one more when those of a version disagree."""
+        if self.request.exact is Exact.DRIVEN:
+            return number in self.chosen
         passes = self.request.passes
         return number <= passes or (number == passes + 1 and self.disagree(step, versions))
 

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,11 +46,14 @@ Provide = Callable[[Version, str | None], Build]
 """Returns the build of a version, from a git source if one is given."""
 
 
-def provider(home: Home, progress: Progress) -> Provide:
-    """Return the function that provides builds from the build cache, compiling them where needed."""
+def provider(home: Home, progress: Progress, programs: Sequence[str]) -> Provide:
+    """Return the function that provides builds from the build cache, compiling them where needed.
+
+    What it compiles has the server and `programs`, and no more than measuring them needs.
+    """
 
     def provided(version: Version, git: str | None) -> Build:
-        return provide(version, home, progress, git_source=git)
+        return provide(version, home, progress, git_source=git, slim=programs)
 
     return provided
 
