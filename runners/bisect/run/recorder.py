@@ -1,6 +1,6 @@
 """Writing the log of a bisect: every event goes into the history first, and to the search after that."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -88,14 +88,14 @@ class EventRecorder:
         self._rounds = number
         finished = [run.version for run in runs_of_round if run.status is RunStatus.FINISHED]
         if not rounds and self.span.versions[0] in finished and len(finished) > 1:
-            values = [run.values for run in self._runs(uid, None) if run.repetition == number]
+            values = [run.values for run in self._runs(uid, ()) if run.repetition == number]
             self._refuse_metric({name for metrics in values for name, value in metrics.items() if value > 0})
 
     def _recorded(self, uid: str, number: int) -> tuple[list[Run], list[Round]]:
         runs = [run for run in self._runs(uid, self.question.metrics) if run.repetition == number]
         return runs, rounds_of_runs(uid, runs, self.span, self.question)
 
-    def _runs(self, uid: str, metrics: set[str] | None) -> Sequence[Run]:
+    def _runs(self, uid: str, metrics: Collection[str]) -> Sequence[Run]:
         session = self._store.latest_session((), uid=uid)
         assert session is not None
         return self._store.runs(session.id, (), metrics)
