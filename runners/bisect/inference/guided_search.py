@@ -38,6 +38,8 @@ class GuidedSearch:
         self.timed = Search(length, rules, build_cost_rounds)
         self.counts = None if counted_rules is None else Search(length, counted_rules, build_cost_rounds)
         self.length, self.rules = length, rules
+        self.is_counting = self.counts is not None
+        """Whether anything can be counted; what was counted before still says where to measure."""
 
     def observe(self, observation: Observation) -> None:
         """Add one round, or one counted pass, of one position. Raises ValueError as Search does."""
@@ -53,13 +55,10 @@ class GuidedSearch:
         self.leave_uncounted(position)
 
     def leave_uncounted(self, position: int) -> None:
-        """Leave a position to rounds, because its pass failed; without good or bad nothing is counted."""
-        if self.counts is None:
-            return
+        """Leave a position to rounds, as its pass failed; without good or bad nothing more is counted."""
         if position in (0, self.length):
-            self.counts = None
-            self.timed.expect(None)
-        else:
+            self.is_counting = False
+        elif self.counts is not None:
             self.counts.exclude(position)
 
     def built(self, position: int) -> None:
@@ -89,7 +88,9 @@ class GuidedSearch:
     def next(self) -> Measure | SearchVerdict:
         """Return what to measure or count next, or the verdict."""
         answer = self.timed.next()
-        if isinstance(answer, SearchVerdict) or self.counts is None or not self.timed.is_confirmed:
+        if isinstance(answer, SearchVerdict) or not self.timed.is_confirmed:
+            return answer
+        if self.counts is None or not self.is_counting:
             return answer
         wanted = self.counts.next()
         if isinstance(wanted, SearchVerdict) or (self.counts.is_confirmed and not self._is_cause()):

@@ -177,7 +177,7 @@ class BisectRun:
         # Good and bad are built first, so that a range that cannot be searched fails within minutes.
         ends = {span.points[place].parsed: self._end(span, place) for place in (0, span.length)}
         self._build_ahead(bisect, recorder)
-        request = self._request(tuple(ends), suite, bisect.uid, is_guided=recorder.search.counts is not None)
+        request = self._request(tuple(ends), suite, bisect.uid, is_guided=recorder.search.is_counting)
         conductor = Conductor(
             recorder,
             question,

@@ -58,7 +58,7 @@ class Conductor:
         if len(session.builds) != 2:
             raise BisectError("good or bad cannot be measured", hint="see the messages above")
         try:
-            if self.recorder.search.counts is not None and session.rounds.passes is None:
+            if self.recorder.search.is_counting and session.rounds.passes is None:
                 self._leave_uncounted(0, "instructions are not counted here any more")
             with self.progress.task("bisecting") as task:
                 for position, build in zip((0, self.recorder.span.length), session.builds, strict=True):

@@ -1,8 +1,8 @@
 """A bisect by counts, on real builds: whether it is right, what it compiles, and how long it takes.
 
-`$TIDEMARK_BENCH_PARTS` selects parts: `counted` (1 % more instructions among 251 commits, by instructions),
-`compiles` (how long a bisect's compile takes, of a whole one) and `guided` (simulated: bisects of throughput
-that counts guide). The default is all of them, which takes half an hour on two cores.
+The parts are of `./tidemark bench bisect`: `counted` (1 % more instructions among 251 commits, found by
+instructions), `compiles` (how long a bisect's compile takes, of a whole one) and `guided` (simulated: bisects
+of throughput that counts guide).
 """
 
 import math
@@ -14,12 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.figures import Figure, report
+from benchmarks.figures import Figure
 from benchmarks.planted_bisect import LARGER, STEP, bisected
 from benchmarks.planted_history import BY_INSTRUCTIONS, RELEASE, PlantedHistory, make_history
 from benchmarks.simulation.guided_bisect import guided_figures
 from build.cache.store import all_builds
-from build.errors import TidemarkError
 from build.home import Home, locate
 from build.make import provide
 from build.progress import Progress
@@ -133,19 +132,4 @@ PARTS: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "compiles": compile_figures,
     "guided": guided_figures,
 }
-"""Part -> function that returns its figures with their targets."""
-
-
-def figures(parts: Iterable[str] = tuple(PARTS)) -> Iterator[Figure]:
-    """Yield the figures of some parts. Raises TidemarkError for a part that does not exist."""
-    for part in parts:
-        if part not in PARTS:
-            raise TidemarkError(
-                f"bench exact_bisect has no part '{part}'", hint="the parts are: " + ", ".join(sorted(PARTS))
-            )
-        yield from PARTS[part]()
-
-
-def main() -> int:
-    """Print the figures with their targets; return 0 if all are met, else 1."""
-    return report(list(figures(os.environ.get("TIDEMARK_BENCH_PARTS", " ".join(PARTS)).split())))
+"""Part of `bench bisect` -> function that returns its figures with their targets."""
