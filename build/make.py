@@ -15,6 +15,7 @@ from build import host
 from build.build import Build
 from build.build_spec import FORMAT, BuildSpec, Patch, build_spec, read_patches
 from build.cache import store
+from build.cache.answers import KeptAnswers
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
@@ -45,23 +46,27 @@ def provide(
     git_source: str | None = None,
     use_ccache: bool = True,
     jobs: int | None = None,
+    slim: Sequence[str] | None = None,
 ) -> Build:
     """Return the build of a version from the cache; compile it if it is not there.
 
     `patches` are applied in order. `git_source` is the URL or path of a git repository that is tried before
     upstream (default: the engine's variable, such as `$TIDEMARK_GIT_POSTGRES`). `jobs` is the number of
-    parallel processes (default: one per core).
+    parallel processes (default: one per core). With `slim`, programs that are needed besides the server, a
+    slim build will do: a whole one is taken if it is there, but not compiled. Without, none is returned.
     Raises SourceError, RecipeError, HostError, PatchError or CompileError, all of which are TidemarkErrors.
     """
     read = read_patches(patches)
     build = _find(version, home, read, git_source)
+    if build is None and slim is not None:
+        build = _find(version, home, read, git_source, slim)
     if build is not None:
         progress.note(f"{version}: from the build cache: {build.prefix.name}")
         return build
     obtained = source.obtain(version, home, progress, git_source)
     options = CompileOptions(jobs or host.cores(), host.ccache_program() if use_ccache else None)
     return _imported(version, obtained, home, read) or _compile_once(
-        build_spec(obtained, read), home, progress, options
+        build_spec(obtained, read, slim), home, progress, options
     )
 
 
@@ -75,12 +80,18 @@ def lookup(
     return _find(version, home, read_patches(patches), git_source)
 
 
-def _find(version: Version, home: Home, patches: tuple[Patch, ...], git_source: str | None) -> Build | None:
+def _find(
+    version: Version,
+    home: Home,
+    patches: tuple[Patch, ...],
+    git_source: str | None,
+    slim: Sequence[str] | None = None,
+) -> Build | None:
     known: list[source.Source | None] = [*source.known_sources(version, home, git_source)]
     for candidate in known or [None]:
         build = _imported(version, candidate, home, patches)
         if build is None and candidate is not None:
-            build = store.find(home, build_spec(candidate, patches).key, version)
+            build = store.find(home, build_spec(candidate, patches, slim).key, version)
         if build is not None:
             return build
     return None
@@ -111,7 +122,8 @@ def _compile_once(spec: BuildSpec, home: Home, progress: Progress, options: Comp
 def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOptions, lock: int) -> Build:
     recipe, started = spec.recipe, time.monotonic()
     expected = (
-        store.expected_commands(home, recipe.engine, release_numbers(recipe.release)[0]) or recipe.commands
+        store.expected_commands(home, recipe.engine, release_numbers(recipe.release)[0], slim=recipe.is_slim)
+        or recipe.commands
     )
     with (
         _scratch(spec, home) as (scratch, staging),
@@ -126,7 +138,8 @@ def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
             on_stage=lambda stage: task.rename(f"{spec.version}: {stage}"),
             inherit=(lock,),
         )
-        tree = _run_stages(spec, options, scratch / "source", staging, work)
+        answers = KeptAnswers(home, spec, scratch / "answers")
+        tree = _run_stages(spec, options, scratch / "source", staging, work, answers)
         store.write_manifest(tree, _manifest(spec, options, work, time.monotonic() - started))
         # Publishing flushes the file system: files that are deleted before that need not be written.
         shutil.rmtree(scratch)
@@ -136,7 +149,12 @@ def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
 
 
 def _run_stages(
-    spec: BuildSpec, options: CompileOptions, folder: Path, staging: Path, work: CompileCommands
+    spec: BuildSpec,
+    options: CompileOptions,
+    folder: Path,
+    staging: Path,
+    work: CompileCommands,
+    answers: KeptAnswers,
 ) -> Path:
     """Unpack, patch, compile and install; return the install tree in the staging folder."""
     unpack(spec.source, folder, work)
@@ -146,9 +164,12 @@ def _run_stages(
         "{compiler}": spec.compiler.command,
         "{source}": str(folder),
         "{staging}": str(staging),
+        "{answers}": str(answers.file),
     }
+    answers.take_over(folder)
     for stage in spec.recipe.stages:
         work.run(stage.name, [_fill(word, values) for word in stage.command], folder)
+    answers.keep()
     tree = staging / spec.recipe.prefix.lstrip("/")
     missing = [name for name in spec.recipe.installs if not (tree / name).exists()]
     if missing:
@@ -228,6 +249,7 @@ def _manifest(
         "recipe": spec.recipe.identity(),
         "patches": [{"name": patch.path.name, "sha256": patch.sha256} for patch in spec.patches],
         "compiler": asdict(spec.compiler),
+        **({"slim_programs": list(spec.recipe.slim_programs)} if spec.recipe.is_slim else {}),
         "ccache": _uses_ccache(spec, options),
         "jobs": options.jobs,
         "seconds": {**work.seconds, "total": round(seconds, 3)},

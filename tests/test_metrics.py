@@ -29,6 +29,7 @@ from suites.metrics import (
     PRIMARY,
     QPS,
     Better,
+    Detection,
     Metric,
     Role,
     beside_verdict,
@@ -36,6 +37,7 @@ from suites.metrics import (
     imported_stand_ins,
     judged_metrics,
     label_of,
+    moved_by,
     of_role,
     short_names,
 )
@@ -77,8 +79,10 @@ def test_the_lists_of_the_rows() -> None:
     )
     assert set(judged_metrics()) == {
         *("qps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
-        *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes"),
+        *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes", "instructions_per_op"),
     }
+    assert judged_metrics(Detection.STEP) == ("instructions_per_op",)
+    assert {*judged_metrics(*Detection)} == {*judged_metrics()}
     assert beside_verdict() == (
         *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
         *("server_written_kb_per_op", "wal_bytes_per_op", "server_instructions_per_op"),
@@ -346,3 +350,30 @@ def test_a_spelled_name_is_seen() -> None:
         "wal_bytes_per_op"
     }
     assert not spelled('"""Of wal_bytes_per_op."""\nseconds = options["seconds"]')
+
+
+def test_what_is_searched_by_steps_has_a_threshold_of_its_own() -> None:
+    for name in judged_metrics(Detection.STEP):
+        assert METRICS[name].threshold(0.02) != 0.02
+    assert METRICS["qps"].threshold(0.02) == 0.02
+
+
+def test_evidence_is_counted() -> None:
+    for metric in METRICS.values():
+        assert not metric.evidence or METRICS[metric.evidence].is_counted
+
+
+@pytest.mark.parametrize(
+    ("name", "ratio", "moved"),
+    [
+        ("qps", 0.9, "slower"),
+        ("qps", 1.1, "faster"),
+        ("instructions_per_op", 1.049, "more instructions per query"),
+        ("instructions_per_op", 0.9, "fewer instructions per query"),
+        ("server_cpu_us_per_op", 0.9, "less server CPU per query"),
+        ("table_bytes", 1.2, "more table_bytes"),
+        ("of_a_newer_tidemark", 1.2, "more of_a_newer_tidemark"),
+    ],
+)
+def test_how_a_metric_moved(name: str, ratio: float, moved: str) -> None:
+    assert moved_by(name, ratio) == moved

@@ -91,6 +91,10 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
     )
 
 
+slim_recipe = None
+"""The server is nearly all of a build, and compiling it without the clients has not been tried."""
+
+
 def release_of(text: str) -> str:
     """Return the release (`9.7.2`) that `text`, the contents of VERSION_FILE, names.
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from history.changes.detection import rule_of
 from history.series.matrix import SeriesMatrix, judged_matrices
 from history.series.series import Night
 from history.stats.change_points import shared_moves
@@ -80,7 +81,13 @@ def read_box_notes(connection: Connection) -> tuple[BoxNote, ...]:
 
 def box_notes(matrix: SeriesMatrix) -> tuple[BoxNote, ...]:
     """Return the notes on the latest nights of a matrix."""
-    latest = replace(matrix, nights=matrix.nights[-LOOKED_BACK:], ratios=matrix.ratios[:, -LOOKED_BACK:])
+    rows = [row for row, (_, _, metric) in enumerate(matrix.series) if rule_of(metric).by_noise]
+    latest = replace(
+        matrix,
+        nights=matrix.nights[-LOOKED_BACK:],
+        series=tuple(matrix.series[row] for row in rows),
+        ratios=matrix.ratios[rows, -LOOKED_BACK:],
+    )
     return (*_noise_change(latest), *_shared_nights(latest))
 
 
@@ -93,9 +100,14 @@ def rows_by_metric(matrix: SeriesMatrix) -> dict[str, list[int]]:
 
 
 def without_shared(matrix: SeriesMatrix) -> Array:
-    """Return the log ratios, [series, nights], with gaps where most series of the metric moved together."""
+    """Return the log ratios, [series, nights], with gaps where most series of the metric moved together.
+
+    What is not weighed against noise has no such gaps: a machine does not move it.
+    """
     logs = matrix.log_ratios()
-    for rows in rows_by_metric(matrix).values():
+    for metric, rows in rows_by_metric(matrix).items():
+        if not rule_of(metric).by_noise:
+            continue
         shared = shared_moves(logs[rows]) != 0
         logs[np.ix_(np.array(rows), np.flatnonzero(shared))] = np.nan
     return logs

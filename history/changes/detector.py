@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from history.changes import confirmation, repository
 from history.changes.box_notes import BoxNote, box_notes, without_shared
 from history.changes.confirmation import Confirmation, latest_by_nights
+from history.changes.detection import rule_of, watched
 from history.changes.level_shift import (
     LevelReturn,
     Shift,
@@ -23,7 +24,7 @@ from history.changes.level_shift import (
 from history.changes.repository import Change, ChangeStatus, Member
 from history.series.environment_changes import markers
 from history.series.matrix import SeriesMatrix, judged_matrices
-from history.stats.change_points import FALSE_SHARE, ChangePoint, Known, watch_many
+from history.stats.change_points import FALSE_SHARE, ChangePoint, Known
 from history.store.database import Database
 from history.timestamps import now
 
@@ -113,7 +114,8 @@ def _all_shifts(
 ) -> tuple[int, list[Shift | LevelReturn], tuple[BoxNote, ...]]:
     matrices = list(judged_matrices(connection, WINDOW))
     counted = sum(len(matrix.series) for matrix in matrices)
-    share = min(FALSE_SHARE, FALSE_CHANGES_A_YEAR / counted) if counted else FALSE_SHARE
+    by_noise = sum(rule_of(metric).by_noise for matrix in matrices for _, _, metric in matrix.series)
+    share = min(FALSE_SHARE, FALSE_CHANGES_A_YEAR / by_noise) if by_noise else FALSE_SHARE
     confirmed = confirmation.load(connection)
     events = [event for matrix in matrices for event in _events(connection, matrix, share, confirmed)]
     return counted, events, tuple(note for matrix in matrices for note in box_notes(matrix))
@@ -177,7 +179,7 @@ def shifts_of(
     At most a share of `false_share` of quiet series-years has one. Nights on which most series moved together
     and came back are left out.
     """
-    points = watch_many(without_shared(matrix), false_share, levels)
+    points = watched(matrix, without_shared(matrix), false_share, levels)
     if not any(points):
         return []
     marked = markers(connection, matrix)

@@ -56,7 +56,8 @@ def search(arguments: argparse.Namespace) -> int:
     history = history_of(arguments.history, home)
     with open_store(history) as store, progress() as shown:
         try:
-            log = BisectRun(asked, home, store, shown, real_dependencies(home, shown)).run()
+            real = real_dependencies(home, shown, asked.question.suite)
+            log = BisectRun(asked, home, store, shown, real).run()
         except TidemarkError:
             shown.note("what was measured is kept; the same command resumes from here")
             raise
@@ -139,6 +140,7 @@ def parse_request(arguments: argparse.Namespace) -> BisectRequest:
         perf=arguments.perf,
         keep_disturbed=arguments.keep_disturbed,
         change=arguments.change,
+        counts=not arguments.no_exact,
     )
 
 

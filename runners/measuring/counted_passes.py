@@ -33,8 +33,13 @@ class CountedPasses:
     _values: defaultdict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     """The instructions per query of the passes so far, by version and step."""
 
+    chosen: set[int] = field(default_factory=set)
+    """The numbers of the rounds that a driver chose to be counted."""
+
     def are_due(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
         """Whether a round has a pass: the first ones, and one more when those of a version disagree."""
+        if self.request.exact is Exact.DRIVEN:
+            return number in self.chosen
         passes = self.request.passes
         return number <= passes or (number == passes + 1 and self.disagree(step, versions))
 

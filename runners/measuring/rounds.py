@@ -8,6 +8,7 @@ from pathlib import Path
 
 from build.build import Build
 from build.progress import Progress, ProgressTask
+from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.failure_policy import FailurePolicy
 from runners.measuring.request import Exact, Request
 from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
@@ -36,6 +37,11 @@ class Rounds:
     policy: FailurePolicy
     verdicts: SequentialVerdicts
     progress: Progress
+
+    @property
+    def passes(self) -> CountedPasses | None:
+        """What counts the instructions of rounds; None when they are not counted."""
+        return self.policy.passes
 
     def run(self, builds: Sequence[Build], folder: Path) -> None:
         """Load every build below `folder`, then measure all rounds in the mode of the request.
@@ -78,10 +84,16 @@ class Rounds:
 
         def measure(active: Sequence[MeasuredVersion]) -> MeasuredRound:
             if self.request.exact is Exact.ONLY:
-                return [Measurement({}, ()) for _ in active], ()
+                return _nothing_but_a_pass(active)
             return self.measurement.from_loaded_data(number, step, active)
 
         self.policy.carry_out(number, step, versions, measure)
+
+    def count_round(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> None:
+        """Carry out one round that is a counted pass and nothing else, and record it."""
+        assert self.passes is not None
+        self.passes.chosen.add(number)
+        self.policy.carry_out(number, step, versions, _nothing_but_a_pass)
 
     # --- rounds mode: each round begins from the loaded data
 
@@ -109,8 +121,7 @@ class Rounds:
                 return
 
     def _passes_disagree(self, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
-        passes = self.policy.passes
-        return passes is not None and passes.disagree(step, versions)
+        return self.passes is not None and self.passes.disagree(step, versions)
 
     # --- long mode: the servers stay up, and each step starts from the data that the previous one left
 
@@ -145,6 +156,11 @@ class Rounds:
         self.measurement.load(version)
         if version.broken is not None:
             self.recorder.report_failure(f"{version.name}: all steps", version.broken)
+
+
+def _nothing_but_a_pass(active: Sequence[MeasuredVersion]) -> MeasuredRound:
+    """Return the measurements of a round without slices, to which its counted pass is added."""
+    return [Measurement({}, ()) for _ in active], ()
 
 
 def _turns_per_block(profile: Profile) -> int:
