@@ -14,8 +14,12 @@ from suites.server import ServerError
 UNKNOWN = "of an unknown release"
 
 
+_POSTGRES = re.compile(r"([0-9.]{1,20})\s*")
+_MARIADB = re.compile(r"([0-9.]{1,20})-MariaDB\s*")
+
+
 def _of_postgres(data: Path) -> str | None:
-    return _first_line(data / "PG_VERSION")
+    return _release_in(data / "PG_VERSION", _POSTGRES)
 
 
 def _of_mysql(data: Path) -> str | None:
@@ -29,15 +33,17 @@ def _of_mysql(data: Path) -> str | None:
 def _of_mariadb(data: Path) -> str | None:
     """mariadb-install-db notes its version, as `11.8.6-MariaDB`; the system tables are Aria's."""
     for name in ("mariadb_upgrade_info", "mysql_upgrade_info"):
-        line = _first_line(data / name)
-        if line is not None and line.endswith("-MariaDB"):
-            return line.partition("-")[0]
+        release = _release_in(data / name, _MARIADB)
+        if release is not None:
+            return release
     return UNKNOWN if (data / "aria_log_control").exists() else None
 
 
-def _first_line(path: Path) -> str | None:
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return path.read_text(encoding="utf-8").split("\n")[0].strip()
+def _release_in(path: Path, pattern: re.Pattern[str]) -> str | None:
+    """Return the release that a file consists of, if there is one; the file belongs to the server's user."""
+    with contextlib.suppress(OSError, ValueError):
+        match = pattern.fullmatch(path.read_text(encoding="utf-8"))
+        return match[1] if match else None
     return None
 
 

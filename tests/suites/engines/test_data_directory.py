@@ -27,7 +27,7 @@ def used_by(data: Path, version: str) -> Path:
         "mariadb@11.8.6": {"aria_log_control": "", "mariadb_upgrade_info": "11.8.6-MariaDB\n"},
         "mariadb@killed": {"aria_log_control": ""},
         "postgres@18.6": {"PG_VERSION": "18\n"},
-        "nobody": {},
+        "nobody": {"PG_VERSION": "root:x:0:0\n", "mysql_upgrade_info": "something-MariaDB"},
     }
     data.mkdir()
     for name, text in files[version].items():
