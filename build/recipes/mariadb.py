@@ -59,7 +59,7 @@ cp "{source}/COPYING" "$into/"
 """
 
 # CMake ignores a flag that a version does not know.
-TABLE = (VersionRange((10, 11), (), 1200), VersionRange((11, 0), (), 1250))
+TABLE = (VersionRange((10, 11), (), 940),)
 
 
 def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
