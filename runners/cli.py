@@ -84,7 +84,8 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     top = _Parser(
         prog="tidemark",
-        description="Compile versions of Postgres and MySQL from source, measure them, report regressions.",
+        description="Compile versions of Postgres, MySQL and MariaDB from source, measure them, report "
+        "regressions.",
         epilog="A version is engine@ref: postgres@18.6, postgres@REL_18_STABLE, postgres@git:5bf748b86b. "
         "Exit codes: 0 clean, 1 regression, 2 trouble.",
     )
@@ -154,7 +155,8 @@ def _run(it: argparse.ArgumentParser) -> None:
     resume = "resume the last interrupted session of the same request, at most a day old"
     patch = "apply FILE to the source of engine@ref#NAME before compiling; can be repeated"
     durability = "durability of commits: relaxed (default) may lose the last second in a crash"
-    names = " or ".join(f"{engine}.NAME" for engine in Engine)
+    *others, last = (f"{engine}.NAME" for engine in Engine)
+    names = f"{', '.join(others)} or {last}"
     setting = f"override a server setting; {names} for one engine; can be repeated"
     history = "history to write to"
     it.add_argument(

@@ -8,7 +8,7 @@ from build.build import Build
 from build.engines import EngineRegistry
 from build.version import Engine
 from suites.durability import Durability
-from suites.mysql.server import SOCKET as MYSQL_SOCKET
+from suites.mariadb.server import MariadbServer
 from suites.mysql.server import MysqlServer
 from suites.postgres.server import SOCKET as POSTGRES_SOCKET
 from suites.postgres.server import PostgresServer
@@ -32,7 +32,8 @@ SERVERS = EngineRegistry(
     __name__,
     {
         Engine.POSTGRES: ServedEngine(PostgresServer, POSTGRES_SOCKET),
-        Engine.MYSQL: ServedEngine(MysqlServer, MYSQL_SOCKET),
+        Engine.MYSQL: ServedEngine(MysqlServer, MysqlServer.SOCKET),
+        Engine.MARIADB: ServedEngine(MariadbServer, MariadbServer.SOCKET),
     },
 )
 

@@ -166,7 +166,7 @@ class Metric:
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
 _THROUGHPUT, _COST, _LATENCY, _VARIATION = Role.THROUGHPUT, Role.COST, Role.LATENCY, Role.VARIATION
 _RESET, _CONTEXT = Role.RESET, Role.CONTEXT
-_POSTGRES, _MYSQL = frozenset({Engine.POSTGRES}), frozenset({Engine.MYSQL})
+_POSTGRES, _INNODB = frozenset({Engine.POSTGRES}), frozenset({Engine.MYSQL, Engine.MARIADB})
 
 _RATE = 1e9
 """Queries or transactions per second that no server finishes."""
@@ -263,9 +263,9 @@ _ROWS = (
            legend="exact instructions (instr) under callgrind", short_name="instructions-per-op",
            threshold_percent=0.5, scatter=COUNTED),
     Metric("other_instructions_per_op", "instructions/query", _NEITHER, _CONTEXT,
-           "instructions of the server's other threads during a counted pass, per query", engines=_MYSQL),
+           "instructions of the server's other threads during a counted pass, per query", engines=_INNODB),
     Metric("pages_flushed_per_op", "pages/query", _LOWER, _COST,
-           "InnoDB pages written from the buffer pool per query", engines=_MYSQL),
+           "InnoDB pages written from the buffer pool per query", engines=_INNODB),
 
     Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step",
            followed=True, judged=True, most=_YEARS),
@@ -279,17 +279,17 @@ _ROWS = (
     Metric("reset_dead_tuples_after", "tuples", _LOWER, _RESET, "dead tuples that the reset could not remove",
            engines=_POSTGRES),
     Metric("reset_purge_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has purged old row versions",
-           engines=_MYSQL, most=_YEARS),
+           engines=_INNODB, most=_YEARS),
     Metric("reset_flush_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has written its dirty pages",
-           engines=_MYSQL, most=_YEARS),
+           engines=_INNODB, most=_YEARS),
     Metric("reset_history_before", "transactions", _NEITHER, _RESET,
-           "length of the history list when the reset began", engines=_MYSQL),
+           "length of the history list when the reset began", engines=_INNODB),
     Metric("reset_history_after", "transactions", _LOWER, _RESET,
-           "length of the history list that purge left", engines=_MYSQL),
+           "length of the history list that purge left", engines=_INNODB),
     Metric("reset_dirty_pages_before", "pages", _NEITHER, _RESET, "dirty pages when the reset began",
-           engines=_MYSQL),
+           engines=_INNODB),
     Metric("reset_dirty_pages_after", "pages", _LOWER, _RESET, "dirty pages that the reset left",
-           engines=_MYSQL),
+           engines=_INNODB),
 
     Metric("machine_steal_share", "ratio", _LOWER, _CONTEXT,
            "wanted CPU time that the host of a virtual machine withheld", most=1.0),

@@ -23,7 +23,9 @@ from history.rendering.plain_table import Screen
 from history.series.series import find_series
 from history.store.records import SessionStatus
 from runners.bisect.domain.question import metric_named
+from suites.engines import SERVERS
 from suites.generators.load import PERCENTILES
+from suites.innodb.server import InnodbServer
 from suites.metrics import (
     METRICS,
     PRIMARY,
@@ -282,12 +284,26 @@ PRODUCERS = {
 }
 
 
+FAMILY = frozenset(
+    engine
+    for engine, served in SERVERS.items()
+    if isinstance(served.make, type) and issubclass(served.make, InnodbServer)
+)
+"""The engines that share suites/innodb/."""
+
+
+def engines_of(folder: str) -> frozenset[Engine]:
+    """The engines whose metrics a folder of suites/ produces; none for what is of no engine."""
+    return FAMILY if folder == "innodb" else frozenset(engine for engine in Engine if engine == folder)
+
+
 def test_every_row_has_a_producer_that_spells_its_name() -> None:
     """A search for the name finds both; of an engine's own metric the producer is in the engine's folder."""
+    assert len(FAMILY) == 2
     for name, metric in METRICS.items():
         producers = [path for path, names in PRODUCERS.items() if name in names]
         assert producers, f"nothing below suites/ records {name}"
-        folders = {Engine(path.parts[1]) for path in producers if path.parts[1] in set(Engine)}
+        folders = frozenset[Engine]().union(*(engines_of(path.parts[1]) for path in producers))
         assert folders in (set(), metric.engines), (
             f"{name}: its row says {set(metric.engines)}, not {folders}"
         )

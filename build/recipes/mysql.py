@@ -1,9 +1,9 @@
 """Recipes for MySQL: a table with one row per range of versions that are configured alike."""
 
-import re
 from collections.abc import Callable
 
-from build.recipes.recipe import Recipe, RecipeError, Stage, VersionRange, range_of
+from build.recipes.recipe import Recipe, Stage, VersionRange, range_of
+from build.recipes.version_file import release_in
 from build.version import Engine
 
 VERSION_FILE = "MYSQL_VERSION"
@@ -100,10 +100,4 @@ def release_of(text: str) -> str:
 
     Raises RecipeError if it names none.
     """
-    numbers = []
-    for part in ("MAJOR", "MINOR", "PATCH"):
-        match = re.search(rf"^MYSQL_VERSION_{part}=(\d+)\s*$", text, re.MULTILINE)
-        if match is None:
-            raise RecipeError(f"the source names no MySQL release: {part} is missing", where=VERSION_FILE)
-        numbers.append(match[1])
-    return ".".join(numbers)
+    return release_in(text, "MySQL", VERSION_FILE)

@@ -2,56 +2,23 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from string import Template
 
 from build.build import Build
-from suites.capabilities import knows_setting, require_known, require_setting
 from suites.durability import Durability
+from suites.innodb.configuration import fill_in
 from suites.sizing import Sizes
 
 TEMPLATE = Path(__file__).with_name("my.cnf.in")
 
-SPARE_CONNECTIONS = 20
-"""Connections besides the load generator's: for Tidemark, and for a person who inspects the server."""
-
-REDO_FILES = 2
-"""Number of files of innodb_log_file_size in the redo log before 8.0.30."""
+SOCKET = "mysqld.sock"
+"""The name of the socket in the server's folder."""
 
 
 def render(
     build: Build, sizes: Sizes, durability: Durability, folder: Path, settings: Mapping[str, str]
 ) -> str:
-    """Return the text of my.cnf for a server in `folder`.
+    """Return the text of the option file of a MySQL server in `folder`, with `settings` as its last lines.
 
-    Settings that the version does not have are omitted. `settings` come last and therefore take precedence.
-    Raises CapabilityError if the version does not have one of them.
+    Raises CapabilityError if the version is too old or does not have one of the `settings`.
     """
-    require_known(build)
-    for name in settings:
-        require_setting(build, name)
-    text = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        prefix=build.prefix,
-        folder=folder,
-        data=folder / "data",
-        socket=folder / "mysqld.sock",
-        log=folder / "server.log",
-        binlog=folder / "data" / "binlog",
-        max_connections=sizes.threads + SPARE_CONNECTIONS,
-        buffer_bytes=sizes.buffer_bytes,
-        flush_at_commit=1 if durability is Durability.FULL else 0,
-        redo_bytes=sizes.wal_limit_bytes,
-        redo_file_bytes=sizes.wal_limit_bytes // REDO_FILES,
-    )
-    lines = [line for line in text.splitlines() if _known(build, line)]
-    if settings:
-        lines += [
-            "",
-            "# Chosen for this session.",
-            *(f"{name} = {value}" for name, value in settings.items()),
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _known(build: Build, line: str) -> bool:
-    name, equals, _ = line.partition(" = ")
-    return not equals or line.startswith("#") or knows_setting(build, name)
+    return fill_in(TEMPLATE, build, sizes, durability, folder / SOCKET, settings)

@@ -15,10 +15,11 @@ from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.definition import load_suite
 from suites.durability import Durability
+from suites.engines import make_server
 from suites.generators import sysbench
 from suites.generators.load import Load, Share, lines_of_all
 from suites.generators.sysbench import Slice, Sysbench, SysbenchTranscript
-from suites.mysql.server import MysqlServer
+from suites.innodb.server import InnodbServer
 from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer
 from suites.sizing import Sizes, this_machine
@@ -29,8 +30,8 @@ pytestmark = pytest.mark.server
 
 SUITE = load_suite("write-heavy")
 ROWS, TABLES = 20_000, 2
-AnyServer = PostgresServer | MysqlServer
-BUILDS = {"postgres": "postgres_18", "mysql": "mysql_9"}
+AnyServer = PostgresServer | InnodbServer
+BUILDS = {"postgres": "postgres_18", "mysql": "mysql_9", "mariadb": "mariadb_11"}
 
 
 def room(rows: int = ROWS, threads: int = 1) -> Sizes:
@@ -42,8 +43,8 @@ def room(rows: int = ROWS, threads: int = 1) -> Sizes:
 def loaded(build: Build, folder: Path, sizes: Sizes) -> Iterator[AnyServer]:
     """A server with loaded data, kept; it is down."""
     fast = {"fsync": "off"} if build.version.engine is Engine.POSTGRES else {}
-    kind = PostgresServer if build.version.engine is Engine.POSTGRES else MysqlServer
-    server: AnyServer = kind(build, sizes, Durability.RELAXED, folder, fast)
+    server = make_server(build, sizes, Durability.RELAXED, folder, fast)
+    assert isinstance(server, PostgresServer | InnodbServer)
     try:
         server.create()
         server.start()
@@ -77,7 +78,7 @@ def count(server: AnyServer) -> int:
 
 def contents(server: AnyServer) -> list[tuple[Any, ...]]:
     """Differs when any row does."""
-    if isinstance(server, MysqlServer):
+    if isinstance(server, InnodbServer):
         return query(server, "CHECKSUM TABLE {0}, {1}")
     whole = "SELECT md5(string_agg(t::text, ',' ORDER BY id)) FROM {} AS t"
     return query(server, whole.format("{0}")) + query(server, whole.format("{1}"))

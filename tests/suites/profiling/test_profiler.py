@@ -14,10 +14,10 @@ from build.home import locate
 from build.inferno import find_inferno
 from suites.definition import load_suite
 from suites.durability import Durability
+from suites.engines import make_server
 from suites.generators.load import Share
 from suites.generators.pgbench import Pgbench
 from suites.generators.sysbench import Sysbench
-from suites.mysql.server import MysqlServer
 from suites.postgres.server import PostgresServer
 from suites.profiling.perf import Perf, PerfError, find_perf
 from suites.profiling.profiler import Profiling
@@ -143,9 +143,14 @@ def test_pgbench_is_profiled_within_its_runs(
     assert measured.profile.samples > 200
 
 
-def test_threads_of_mysql_have_roles(server_folder: Path, mysql_9: Build, profiling: Profiling) -> None:
+@pytest.mark.parametrize(
+    ("build", "background"), [("mysql_9", "log writer"), ("mariadb_11", "InnoDB worker")]
+)
+def test_threads_of_innodb_servers_have_roles(
+    server_folder: Path, build: str, background: str, profiling: Profiling, request: pytest.FixtureRequest
+) -> None:
     room = small(rows=5000)
-    server = MysqlServer(mysql_9, room, Durability.RELAXED, server_folder / "my")
+    server = make_server(request.getfixturevalue(build), room, Durability.RELAXED, server_folder / "my", {})
     try:
         server.create()
         server.start()
@@ -156,7 +161,7 @@ def test_threads_of_mysql_have_roles(server_folder: Path, mysql_9: Build, profil
         server.destroy()
     assert measured.profile is not None
     roles = {stack.split(";")[0] for stack in measured.profile.stacks}
-    assert {"client connection", "log writer"} <= roles
+    assert {"client connection", background} <= roles
     assert any("row_upd" in stack for stack in measured.profile.stacks)
 
 
