@@ -107,7 +107,7 @@ def test_rounds_confirm_both_sides_of_what_counts_name() -> None:
     search_ = GuidedSearch(64, QUESTION.rules(), BUILD_ROUNDS, QUESTION.counted_rules())
     for value in (-0.1, -0.11, -0.09, -0.1):
         search_.observe(Observation(64, value))
-    while (probe := search_.next()) and isinstance(probe, Measure) and probe.counted:
+    while isinstance(probe := search_.next(), Measure) and probe.counted:
         (position,) = probe.positions
         search_.observe(Observation(position, 0.08 if position >= 30 else 0.0, counted=True))
     assert search_.posterior[30] == pytest.approx(TRUST, abs=0.07), "counts alone name nobody"
