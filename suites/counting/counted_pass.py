@@ -1,5 +1,6 @@
 """One counted pass: a server runs under callgrind, does fixed work, and its instructions are read."""
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,12 +10,12 @@ from pathlib import Path
 from build.errors import TidemarkError
 from suites.counting.callgrind import CallgrindError, InstructionProfile, parsed
 from suites.counting.engines import COUNTED, CountedEngine
-from suites.counting.tool import Callgrind
+from suites.counting.tool import LOG, Callgrind
 from suites.definition import Step
 from suites.generators.load import CountedWork, Generator
-from suites.processes import own
+from suites.processes import own, tail_of
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
-from suites.server import Instrument, Server
+from suites.server import Instrument, Server, ServerError
 from suites.sizing import Sizes
 
 WARM_PER_TABLE = 60
@@ -25,6 +26,8 @@ MOST_WARM = 1000
 
 PASS_SECONDS = 900.0
 """Time limit of the client of one pass; some seconds are usual."""
+
+_PART = re.compile(r"counts\.[0-9]+\.([0-9]{1,9})(?:-[0-9]+)?")
 
 LARGEST_FILE = 1024**3
 """Of callgrind, in bytes; some megabytes are usual."""
@@ -57,11 +60,11 @@ def count(
     try:
         server.restore()
         _empty(folder)
-        server.start(Instrument(command, engine.settings))
         try:
+            server.start(Instrument(command, engine.settings))
             queries = generator.count(server.address, step, work)
         except TidemarkError as error:
-            raise _told(server, step, error) from error
+            raise _explained(error, server, step, folder) from error
         between, whole, others = _parts(folder, engine)
     finally:
         server.abandon()
@@ -104,30 +107,29 @@ def _parts(
         raise CallgrindError(
             f"callgrind wrote {len(clients[1])} files of the client's work, not one",
             where=str(folder),
-            hint=f"the server may have no function {engine.mark_symbol}, or no symbols",
+            hint=f"the server may have no function {engine.mark_function}, or no symbols",
         )
     return clients[0][0], clients[1][0], [each for each in fourth if each is not clients[1][0]]
 
 
 def part_of(name: str) -> int | None:
     """Return the number of the part in the name of a file: 3 of `counts.4711.3` and of `counts.4711.3-02`."""
-    _, _, part = name.removeprefix("counts.").partition(".")
-    number = part.partition("-")[0]
-    return int(number) if number.isdecimal() and len(number) < 10 else None
+    match = _PART.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def _read(file: Path) -> InstructionProfile:
     try:
         # It is of the server's user, who could put anything there.
         if file.is_symlink() or not file.is_file() or file.stat().st_size > LARGEST_FILE:
-            raise CallgrindError("callgrind's file is none, or too large", where=str(file))
+            raise CallgrindError("callgrind's file is not a regular one, or is too large", where=str(file))
         return parsed(file.read_text(encoding="utf-8", errors="replace"), str(file))
     except OSError as error:
         raise CallgrindError(f"callgrind's file cannot be read: {error.strerror}", where=str(file)) from error
 
 
 def _has_mark(profile: InstructionProfile, engine: CountedEngine) -> bool:
-    return any(name.startswith(engine.mark_symbol) for name in profile.calls)
+    return any(name.startswith(engine.mark_function) for name in profile.calls)
 
 
 def _profile(
@@ -148,12 +150,13 @@ def _profile(
     )
 
 
-def _told(server: Server, step: Step, error: TidemarkError) -> TidemarkError:
-    """Return the error of a load, or the death of its server, which is why the load failed."""
+def _explained(error: TidemarkError, server: Server, step: Step, folder: Path) -> TidemarkError:
+    """Return the error of a start or of a load, or what the server died of, with what valgrind said."""
     ended = server.death()
-    if ended is None:
+    died = ended is not None and not isinstance(error, ServerError)
+    what = f"{server.build.version} died under callgrind during {step.name}: {ended}" if died else error.what
+    said = "\n".join(tail_of(log) for log in sorted(folder.glob(f"{LOG}.*")) if log.stat().st_size)
+    if not died and not said:
         return error
-    return CallgrindError(
-        f"{server.build.version} died under callgrind during {step.name}: {ended}",
-        hint="valgrind may lack an instruction of this processor: see the end of the server's log",
-    )
+    hint = "an unknown instruction or debug format needs a newer valgrind" if said else error.hint
+    return CallgrindError(f"{what}\nvalgrind said: {said}" if said else what, where=error.where, hint=hint)
