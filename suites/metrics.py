@@ -203,8 +203,6 @@ _ROWS = (
            followed=True, beside=True, label="exact instructions", column="instr",
            legend="exact instructions (instr) under callgrind", short_name="instructions-per-op",
            threshold_percent=0.5),
-    Metric("other_instructions_per_op", "instructions/query", _NEITHER, _CONTEXT,
-           "instructions of the server's other threads during a counted pass, per query", engines=_MYSQL),
     Metric("pages_flushed_per_op", "pages/query", _LOWER, _COST,
            "InnoDB pages written from the buffer pool per query", engines=_MYSQL),
 

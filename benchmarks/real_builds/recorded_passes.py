@@ -69,7 +69,8 @@ def drawn(engine: Engine, steps: Mapping[str, Loads], sessions: int = SESSIONS) 
     for _ in range(sessions):
         verdicts = set()
         for loads in steps.values():
-            interval = exact_interval(*rng.sample(list(loads), 2), rule)
+            base, contender = rng.sample(list(loads), 2)
+            interval = exact_interval(base, contender, rule)
             verdict = None if interval is None else judge(interval, better, EXACT_THRESHOLD / 100)
             verdicts.add(verdict)
             undecided += verdict in (None, Verdict.INCONCLUSIVE)

@@ -65,7 +65,7 @@ def count(
             queries = generator.count(server.address, step, work)
         except TidemarkError as error:
             raise _explained(error, server, step, folder) from error
-        between, whole, others = _parts(folder, engine)
+        between, whole = _parts(folder, engine)
     finally:
         server.abandon()
         shutil.rmtree(folder, ignore_errors=True)
@@ -73,10 +73,8 @@ def count(
     instructions = counted(whole, engine.waits) - counted(between, engine.waits)
     if instructions <= 0:
         raise CallgrindError(f"callgrind counted no instruction of {step.name} beyond those of a mark")
-    values = {"instructions_per_op": instructions / operations}
-    if others:
-        values["other_instructions_per_op"] = sum(other.instructions for other in others) / operations
-    return CountedPass(values, _profile(between, whole, engine, operations) if stacks else None)
+    profile = _profile(between, whole, engine, operations) if stacks else None
+    return CountedPass({"instructions_per_op": instructions / operations}, profile)
 
 
 def counted(profile: InstructionProfile, waits: Sequence[str]) -> int:
@@ -90,26 +88,26 @@ def _empty(folder: Path) -> None:
     own(folder)
 
 
-def _parts(
-    folder: Path, engine: CountedEngine
-) -> tuple[InstructionProfile, InstructionProfile, list[InstructionProfile]]:
-    """Return the client's counts of a mark alone and of the work with a mark, and those of other threads.
+def _parts(folder: Path, engine: CountedEngine) -> tuple[InstructionProfile, InstructionProfile]:
+    """Return the client's counts of a mark alone, and of the work with a mark.
 
     Callgrind numbers the files of a process in the order in which they were written: the third is from the
     second mark to the third, the fourth from the third to the fourth.
     """
-    third, fourth = (
-        [_read(file) for file in sorted(folder.iterdir()) if part_of(file.name) == number]
-        for number in (3, 4)
-    )
-    clients = [[each for each in part if _has_mark(each, engine)] for part in (third, fourth)]
-    if [len(each) for each in clients] != [1, 1]:
+    third, fourth = (_marked(folder, number, engine) for number in (3, 4))
+    if len(third) != 1 or len(fourth) != 1:
         raise CallgrindError(
-            f"callgrind wrote {len(clients[1])} files of the client's work, not one",
+            f"callgrind wrote {len(fourth)} files of the client's work, not one",
             where=str(folder),
             hint=f"the server may have no function {engine.mark_function}, or no symbols",
         )
-    return clients[0][0], clients[1][0], [each for each in fourth if each is not clients[1][0]]
+    return third[0], fourth[0]
+
+
+def _marked(folder: Path, number: int, engine: CountedEngine) -> list[InstructionProfile]:
+    """Return the counts of the files with that number in which there is a mark."""
+    profiles = [_read(file) for file in folder.iterdir() if part_of(file.name) == number]
+    return [each for each in profiles if any(name.startswith(engine.mark_function) for name in each.calls)]
 
 
 def part_of(name: str) -> int | None:
@@ -126,10 +124,6 @@ def _read(file: Path) -> InstructionProfile:
         return parsed(file.read_text(encoding="utf-8", errors="replace"), str(file))
     except OSError as error:
         raise CallgrindError(f"callgrind's file cannot be read: {error.strerror}", where=str(file)) from error
-
-
-def _has_mark(profile: InstructionProfile, engine: CountedEngine) -> bool:
-    return any(name.startswith(engine.mark_function) for name in profile.calls)
 
 
 def _profile(

@@ -28,12 +28,12 @@ class Callgrind:
     """Such as `valgrind-3.19.0`."""
 
     def command(self, folder: Path, mark: str, options: tuple[str, ...], *, stacks: bool) -> tuple[str, ...]:
-        """Return the words that run a server, which writes its counts into `folder` whenever it calls `mark`,
-        a function named without its parameters.
+        """Return the words that run a server, which writes its counts into `folder` before it calls `mark`.
 
-        Addresses are not randomised, and the environment is the same for every build, because both decide
-        where a stack begins, and so which path copying and comparing of strings takes. With `stacks` counts
-        are kept apart by the stack of callers, which takes about twice as long.
+        `mark` is the name of a function without its parameters. Addresses are not randomised, and the
+        environment is the same for every build, because both decide where a stack begins, and so which path
+        copying and comparing of strings takes. With `stacks` counts are kept apart by the stack of callers,
+        which takes about twice as long.
         """
         return (
             *("env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C", "setarch", "--addr-no-randomize"),

@@ -9,7 +9,13 @@ import pytest
 from benchmarks import exact
 from benchmarks.figures import Figure
 from benchmarks.real_builds import recorded_passes
-from benchmarks.real_builds.counted_sessions import ITERATIONS, UNTOUCHED, found_figures, planted_patch
+from benchmarks.real_builds.counted_sessions import (
+    ITERATIONS,
+    UNTOUCHED,
+    CountedSessions,
+    found_figures,
+    planted_patch,
+)
 from benchmarks.real_builds.recorded_passes import SESSIONS, add_passes, drawn, false_figures, recorded_loads
 from build.errors import TidemarkError
 from build.version import Engine, parse_version
@@ -34,8 +40,8 @@ def test_equal_passes_have_no_false_verdict_and_unequal_ones_do() -> None:
 def test_sessions_are_added_to_the_recording(tmp_path: Path) -> None:
     path = tmp_path / "passes.json"
     for first in (2.04, 3.0):
-        passes = {"insert": {"postgres@18.6": [first, first], "postgres@18.6#twin": [2, 2]}}
-        add_passes(Engine.POSTGRES, passes, path)
+        both = {"postgres@18.6": [first, first], "postgres@18.6#twin": [2.0, 2.0]}
+        add_passes(Engine.POSTGRES, {"insert": both}, path)
     assert recorded_loads(path) == {Engine.POSTGRES: {"insert": [[2.0, 2], [2, 2], [3, 3], [2, 2]]}}
     with patch.object(recorded_passes, "recorded_loads", lambda: recorded_loads(path)):
         few, false = false_figures()
@@ -59,8 +65,12 @@ def compared(path: Path, counts: dict[str, float]) -> ContenderComparison:
             for version, value in ((base, 50_000.0), (contender, count)):
                 for number in (1, 2):
                     values = {INSTRUCTIONS: value}
-                    where = {"step": step, "step_position": place, "repetition": number}
-                    store.record_run(session, run_record(values, version=str(version), **where))
+                    store.record_run(
+                        session,
+                        run_record(
+                            values, version=str(version), step=step, step_position=place, repetition=number
+                        ),
+                    )
         store.finish_session(session, SessionStatus.FINISHED)
         return compare(store, base, (contender,), CompareOptions(metric=INSTRUCTIONS)).contenders[0]
 
@@ -89,7 +99,7 @@ def test_parts_and_exit_codes(
     missed = Figure("apart", 2.0, "%", at_most=0.3)
     asked = []
 
-    def equal(sessions: exact.CountedSessions) -> list[Figure]:
+    def equal(sessions: CountedSessions) -> list[Figure]:
         asked.append(sessions.records)
         return [missed]
 
