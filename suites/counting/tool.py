@@ -38,7 +38,9 @@ class Callgrind:
         return (
             *("env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C", "setarch", "--addr-no-randomize"),
             *(self.program, "--tool=callgrind", f"--callgrind-out-file={folder}/counts.%p"),
-            *(f"--log-file={folder}/{LOG}.%p", "--vgdb=no", "--quiet", f"--dump-before={mark}*", *options),
+            # Without further options, a quiet valgrind does not say which instruction it does not know.
+            *(f"--log-file={folder}/{LOG}.%p", "--vgdb=no", "--quiet", "--sigill-diagnostics=yes"),
+            *(f"--dump-before={mark}*", *options),
             *((f"--separate-callers={CALLERS}", "--separate-recs=1") if stacks else ()),
         )
 
