@@ -6,8 +6,11 @@ The main area of Postgres' shared memory is anonymous, and freed with its proces
 
 import contextlib
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -73,11 +76,22 @@ def _posix_owned_like(data: Path) -> list[Path]:
 
 def _servers_of(user: int) -> bool:
     """Return whether any Postgres server of `user` is running."""
-    for process in psutil.process_iter(["name", "uids"]):
+    for process in psutil.process_iter(["name", "uids", "cmdline"]):
         uids = process.info["uids"]
-        if process.info["name"] == "postgres" and uids is not None and uids.real == user:
+        if uids is not None and uids.real == user and _is_postgres(process.info):
             return True
     return False
+
+
+def _is_postgres(process: Mapping[str, Any]) -> bool:
+    """Whether a process is one of Postgres; under an instrument it has the instrument's name.
+
+    There a segment stays unmapped for long enough after its creation to be taken for an orphan.
+    """
+    words = process["cmdline"] or ()
+    return process["name"] == "postgres" or any(
+        Path(word).name == "postgres" and option == "-D" for word, option in pairwise(words)
+    )
 
 
 def _mapped() -> set[Path]:
