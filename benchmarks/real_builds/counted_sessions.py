@@ -36,7 +36,7 @@ PROFILE = "smoke"
 UNTOUCHED = ("insert",)
 """The steps without an index scan, in which the demo's patch plants its loop."""
 
-ITERATIONS = {1: 100, 5: 500}
+ITERATIONS = {1: 200, 5: 1000}
 """Percent -> iterations of the planted loop with which the step that it changes least has that much more."""
 
 FOUND_AT_LEAST = 0.7
