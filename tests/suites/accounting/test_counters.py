@@ -1,6 +1,7 @@
 """Counters of the kernel over a process tree: those that every machine has, and what is not there."""
 
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -106,6 +107,34 @@ def test_instructions_are_counted_where_the_machine_can() -> None:
             before = first.read()
             sum(range(100_000))
             assert first.read() > before + 100_000
+
+
+@pytest.mark.parametrize(
+    ("read", "per_query"),
+    [
+        ([(0, 0, 0), (600_000, 50, 50)], 600.0),
+        ([(0, 0, 0), (600_000, 50, 25)], 1200.0),
+        ([(0, 0, 0), (0, 50, 0)], None),
+        ([(2**63, 10, 10), (2**63 + 600_000, 60, 60)], 600.0),
+    ],
+    ids=["alone", "shared half of the time", "never had a turn", "beyond what signed numbers hold"],
+)
+def test_a_counter_that_is_shared_is_scaled_or_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, read: list[tuple[int, int, int]], per_query: float | None
+) -> None:
+    """The kernel's answer: the value, and the time for which it was wanted and for which it counted."""
+    answers = [struct.pack("=QQQ", *numbers) for numbers in read]
+    process = started()
+    with counter(process.pid) as counted, monkeypatch.context() as patched:
+        patched.setattr(os, "read", lambda *_: answers.pop(0))
+        meter = Meter(process.pid, instructions=counted)
+        meter.begin(os.getpid())
+        meter.end(os.getpid())
+        values = meter.per_query(1000.0)
+    process.communicate("\n")
+    assert values.get("server_instructions_per_op") == (
+        None if per_query is None else pytest.approx(per_query, rel=0.01)
+    )
 
 
 def test_a_meter_divides_them_by_the_queries() -> None:
