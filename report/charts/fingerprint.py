@@ -10,7 +10,7 @@ from report.charts import svg
 from report.markup.formats import percent
 from report.markup.template import Template
 
-_WHOLE = Template('<span class="fingerprint" title="{}">{}{}</span>')
+_WHOLE = Template('<span class="fingerprint">{}{}</span>')
 _WHY = Template('<span class="why" title="{}">?</span>')
 _HEIGHT, _BAR, _GAP = 24, 8, 3
 _FULL = math.log(1.5)
@@ -42,4 +42,4 @@ def fingerprint(marks: Sequence[CostMark], unexplained: str) -> Markup:
         parts.append(svg.rect(x, round(top, 1), _BAR, round(size, 1), f"cost-bar {mark.tone}"))
     label = ", ".join(f"{mark.label} {percent(mark.ratio)}" for mark in marks)
     drawn = svg.picture(width, _HEIGHT, parts, f"Costs per query: {label}", "fingerprint")
-    return _WHOLE(label, drawn, _WHY(unexplained) if unexplained else "")
+    return _WHOLE(drawn, _WHY(unexplained) if unexplained else "")

@@ -75,6 +75,7 @@ _ROW = Template('<tr><th scope="row">{}</th>{}</tr>')
 _CELL = Template("<td>{}</td>")
 _CLASSED = Template('<td class="{}">{}</td>')
 _CHARTED = Template('<td class="n" data-y="{}">{}</td>')
+_TITLE = Template(' title="{}"')
 _HEAD = Template('<th scope="col">{}</th>')
 _CLASS = Template(' class="{}"')
 _FOOT = Template("<tfoot>{}</tfoot>")
@@ -92,7 +93,7 @@ _LINK = Template('<a href="{}" title="{}">{}</a>')
 _TITLED = Template('<span title="{}">{}</span>')
 _SIGN = Template('<span class="sign" aria-hidden="true">{}</span>')
 _SORTED_BY = Template(' data-v="{}"')
-_COST = Template('<td class="cost {}" title="{}">{}{}</td>')
+_COST = Template('<td class="cost {}"{}>{}{}</td>')
 _BADGE = Template('<span class="badge {}">{}{}</span>')
 _HIDDEN = Template('<span aria-hidden="true">{} </span>')
 
@@ -152,13 +153,15 @@ def heat_cell(heat: Heat, href: str | None = None, note: str = "") -> Markup:
     return _HEAT(heat.shade, value, _LINK(href, title, inner) if href else _TITLED(title, inner))
 
 
-def cost_cell(metric: str, value: float | None, change: MetricChange, title: str) -> Markup:
+def cost_cell(metric: str, value: float | None, change: MetricChange, title: str = "") -> Markup:
     """Return the cell of a metric beside a verdict: its ratio, and by how it changed a colour and a sign."""
     better = METRICS[metric].better if metric in METRICS else Better.NEITHER
     decided = change in (MetricChange.MORE, MetricChange.LESS)
     verdict = verdict_of(change, better) if decided and better is not Better.NEITHER else None
     sign = {MetricChange.MORE: "+", MetricChange.LESS: "\N{MINUS SIGN}"}.get(change, "")
-    return _COST(tone_of(verdict), title, ratio_text(value), _SIGN(sign) if sign else "")
+    return _COST(
+        tone_of(verdict), _TITLE(title) if title else "", ratio_text(value), _SIGN(sign) if sign else ""
+    )
 
 
 def table(

@@ -27,7 +27,7 @@ from report.markup.parts import (
     tone_of,
     verdict_badge,
 )
-from report.pages.verdicts import cost_rows, step_fingerprint
+from report.pages.verdicts import cost_rows
 from report.values.catalog import SessionEntry
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
@@ -126,7 +126,6 @@ def _verdict(step: StepComparison | None) -> h.Node:
                 "smallest visible change",
                 share(step.smallest_visible) if step.smallest_visible else "never measured on this box",
             ),
-            ("costs", step_fingerprint(step)),
             ("base's drift", percent(step.base_drift) if step.base_drift else None),
         )
     )

@@ -31,8 +31,8 @@ def verdict_table(comparison: Comparison, contender: ContenderComparison, addres
     unit = comparison.metric.unit
     heads: list[h.Node] = [
         "step",
-        f"base, {unit}",
-        f"new, {unit}",
+        "base",
+        "new",
         "ratio",
         "interval",
         "costs",
@@ -57,7 +57,7 @@ def heat_of(step: StepComparison) -> Heat:
     return Heat(judged.value, verdict, better, step.judgement.interval, step.judgement.reason)
 
 
-def step_fingerprint(step: StepComparison) -> h.Node:
+def _fingerprint(step: StepComparison) -> h.Node:
     """Return the marks of what a query of a step costs, with a sign where none explains the verdict."""
     by_name = {ratio.metric: ratio for ratio in step.beside}
     marks = []
@@ -104,7 +104,7 @@ def _row(
         numeric(amount(step.judged.contender)),
         heat_cell(heat_of(step)),
         cell(bounds(step.judgement.interval), "n interval"),
-        cell(step_fingerprint(step), "costs"),
+        cell(_fingerprint(step), "costs"),
         *(_cost(by_name.get(name)) for name in columns),
         *([numeric(sees)] if contender.has_visible else []),
         cell([verdict_badge(verdict, step.judgement.gap or ""), reason], f"verdict {tone_of(verdict)}"),
@@ -135,11 +135,11 @@ def _means(contender: ContenderComparison, columns: tuple[str, ...]) -> Iterator
     count, ratios = contender.geometric_means()
     means = [(mean.group, mean.steps, mean.ratios) for mean in contender.group_means()]
     if count > 1:
-        means.append((f"geometric mean of {count} steps", count, ratios))
+        means.append((f"geomean of {count}", count, ratios))
     for name, steps, values in means:
         judged = next(iter(values.values()), None)
         yield row(
-            name if name.startswith("geometric") else f"{name} ({steps})",
+            name if name.startswith("geomean") else f"{name} ({steps})",
             cell(),
             cell(),
             numeric(ratio_text(judged)),
@@ -167,6 +167,6 @@ def cost_rows(step: StepComparison, role: Role) -> Iterator[Markup]:
                 cell(METRICS[ratio.metric].unit, "quiet"),
                 numeric(amount(ratio.base)),
                 numeric(amount(ratio.contender)),
-                cost_cell(ratio.metric, ratio.value, ratio.change, METRICS[ratio.metric].description),
+                cost_cell(ratio.metric, ratio.value, ratio.change),
                 cell(bounds(ratio.interval), "n interval"),
             )

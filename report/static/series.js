@@ -38,6 +38,16 @@
   /** @param {any[][]} rows rows that begin with the number of a night @returns {Map<number, any[]>} */
   const byNight = (rows) => new Map((rows || []).map((row) => [row[0], row]));
 
+  /** The digit of a character; three of the printable ones are none (series_data.py).
+   * @param {number} code */
+  const digit = (code) => code - 33 - Number(code > 34) - Number(code > 60) - Number(code > 92);
+  const DIGITS = 91;
+
+  /** @param {[number, number, string]} row lowest value, size of a step, two characters for each night
+   * @returns {(number | null)[]} */
+  const unpacked = ([low, step, text]) => Array.from({ length: text.length / 2 }, (_, night) => (text[2 * night] === " " ? null
+    : low + step * (digit(text.charCodeAt(2 * night)) * DIGITS + digit(text.charCodeAt(2 * night + 1)))));
+
   /** Loads the shards of a series; missing ones are periods without a value.
    * @param {Series} one @returns {Promise<Point[]>} */
   const points = async (one) => {
@@ -55,9 +65,9 @@
       const shard = tidemark.shards.get(path);
       if (!shard) continue;
       /** @param {string} whose */
-      const row = (whose) => (shard.v[whose] || {})[metric] || [0, []];
-      const [exponent, values] = row(branch);
-      const [baseExponent, bases] = row(base);
+      const row = (whose) => unpacked((shard.v[whose] || {})[metric] || [0, 0, ""]);
+      const values = row(branch);
+      const bases = row(base);
       const versions = shard.w[branch] || [];
       const gaps = new Map(shard.g.filter((/** @type {any[]} */ gap) => gap[1] === branch || gap[1] === base)
         .map((/** @type {any[]} */ gap) => [gap[0], gap[2]]));
@@ -73,8 +83,8 @@
           at: minutes * MINUTE,
           uid: shard.u[night],
           version: versions[at][1],
-          value: value === null ? null : value * 10 ** exponent,
-          base: below === null ? null : below * 10 ** baseExponent,
+          value,
+          base: below,
           interval: intervals.has(night) ? { low: intervals.get(night)[1], high: intervals.get(night)[2], open: intervals.get(night)[3] } : null,
           dropped: (dropped.get(night) || [0, 0])[1],
           gap: gaps.get(night) || (value === null ? "not recorded" : below === null ? "no value of the base" : ""),

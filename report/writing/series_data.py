@@ -1,12 +1,11 @@
 """The data of the series explorer: classic scripts, each with the values of one step in one period.
 
-From `file://` a browser loads scripts only, neither JSON nor modules. Values are integers with four
-significant digits and a common exponent for each series. A period is a year, or a month of the latest year,
-so that a further night writes little; files of past periods stay as they are, byte by byte.
+From `file://` a browser loads scripts only, neither JSON nor modules. A value takes two characters: a number
+of steps, of which the range of a series in a period has LEVELS. A period is a year, or a month of the latest
+year, so that a further night writes little; files of past periods stay as they are, byte by byte.
 """
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +25,14 @@ from report.values.catalog import Catalog, NightEntry, PlaceNights
 from report.values.night_intervals import NightIntervals
 from suites.metrics import METRICS, label_of
 
-DIGITS = 4
-"""The significant digits of a value: a night's noise is in the third."""
+ALPHABET = "".join(chr(code) for code in range(33, 127) if chr(code) not in '"<\\')
+"""The digits of a value; none of them needs an escape in JSON, and none ends a script."""
+
+LEVELS = len(ALPHABET) ** 2
+"""The steps between zero and the largest value: one is 0.012 % of it, far below a night's noise."""
+
+NO_VALUE = "  "
+_PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 
 _MINUTE = 60
 
@@ -93,7 +98,7 @@ def shards(
         values: defaultdict[str, dict[str, list[Any]]] = defaultdict(dict)
         for id_, branch, metric in rows:
             if id_ in found:
-                values[branch][metric] = _as_integers(found[id_], len(nights))
+                values[branch][metric] = packed(found[id_], len(nights))
         if values:
             content = {
                 "n": [int(night.started_at.timestamp()) // _MINUTE for night in nights],
@@ -125,15 +130,18 @@ def _values(
     return found
 
 
-def _as_integers(found: Sequence[tuple[int, float]], nights: int) -> list[Any]:
-    """Return the exponent and the values of a series by night, None where it has none."""
-    largest = max(abs(value) for _, value in found)
-    exponent = math.floor(math.log10(largest)) - DIGITS + 1 if largest > 0 else 0
-    scale = 10.0**-exponent
-    row: list[int | None] = [None] * nights
+def packed(found: Sequence[tuple[int, float]], nights: int) -> list[Any]:
+    """Return the lowest value, the size of a step and two characters for each night, spaces without a value.
+
+    The lowest value is zero unless there are negative ones. There must be a value.
+    """
+    values = [value for _, value in found]
+    low = min(0.0, *values)
+    step = (max(values) - low) / (LEVELS - 1) or 1.0
+    row = [NO_VALUE] * nights
     for at, value in found:
-        row[at] = round(value * scale)
-    return [exponent, row]
+        row[at] = _PAIRS[round((value - low) / step)]
+    return [low, float(f"{step:.12g}"), "".join(row)]
 
 
 def _intervals(intervals: Sequence[NightIntervals], step: str) -> dict[str, list[list[Any]]]:

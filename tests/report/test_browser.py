@@ -162,12 +162,13 @@ def test_the_explorer_draws_what_its_table_says(browser: Browser, site: Path, ki
 
 
 def test_the_explorer_says_how_sure_each_night_is(browser: Browser, site: Path, rich: Path) -> None:
-    """Intervals as `compare` gives them; undecided nights and dropped rounds are named, and are hollow."""
+    """Intervals and ratios as `compare` gives them; dropped rounds are named."""
     newest = sorted(path.stem for path in (site / "sessions").glob("db1n*.html"))[-1]
     with open_reader(rich) as history:
-        options = CompareOptions(session=newest, steps=("insert",))
+        options = CompareOptions(session=newest)
         (found,) = compare(history, parse_version(BASE), [parse_version(commit(NIGHTS))], options).contenders
-    interval = found.steps[0].judgement.interval
+    insert = next(step for step in found.steps if step.step == "insert")
+    interval = insert.judgement.interval
     assert interval is not None
     key = addresses.series_id("db1", "write-heavy", "short relaxed", BRANCH, "insert", "qps")
     page = browser.new_page()
@@ -175,6 +176,9 @@ def test_the_explorer_says_how_sure_each_night_is(browser: Browser, site: Path, 
     page.wait_for_selector("html[data-ready]", timeout=20_000)
     shown = page.inner_text("#rows tbody tr:first-child td:nth-child(6)").replace("−", "-")
     assert shown == f"{100 * (interval.low - 1):+.1f} to {100 * (interval.high - 1):+.1f} %"
+    ratio = insert.judged.contender / insert.judged.base  # type: ignore[operator]
+    drawn = page.get_attribute("#rows tbody tr:first-child", "data-y")
+    assert float(drawn or 0) == pytest.approx(ratio, rel=3e-4)
     slowed = addresses.series_id("db1", "write-heavy", "short relaxed", BRANCH, SLOWED, "qps")
     page.evaluate(f"location.hash = 's={slowed}'")
     page.wait_for_selector(f"html[data-ready='{slowed}']")

@@ -10,7 +10,7 @@ import pytest
 from history.store.records import Environment
 from report.markup.frame import POLICY
 from report.values.catalog import NightEntry, PlaceNights
-from report.writing.series_data import periods_of
+from report.writing.series_data import ALPHABET, LEVELS, NO_VALUE, packed, periods_of
 from tests.history.watched import Nights, dated
 from tests.programs import VNU, required_package
 from tests.report.conftest import write
@@ -138,6 +138,22 @@ def test_a_year_that_has_ended_is_one_period() -> None:
     periods = periods_of(PlaceNights(Environment("db1", "s", "c"), nights))
     ids = {period: [night.session_id for night in its] for period, its in periods.items()}
     assert ids == {"2024": [0, 1], "2025": [2], "2026-01": [3, 4], "2026-03": [5]}
+
+
+@pytest.mark.parametrize(
+    "values", [[9434.25, 0.0, 10_790.0], [1e-9, 3e-10], [0.0, 0.0], [-3.0, 5.0], [7e12]], ids=str
+)
+def test_packed_values_are_those_that_were_packed(values: list[float]) -> None:
+    low, step, text = packed(list(enumerate(values)), len(values) + 1)
+    digits = [ALPHABET.find(one) for one in text]
+    unpacked = [
+        low + step * (first * len(ALPHABET) + second)
+        for first, second in zip(digits[::2], digits[1::2], strict=True)
+    ]
+    assert text[-2:] == NO_VALUE
+    span = max(values) - min(0.0, *values)
+    assert unpacked[:-1] == pytest.approx(values, abs=span / LEVELS)
+    assert not set(ALPHABET) & set('"<\\\\ ')
 
 
 @pytest.mark.parametrize("name", ["index.html", "series.html", "changes/index.html"])
