@@ -39,7 +39,7 @@ class SiteError(TidemarkError):
 
 
 @dataclass
-class Source:
+class SiteSource:
     """What some files of a site were made of, and which files they are."""
 
     signature: str
@@ -61,15 +61,15 @@ class SiteTree:
     old: dict[str, str]
     """The digest of each file of the old site, by path."""
 
-    old_sources: dict[str, Source]
+    old_sources: dict[str, SiteSource]
     """What the files of the old site were made of, by the source's name."""
 
     new: dict[str, str] = field(default_factory=dict)
-    sources: dict[str, Source] = field(default_factory=dict)
+    sources: dict[str, SiteSource] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
     """The files that were written because they are new or differ."""
 
-    _source: Source | None = None
+    _source: SiteSource | None = None
 
     def write(self, path: str, text: str) -> None:
         """Write a file, unless the old site has the same one; a page gets the time when it was written."""
@@ -97,7 +97,7 @@ class SiteTree:
         if old is not None and old.signature == signature and self.keep(source):
             yield False
             return
-        self._source = self.sources[source] = Source(signature)
+        self._source = self.sources[source] = SiteSource(signature)
         try:
             yield True
         finally:
@@ -229,13 +229,13 @@ def _refuse_foreign(site: Path) -> None:
         )
 
 
-def _state(site: Path) -> tuple[dict[str, str], dict[str, Source]]:
+def _state(site: Path) -> tuple[dict[str, str], dict[str, SiteSource]]:
     """Return what the old site's files are and were made of; nothing when another Tidemark wrote it."""
     try:
         kept = json_value((site / STATE).read_bytes())
         if kept["format"] != FORMAT:
             return dict.fromkeys(kept["files"], ""), {}
-        return dict(kept["files"]), {name: Source(**source) for name, source in kept["sources"].items()}
+        return dict(kept["files"]), {name: SiteSource(**source) for name, source in kept["sources"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}, {}
 
