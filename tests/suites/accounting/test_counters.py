@@ -69,7 +69,8 @@ def test_children_that_were_born_and_have_ended_count_too() -> None:
         assert process.stdout.readline() == "done\n"
         passed = (counted.read() - before) / 1e9
     process.communicate("\n")
-    assert 0.45 < passed < 0.7
+    # 0.3 s without the child that has ended. No upper limit: the clock also runs while a host withholds the CPU.
+    assert passed > 0.45
 
 
 def files() -> set[str]:
@@ -140,16 +141,16 @@ def test_a_counter_that_is_shared_is_scaled_or_says_nothing(
 def test_a_meter_divides_them_by_the_queries() -> None:
     """Nanoseconds of CPU time stand for instructions, which not every machine counts."""
     process = started()
-    with counter(process.pid) as counted:
+    with counter(process.pid) as counted, counter(process.pid) as beside:
         meter = Meter(process.pid, instructions=counted)
         meter.begin(os.getpid())
+        before = beside.read()
         go_on(process)
         assert process.stdout is not None
         assert process.stdout.readline() == "done\n"
+        passed = beside.read() - before
         meter.end(os.getpid())
         values = meter.per_query(1000.0)
     process.communicate("\n")
-    assert values["server_instructions_per_op"] == pytest.approx(
-        1000 * values["server_cpu_us_per_op"], rel=0.1
-    )
+    assert values["server_instructions_per_op"] == pytest.approx(passed / 1000, rel=0.1)
     assert "client_instructions_per_op" not in values
