@@ -69,7 +69,7 @@ def test_children_that_were_born_and_have_ended_count_too() -> None:
         assert process.stdout.readline() == "done\n"
         passed = (counted.read() - before) / 1e9
     process.communicate("\n")
-    # 0.3 s without the child that has ended. No upper limit: the clock runs on while a host withholds the CPU.
+    # 0.3 s without the child that has ended. No upper limit: the clock runs while a host withholds the CPU.
     assert passed > 0.45
 
 
