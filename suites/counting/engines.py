@@ -62,8 +62,8 @@ COUNTED = EngineRegistry(
                 "wal_writer_delay": "10000",
                 "jit": "off",
             },
-            agreement=0.002,
-            allowance=0.002,
+            agreement=0.003,
+            allowance=0.003,
         ),
         Engine.MYSQL: CountedEngine(
             mark="SELECT CONNECTION_ID()",
