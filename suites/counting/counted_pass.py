@@ -13,6 +13,7 @@ from suites.counting.engines import COUNTED, CountedEngine
 from suites.counting.tool import LOG, Callgrind
 from suites.definition import Step
 from suites.generators.load import CountedWork, Generator
+from suites.metrics import INSTRUCTIONS
 from suites.processes import own, tail_of
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 from suites.server import Instrument, Server, ServerError
@@ -74,7 +75,7 @@ def count(
     if instructions <= 0:
         raise CallgrindError(f"callgrind counted no instruction of {step.name} beyond those of a mark")
     profile = _profile(between, whole, engine, operations) if stacks else None
-    return CountedPass({"instructions_per_op": instructions / operations}, profile)
+    return CountedPass({INSTRUCTIONS: instructions / operations}, profile)
 
 
 def counted(profile: InstructionProfile, waits: Sequence[str]) -> int:

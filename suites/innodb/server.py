@@ -15,6 +15,7 @@ from build.build import Build
 from build.engines import ENGINES
 from suites.durability import Durability
 from suites.innodb import reset
+from suites.innodb.configuration import fill_in
 from suites.innodb.data_directory import require_own_data
 from suites.lifecycle import LocalServer
 from suites.processes import (
@@ -48,6 +49,9 @@ class InnodbServer(LocalServer):
     SOCKET: ClassVar[str]
     """The name of the socket in the server's folder."""
 
+    TEMPLATE: ClassVar[Path]
+    """The template of the option file."""
+
     DRIVEN: ClassVar[Mapping[str, str]] = reset.DRIVEN
     """Settings that the reset changes while it waits."""
 
@@ -62,13 +66,7 @@ class InnodbServer(LocalServer):
         socket = folder / self.SOCKET
         super().__init__(build, sizes, folder, Address(build.version.engine, socket, NAME, NAME, NAME))
         self.limits = reset.ResetLimits()
-        self._configuration = self.render(build, sizes, durability, folder, settings or {})
-
-    def render(
-        self, build: Build, sizes: Sizes, durability: Durability, folder: Path, settings: Mapping[str, str]
-    ) -> str:
-        """Return the text of the option file for a server in `folder`. Raises CapabilityError."""
-        raise NotImplementedError
+        self._configuration = fill_in(self.TEMPLATE, build, sizes, durability, socket, settings or {})
 
     def initialize_command(self) -> list[str | Path]:
         """Return the command that creates the data directory, with a root account without password."""

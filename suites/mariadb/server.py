@@ -4,19 +4,16 @@ import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from build.recipes.mariadb import INSTALL_DB
 from suites.innodb.server import NAME, OPTION_FILE, InnodbServer
-from suites.mariadb.configuration import SOCKET, render
 from suites.mariadb.roles import CONNECTION, role_of
-
-INSTALL_DB = "scripts/mariadb-install-db"
-"""The script that creates a data directory, below the prefix of a build."""
 
 
 class MariadbServer(InnodbServer):
     """A MariaDB server; implements suites.server.Server."""
 
-    SOCKET = SOCKET
-    render = staticmethod(render)
+    SOCKET = "mariadbd.sock"
+    TEMPLATE = Path(__file__).with_name("mariadb.cnf.in")
 
     def initialize_command(self) -> list[str | Path]:
         """Return the command line of mariadb-install-db, which feeds SQL to a server without connections."""

@@ -7,15 +7,14 @@ from typing import ClassVar
 from suites.capabilities import login_plugin
 from suites.innodb.reset import DRIVEN
 from suites.innodb.server import NAME, InnodbServer
-from suites.mysql.configuration import SOCKET, render
 from suites.mysql.roles import role_of
 
 
 class MysqlServer(InnodbServer):
     """A MySQL server; implements suites.server.Server."""
 
-    SOCKET = SOCKET
-    render = staticmethod(render)
+    SOCKET = "mysqld.sock"
+    TEMPLATE = Path(__file__).with_name("my.cnf.in")
     DRIVEN: ClassVar[Mapping[str, str]] = {
         **DRIVEN,
         # Purge truncates the history in batches, and sleeps while up to 128 of them are left.

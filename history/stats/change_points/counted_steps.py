@@ -7,7 +7,7 @@ further values agree with the first: those of the next nights here, or passes of
 """
 
 import math
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -157,10 +157,7 @@ def step_probabilities(matrix: Array, rule: StepRule, known: Sequence[Known] = (
 
 
 def _of_row(known: Sequence[Known], row: int) -> dict[int, float]:
-    by_row: defaultdict[int, dict[int, float]] = defaultdict(dict)
-    for each in known:
-        by_row[each.row][each.night] = each.level
-    return by_row[row]
+    return {each.night: each.level for each in known if each.row == row}
 
 
 def _watched(
