@@ -160,9 +160,12 @@ def _orphans_of_system_v() -> set[str]:
 def _orphans_of_posix() -> set[str]:
     """While any server lives, segments that nobody maps may be its: Postgres pins some for later."""
     names = _segments_of_posix()
-    if not names or any(process.info["name"] == "postgres" for process in psutil.process_iter(["name"])):
-        return set()
-    return names
+    return names if names and not any(map(_is_server, psutil.process_iter(["name"]))) else set()
+
+
+def _is_server(process: psutil.Process) -> bool:
+    """A server under callgrind goes by the name of its tool."""
+    return str(process.info["name"]).startswith(("postgres", "callgrind"))
 
 
 def _segments_of_posix() -> set[str]:

@@ -24,6 +24,7 @@ from history.rendering.plain_table import Screen
 from history.series.series import find_series
 from history.store.records import SessionStatus
 from runners.bisect.domain.question import metric_named
+from suites import metrics
 from suites.engines import SERVERS
 from suites.generators.load import PERCENTILES
 from suites.innodb.server import InnodbServer
@@ -274,10 +275,21 @@ def texts(source: str) -> Iterator[str]:
             yield node.value
 
 
+def imported(source: str) -> set[str]:
+    """What a module takes by name from the registry, such as QPS."""
+    froms = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    return {
+        value
+        for node in froms
+        if node.module == metrics.__name__
+        for name in node.names
+        if isinstance(value := getattr(metrics, name.name), str)
+    }
+
+
 def produced(source: str) -> set[str]:
-    """The metrics that are whole texts of a module, and the one that the constant QPS stands for."""
-    constants = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
-    return (set(texts(source)) & METRICS.keys()) | ({QPS} if "QPS" in constants else set())
+    """The metrics that are whole texts of a module, or that a constant of the registry stands for."""
+    return (set(texts(source)) | imported(source)) & METRICS.keys()
 
 
 PRODUCERS = {

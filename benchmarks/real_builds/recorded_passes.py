@@ -50,8 +50,8 @@ def add_passes(
 
 
 def recorded_loads(path: Path = RECORDING) -> Mapping[Engine, Mapping[str, Loads]]:
-    """Return the recorded passes by engine and step."""
-    content = json.loads(path.read_text(encoding="utf-8"))
+    """Return the recorded passes by engine and step; none if nothing was recorded yet."""
+    content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     by_engine: dict[Engine, dict[str, list[Sequence[float]]]] = {}
     for engine, sessions in content.items():
         steps = by_engine.setdefault(Engine(engine), {})
@@ -80,7 +80,11 @@ def drawn(engine: Engine, steps: Mapping[str, Loads], sessions: int = SESSIONS) 
 
 def false_figures() -> Iterator[Figure]:
     """Yield the false verdicts of drawn sessions, for each engine that was recorded."""
-    for engine, steps in recorded_loads().items():
+    recorded = recorded_loads()
+    if not recorded:
+        note = "record some: TIDEMARK_BENCH_PARTS='equal record' ./tidemark bench exact"
+        yield Figure("recorded passes of each step", 0, "", at_least=LEAST_PASSES, note=note)
+    for engine, steps in recorded.items():
         least = min(sum(map(len, loads)) for loads in steps.values())
         outcome = drawn(engine, steps)
         widest = max(max(map(max, loads)) / min(map(min, loads)) - 1 for loads in steps.values())
