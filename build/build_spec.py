@@ -9,8 +9,9 @@ from pathlib import Path
 
 from build import host
 from build.errors import TidemarkError
+from build.recipes.choices import PLAIN, BuildChoices
 from build.recipes.engines import RECIPES
-from build.recipes.recipe import Recipe
+from build.recipes.recipe import Recipe, with_words
 from build.sources import git
 from build.sources.source import Source
 from build.version import Version
@@ -39,6 +40,8 @@ class BuildSpec:
     recipe: Recipe
     patches: tuple[Patch, ...]
     compiler: host.Compiler
+    choices: BuildChoices = PLAIN
+    """What a variant chose; recipe and compiler, and so the key, follow from it."""
 
     @property
     def version(self) -> Version:
@@ -60,13 +63,16 @@ class BuildSpec:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def build_spec(source: Source, patches: Sequence[Patch]) -> BuildSpec:
+def build_spec(source: Source, patches: Sequence[Patch], choices: BuildChoices = PLAIN) -> BuildSpec:
     """Return the specification for compiling a source on this machine, with its recipe and compiler.
 
-    Raises RecipeError if the release is older than the recipes of its engine, HostError without a compiler.
+    `choices` are those of a variant. Raises RecipeError if the release is older than the recipes of its
+    engine, HostError without the compiler.
     """
-    recipe = RECIPES[source.version.engine].recipe(release_of(source), host.has_library)
-    return BuildSpec(source, recipe, tuple(patches), host.compiler())
+    module = RECIPES[source.version.engine]
+    recipe = module.recipe(release_of(source), host.has_library)
+    recipe = with_words(recipe, module.configure_words(choices))
+    return BuildSpec(source, recipe, tuple(patches), host.compiler(choices.compiler), choices)
 
 
 def release_of(source: Source) -> str:

@@ -13,6 +13,10 @@ class CapabilityError(TidemarkError):
     """A version does not support what was requested."""
 
 
+class SettingError(CapabilityError):
+    """A server does not know a setting, or refuses its value."""
+
+
 Numbers = tuple[int, ...]
 
 
@@ -65,6 +69,8 @@ CAPABILITIES = EngineRegistry(
                 "innodb_idle_flush_pct": SupportedVersions(
                     since=(8, 0, 18), instead="idle flushing is not limited before 8.0.18"
                 ),
+                # An option of the command line that only reads the configuration.
+                "validate_config": SupportedVersions(since=(8, 0, 16)),
                 "binlog_format": SupportedVersions(
                     until=(9, 0), instead="omit it: from 9.0 on, ROW is the only format intended for use"
                 ),
@@ -106,7 +112,7 @@ def require_setting(build: Build, name: str) -> None:
     """Raise CapabilityError, with a hint, if the version of `build` does not have the setting `name`."""
     if not knows_setting(build, name):
         instead = CAPABILITIES[build.version.engine].settings[name].instead
-        raise CapabilityError(f"{build.version} has no setting {name}", hint=instead)
+        raise SettingError(f"{build.version} has no setting {name}", hint=instead)
 
 
 def login_plugin(build: Build) -> str:

@@ -270,6 +270,7 @@ def example(folder: Path) -> None:
     for name, text in shown:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
+    (folder / "fix.patch").touch()
 
 
 def commands() -> list[list[str]]:

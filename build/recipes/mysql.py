@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable
 
-from build.recipes.recipe import Recipe, RecipeError, Stage, VersionRange, range_of
+from build.recipes.choices import BuildChoices
+from build.recipes.recipe import CONFIGURE, Recipe, RecipeError, Stage, VersionRange, range_of
 from build.version import Engine
 
 VERSION_FILE = "MYSQL_VERSION"
@@ -74,7 +75,7 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
         engine=Engine.MYSQL,
         release=release,
         stages=(
-            Stage("configure", ("cmake", *_COMMON, *row.flags)),
+            Stage(CONFIGURE, ("cmake", *_COMMON, *row.flags)),
             Stage("compile", ("ninja", "-C", build, "-j", "{jobs}", *TARGETS)),
             Stage("install", ("sh", "-c", _INSTALL, "install", PREFIX, *PROGRAMS)),
         ),
@@ -103,3 +104,28 @@ def release_of(text: str) -> str:
             raise RecipeError(f"the source names no MySQL release: {part} is missing", where=VERSION_FILE)
         numbers.append(match[1])
     return ".".join(numbers)
+
+
+def configure_words(choices: BuildChoices) -> tuple[str, ...]:
+    """Return the words that CMake takes for the choices of a variant; later ones replace earlier ones.
+
+    The C++ compiler is the one that belongs to the C compiler: clang++-16 to clang-16.
+    """
+    words: list[str] = []
+    if choices.compiler:
+        words.append(f"-DCMAKE_CXX_COMPILER={_cxx_of(choices.compiler)}")
+    if choices.flags:
+        flags = f"{CFLAGS} {choices.flags}"
+        words += [f"-DCMAKE_{language}_FLAGS_RELWITHDEBINFO={flags}" for language in ("C", "CXX")]
+    if choices.linker_flags:
+        kinds = ("EXE", "SHARED", "MODULE")
+        words += [f"-DCMAKE_{kind}_LINKER_FLAGS={choices.linker_flags}" for kind in kinds]
+    return (*words, *choices.options)
+
+
+def _cxx_of(compiler: str) -> str:
+    folder, slash, name = compiler.rpartition("/")
+    for c, cxx in (("clang", "clang++"), ("gcc", "g++")):
+        if name.startswith(c):
+            return folder + slash + cxx + name.removeprefix(c)
+    return compiler

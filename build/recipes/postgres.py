@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable
 
-from build.recipes.recipe import Recipe, RecipeError, Stage, VersionRange, range_of
+from build.recipes.choices import BuildChoices
+from build.recipes.recipe import CONFIGURE, Recipe, RecipeError, Stage, VersionRange, range_of
 from build.version import Engine
 
 VERSION_FILE = "configure"
@@ -86,6 +87,13 @@ def release_of(text: str) -> str:
     return match[1]
 
 
+def configure_words(choices: BuildChoices) -> tuple[str, ...]:
+    """Return the words that configure takes for the choices of a variant; later ones replace earlier ones."""
+    flags = (f"CFLAGS={CFLAGS} {choices.flags}",) if choices.flags else ()
+    linker = (f"LDFLAGS={choices.linker_flags}",) if choices.linker_flags else ()
+    return (*flags, *linker, *choices.options)
+
+
 def _stages(flags: tuple[str, ...]) -> tuple[Stage, ...]:
     configure = ("./configure", f"--prefix={PREFIX}", "CC={compiler}", f"CFLAGS={CFLAGS}", *flags)
     # Not `all` of the top folder, which would build the documentation. PGXS needs files in config/.
@@ -97,4 +105,4 @@ def _stages(flags: tuple[str, ...]) -> tuple[Stage, ...]:
         Stage(f"install {folder}", ("make", _RPATH, "-C", folder, "install", "DESTDIR={staging}"))
         for folder in folders
     ]
-    return (Stage("configure", configure), *compiles, *installs)
+    return (Stage(CONFIGURE, configure), *compiles, *installs)

@@ -1,12 +1,16 @@
 """Recipes: how one release is compiled on one host, determined before anything runs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from build.engines import ENGINES
 from build.errors import TidemarkError
+from build.recipes.choices import BuildChoices
 from build.version import Engine, release_numbers
+
+CONFIGURE = "configure"
+"""The name of the stage that configures the source; the words of a variant are added to its command."""
 
 
 class RecipeError(TidemarkError):
@@ -89,6 +93,17 @@ def range_of(engine: Engine, release: str, table: Sequence[VersionRange]) -> Ver
     return rows[-1]
 
 
+def with_words(recipe: Recipe, words: tuple[str, ...]) -> Recipe:
+    """Return a recipe whose configure command ends in `words`, the choices of a variant."""
+    if not words:
+        return recipe
+    stages = tuple(
+        replace(stage, command=(*stage.command, *words)) if stage.name == CONFIGURE else stage
+        for stage in recipe.stages
+    )
+    return replace(recipe, stages=stages)
+
+
 class RecipeModule(Protocol):
     """The interface of an engine's module in build/recipes/."""
 
@@ -105,3 +120,10 @@ class RecipeModule(Protocol):
     @property
     def recipe(self) -> Callable[[str, Callable[[str], bool]], Recipe]:
         """A function from a release and a test for libraries of the host to a recipe. Raises RecipeError."""
+
+    @property
+    def configure_words(self) -> Callable[[BuildChoices], tuple[str, ...]]:
+        """A function from the choices of a variant to the words that its configure command ends in.
+
+        They replace what the command says before. PLAIN gives none.
+        """

@@ -8,6 +8,7 @@ from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
+from history.comparison.variants import definition_notes
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds
 from history.rendering.numbers import amount, bounds, signed_percent
@@ -45,6 +46,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         ]
     return [
         *first,
+        *definition_notes(session.options, (contender.base, contender.contender)),
         f"History: {comparison.history}",
         *_base_drift(comparison, contender),
         *_measured_again(contender),

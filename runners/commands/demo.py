@@ -20,6 +20,7 @@ from report.writing.site import SiteOptions, write_site
 from runners.console import progress
 from runners.measuring.request import PASSES, Exact, Request
 from runners.measuring.session import SessionOutcome, run_session
+from runners.measuring.variants import Variant
 from runners.reporting.bisects import read_bisects
 from suites.counting.tool import find_callgrind
 from suites.definition import load_suite
@@ -98,7 +99,7 @@ def _counted(home: Home, store: Store) -> tuple[Comparison, ...]:
         versions=(BASE, CONTENDER, PLANTED),
         repetitions=PASSES,
         exact=Exact.ONLY,
-        patches={PLANTED.variant: (PATCH,)},
+        variants={PLANTED.variant: Variant(patches=(PATCH,))},
     )
     outcome = _measure(home, store, request)
     options = CompareOptions(session=outcome.uid, metric=INSTRUCTIONS)

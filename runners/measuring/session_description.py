@@ -9,8 +9,10 @@ from dataclasses import replace
 from build.addresses import redacted
 from build.home import ROOT
 from build.version import Version
+from history.comparison.variants import VARIANTS
 from history.store.records import CONFIRMS, EXACT, Machine, SessionStart
 from runners.measuring.request import Request
+from runners.measuring.variants import recorded
 from suites.counting.tool import Callgrind
 from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes
@@ -73,13 +75,23 @@ def _options(
         "bound_to": sizes.bound_to,
         "threads": sizes.threads,
         **sizes.data.facts,
-        "settings": dict(request.settings),
+        "settings": dict(request.every.settings),
+        **_variants(request),
         "groups": {step.name: step.group for step in request.steps if step.group},
         "not_built": {str(version): reason for version, reason in not_built.items()},
         **({"bisect": request.bisect} if request.bisect else {}),
         **({CONFIRMS: request.confirms.option()} if request.confirms else {}),
         **({"perf": {"event": profiling.perf.description, "when": request.perf}} if profiling else {}),
     }
+
+
+def _variants(request: Request) -> dict[str, object]:
+    """Return the options that say what versions got; a session of plain versions has none."""
+    names = (version.variant for version in request.versions)
+    defined = recorded(request.variants, names)
+    # Settings of every version are an option of their own in every history.
+    every = {key: value for key, value in request.every.to_json().items() if key != "settings"}
+    return {**({VARIANTS: defined} if defined else {}), **every}
 
 
 def _counting(request: Request, callgrind: Callgrind | None) -> dict[str, object]:

@@ -71,7 +71,7 @@ def find_suspicions(plan: Plan, spot: Spot, connection: Connection) -> list[Susp
             continue
         examined = _examined(connection, branch, tonight)
         for before, confirms in _open(connection, branch, tonight, least, examined):
-            suspicions.append(_suspicion(spot, tracked.git, before, tonight.night, confirms))
+            suspicions.append(_suspicion(plan, spot, before, tonight.night, confirms))
     return suspicions
 
 
@@ -106,9 +106,10 @@ def _open(
         yield before, confirms
 
 
-def _suspicion(spot: Spot, git: str | None, before: Night, night: Night, confirms: Confirms) -> Suspicion:
+def _suspicion(plan: Plan, spot: Spot, before: Night, night: Night, confirms: Confirms) -> Suspicion:
     versions = (parse_version(before.version), parse_version(night.version))
-    request = request_of(spot.task, versions, git=git)
+    git, variants = plan.engines[spot.engine].git, plan.definitions()
+    request = request_of(spot.task, versions, git=git, variants=variants)
     steps = tuple(step for step in request.suite.steps if step.name in confirms.steps)
     confirms = replace(confirms, steps=tuple(step.name for step in steps))
     return Suspicion(confirms.branch, replace(request, steps=steps, until_decided=True, confirms=confirms))

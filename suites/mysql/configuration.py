@@ -1,15 +1,21 @@
 """Rendering my.cnf for a version, the sizes of a machine and a durability."""
 
+import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
 from build.build import Build
-from suites.capabilities import knows_setting, require_known, require_setting
+from suites.capabilities import SettingError, knows_setting, require_known, require_setting
 from suites.durability import Durability
+from suites.processes import ProcessError, as_server_user, own, run, write_for_server
 from suites.sizing import Sizes
 
 TEMPLATE = Path(__file__).with_name("my.cnf.in")
+
+# Of the question whether a server accepts a configuration.
+_CHECK_SECONDS = 60.0
 
 SPARE_CONNECTIONS = 20
 """Connections besides the load generator's: for Tidemark, and for a person who inspects the server."""
@@ -50,6 +56,35 @@ def render(
             *(f"{name} = {value}" for name, value in settings.items()),
         ]
     return "\n".join(lines) + "\n"
+
+
+_REFUSED = re.compile(r"\[ERROR\] (?:\[MY-\d+\] )?(?:\[Server\] )?(.*)$")
+
+
+def check(build: Build, text: str) -> None:
+    """Ask the server whether it accepts `text`, a whole configuration, without a data directory.
+
+    Raises SettingError with the names of settings that it does not know and of values that it refuses.
+    Versions without `--validate-config` are not asked; they refuse to start.
+    """
+    if not knows_setting(build, "validate_config"):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        own(Path(folder))
+        file = Path(folder) / "my.cnf"
+        # Errors go to stderr, not to a log whose folder does not exist yet.
+        kept = [line for line in text.splitlines() if not line.startswith("log_error =")]
+        write_for_server(file, "\n".join(kept) + "\n")
+        command: list[str | Path] = [build.program("mysqld"), f"--defaults-file={file}", "--validate-config"]
+        try:
+            run(as_server_user(command), what="reading the configuration", seconds=_CHECK_SECONDS)
+        except ProcessError as error:
+            lines = (match[1] for line in error.hint.splitlines() if (match := _REFUSED.search(line)))
+            reasons = [line.rstrip(".") for line in lines if line != "Aborting"]
+            raise SettingError(
+                f"{build.version} refuses its settings: {'; '.join(reasons) or error.hint}",
+                hint="correct --set, or the settings of the variant in the plan",
+            ) from error
 
 
 def _known(build: Build, line: str) -> bool:

@@ -1,12 +1,13 @@
 """The question of a bisect and the range of candidates, as the history stores them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
+from history.comparison.variants import described
 from runners.bisect.domain.rules import Direction, Rules
 from suites.definition import Mode, Step, Suite
 from suites.metrics import METRICS, Better, Metric, short_names
@@ -46,6 +47,9 @@ class Question:
     seconds: float | None = None
     """How long each version is measured in a round; None for the time of the profile."""
 
+    variant: Mapping[str, Any] = field(default_factory=dict)
+    """What every position gets: settings, build and patches, as a session records a variant."""
+
     def rules(self) -> Rules:
         """Return the rules of the search for this question."""
         metric = METRICS[self.metric]
@@ -61,12 +65,15 @@ class Question:
 
     def to_json(self, rules: Rules) -> dict[str, Any]:
         """Return the question with the rules of its search, so that a replay always uses the same rules."""
-        return asdict(self) | {"rules": asdict(rules), "build_cost_rounds": BUILD_COST_ROUNDS}
+        kept = asdict(self)
+        if not self.variant:
+            del kept["variant"]  # as in older histories
+        return kept | {"rules": asdict(rules), "build_cost_rounds": BUILD_COST_ROUNDS}
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> "Question":
         """Read what `to_json` wrote."""
-        known = {field.name: kept[field.name] for field in fields(cls) if field.name in kept}
+        known = {it.name: kept[it.name] for it in fields(cls) if it.name in kept}
         git = known.get("git")  # of an older Tidemark it may hold a token
         return cls(**known | {"engine": Engine(kept["engine"]), "git": git and without_secrets(git)})
 
@@ -74,12 +81,13 @@ class Question:
     def summary(self) -> str:
         """The question in one line."""
         where = f"{self.suite} {self.profile}, {self.step}"
-        return f"{self.engine} {self.good}..{self.bad}: {self.metric} {self.direction} in {where}"
+        every = f", with {described(self.variant)}" if self.variant else ""
+        return f"{self.engine} {self.good}..{self.bad}: {self.metric} {self.direction} in {where}{every}"
 
 
 def rules_of(kept: Mapping[str, Any]) -> Rules:
     """Return the rules that a question was stored with; rules that no longer exist are ignored."""
-    names = {field.name for field in fields(Rules)}
+    names = {it.name for it in fields(Rules)}
     return Rules(**{name: value for name, value in kept["rules"].items() if name in names})
 
 

@@ -28,6 +28,7 @@ from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.session import run_session
+from runners.measuring.variants import EVERY, UNCHANGED, Variant
 from suites.definition import Mode, Suite, load_suite
 from suites.metrics import INSTRUCTIONS
 
@@ -64,6 +65,9 @@ class BisectRequest:
 
     change: str | None = None
     """The fingerprint of the change whose culprit is searched for."""
+
+    variant: Variant = UNCHANGED
+    """What every position gets; `question.variant` records it."""
 
 
 def _now() -> datetime:
@@ -193,7 +197,7 @@ class BisectRun:
     def _build_ahead(self, bisect: Bisect, recorder: EventRecorder) -> None:
         """Record once what is compiled already, and compile likely positions while nothing is measured."""
         span = recorder.span
-        if not bisect.events and (known := built_already(span, self.home)):
+        if not bisect.events and (known := built_already(span, self.home, self.request.variant)):
             recorder.write(EventKind.BUILT, {"positions": known})
         for position in (
             recorder.worth_compiling(self.request.build_ahead) if self.request.build_ahead else ()
@@ -219,6 +223,7 @@ class BisectRun:
             bisect=bisect.uid,
             # A round is then one counted pass of all its versions.
             exact=Exact.ONLY if question.metric == INSTRUCTIONS else Exact.NO,
+            variants={EVERY: self.request.variant},
         )
 
     # --- profiles
@@ -243,9 +248,9 @@ class BisectRun:
         recorder.write(EventKind.PROFILED, {}, session=str(getattr(outcome, "uid", "")))
 
 
-def real_dependencies(home: Home, progress: Progress) -> Dependencies:
+def real_dependencies(home: Home, progress: Progress, variant: Variant = UNCHANGED) -> Dependencies:
     """Return the real ones: the build cache, real sessions, this machine, the system's clocks."""
-    return Dependencies(provide=provider(home, progress))
+    return Dependencies(provide=provider(home, progress, variant))
 
 
 def _other_machine(bisect: Bisect, machine: Machine) -> OtherMachineError:

@@ -17,6 +17,7 @@ from build.sources.source import SourceError
 from build.version import Version
 from build.work import CompileError
 from runners.bisect.domain.question import CandidateRange
+from runners.measuring.variants import UNCHANGED, Variant
 
 LEAST_FREE_BYTES = 500_000_000
 """With less free space than this, in bytes, a failure is attributed to the disk."""
@@ -46,11 +47,16 @@ Provide = Callable[[Version, str | None], Build]
 """Returns the build of a version, from a git source if one is given."""
 
 
-def provider(home: Home, progress: Progress) -> Provide:
-    """Return the function that provides builds from the build cache, compiling them where needed."""
+def provider(home: Home, progress: Progress, variant: Variant = UNCHANGED) -> Provide:
+    """Return the function that provides builds from the build cache, compiling them where needed.
+
+    All are compiled as `variant` says.
+    """
 
     def provided(version: Version, git: str | None) -> Build:
-        return provide(version, home, progress, git_source=git)
+        return provide(
+            version, home, progress, patches=variant.patches, choices=variant.choices, git_source=git
+        )
 
     return provided
 
@@ -90,12 +96,17 @@ def _of_machine(error: Exception, folder: Path) -> MachineError:
     )
 
 
-def built_already(span: CandidateRange, home: Home) -> list[int]:
-    """Return the candidates whose commit or release is in the build cache, maybe with another compiler."""
-    cached = set()
+def built_already(span: CandidateRange, home: Home, variant: Variant = UNCHANGED) -> list[int]:
+    """Return the candidates whose commit or release is in the build cache, maybe with another compiler.
+
+    Builds count if they were compiled as `variant` says. Patched ones are not known by their patches here.
+    """
+    if variant.patches:
+        return []
+    cached, choices = set(), variant.choices.to_json()
     for build in all_builds(home):
         source = build.manifest.get("source", {})
-        if not build.manifest.get("patches"):
+        if not build.manifest.get("patches") and build.manifest.get("choices", {}) == choices:
             cached.add(str(source.get("commit") or build.version))
     inner = enumerate(span.points[1:-1], start=1)
     return [place for place, point in inner if (point.commit or point.version) in cached]

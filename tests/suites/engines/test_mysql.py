@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -15,8 +16,10 @@ import pytest
 
 from build.build import Build
 from suites.accounting.costs import Meter
+from suites.capabilities import SettingError
 from suites.definition import Step, load_suite
 from suites.durability import Durability
+from suites.engines import require_settings
 from suites.generators.load import Load, LoadError, Share, WorkLimit
 from suites.generators.sysbench import Sysbench
 from suites.measurement import Measurement
@@ -28,6 +31,22 @@ from suites.step import run_slices
 from tests.suites.servers import small
 
 pytestmark = pytest.mark.server
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"no_such_thing": "1"}, "unknown variable 'no_such_thing=1'"),
+        ({"sort_buffer_size": "lots"}, "Error while setting value 'lots' to 'sort_buffer_size'"),
+    ],
+)
+def test_the_server_is_asked_before_whether_it_knows_a_setting(
+    mysql_9: Build, settings: dict[str, str], said: str
+) -> None:
+    require_settings(mysql_9, small(), Durability.RELAXED, {"sort_buffer_size": "1M"})
+    with pytest.raises(SettingError, match=re.escape(said)):
+        require_settings(mysql_9, small(), Durability.RELAXED, settings)
+
 
 SUITE = load_suite("write-heavy")
 ROOM = small(rows=5000, tables=2)
