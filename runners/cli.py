@@ -14,7 +14,7 @@ from build.addresses import redacted
 from build.errors import TidemarkError, machine_refusal
 from build.home import ROOT
 from runners.alerting.tokens import withheld
-from runners.values import count, duration, minutes, revision, rounds, version
+from runners.values import count, duration, levels, minutes, revision, rounds, version
 from runners.variant_arguments import add_build_choices, add_variants
 
 TROUBLE = 2
@@ -153,6 +153,10 @@ def _run(it: argparse.ArgumentParser) -> None:
     exact_only = "only count instructions: no timed rounds, and a verdict on instructions in minutes"
     disturbed = "keep rounds disturbed by other processes, with a warning, instead of repeating them"
     resume = "resume the last interrupted session of the same request, at most a day old"
+    clients = (
+        "client connections, such as 1,8,64: each number makes a level of every step, with a series of its "
+        "own, instead of the suite's levels"
+    )
     durability = "durability of commits: relaxed (default) may lose the last second in a crash"
     history = "history to write to"
     it.add_argument(
@@ -174,6 +178,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     sampled.add_argument("--perf", action="store_true", help=perf)
     sampled.add_argument("--perf-during", action="store_true", help=during)
     it.add_argument("--seconds", type=duration, metavar="S", help=seconds)
+    it.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
     it.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
     add_variants(it)
     it.add_argument("--history", metavar="PATH", help=history)
@@ -187,6 +192,8 @@ def _calibrate(it: argparse.ArgumentParser) -> None:
     )
     it.add_argument("version", type=version, metavar="VERSION", help="engine@ref, measured against itself")
     add_variants(it)
+    clients = "client connections: each number makes a level of every step"
+    it.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
     it.add_argument("--suite", default="write-heavy", help=suite)
     it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
     it.add_argument(

@@ -1,12 +1,13 @@
 """The settings and features of each engine's versions: the only module that compares version numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from build.build import Build
 from build.engines import EngineRegistry
 from build.errors import TidemarkError
 from build.version import Engine
+from suites.durability import Isolation
 
 
 class CapabilityError(TidemarkError):
@@ -43,6 +44,12 @@ class EngineCapabilities:
     oldest: Numbers
     """The oldest version that can be measured."""
 
+    most_connections: int
+    """The most that the setting max_connections accepts."""
+
+    isolation: Callable[[Isolation], tuple[str, str]]
+    """Returns the setting of the default isolation, and its value."""
+
     settings: Mapping[str, SupportedVersions]
     """Settings that not every version has. Every other setting is assumed to exist in all versions."""
 
@@ -53,12 +60,16 @@ CAPABILITIES = EngineRegistry(
     {
         Engine.POSTGRES: EngineCapabilities(
             oldest=(13,),
+            most_connections=262_143,
+            isolation=lambda it: ("default_transaction_isolation", it.replace("-", " ")),
             settings={
                 "io_method": SupportedVersions(since=(18,), instead="reads are always synchronous before 18"),
             },
         ),
         Engine.MYSQL: EngineCapabilities(
             oldest=(5, 7),
+            most_connections=100_000,
+            isolation=lambda it: ("transaction_isolation", it.upper()),
             settings={
                 "innodb_redo_log_capacity": SupportedVersions(
                     since=(8, 0, 30), instead="set innodb_log_file_size"

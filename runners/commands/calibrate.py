@@ -67,7 +67,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         variants=variants,
         suite=suite,
         profile_name=arguments.profile,
-        steps=suite.select(tuple(arguments.step)),
+        steps=suite.select(tuple(arguments.step), arguments.profile, arguments.clients),
         repetitions=arguments.rounds,
     )
 

@@ -47,7 +47,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         versions=versions,
         suite=suite,
         profile_name=arguments.profile,
-        steps=suite.select(tuple(arguments.step)),
+        steps=suite.select(tuple(arguments.step), arguments.profile, arguments.clients),
         repetitions=arguments.repetitions or (PASSES if exact is Exact.ONLY else profile.repetitions),
         until_decided=arguments.until_decided,
         budget_seconds=None if arguments.budget is None else arguments.budget * 60,
@@ -71,6 +71,12 @@ def _require_consistent(request: Request) -> None:
             "counted passes have neither verdicts to wait for nor samples",
             where="--exact-only",
             hint="omit --until-decided and --perf",
+        )
+    if request.exact is Exact.ONLY and any(step.clients for step in request.steps):
+        raise RequestError(
+            "a counted pass has one client, and so no levels",
+            where="--exact-only",
+            hint="use a suite without levels, and omit --clients",
         )
     if request.exact is Exact.ONLY and request.profile.mode is Mode.LONG:
         raise RequestError(

@@ -25,6 +25,7 @@ from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.definition import Mode
 from suites.engines import make_server, require_settings, require_short_sockets
+from suites.generators.client_limits import require_clients
 from suites.generators.registry import GENERATORS
 from suites.processes import require_reachable, tool
 from suites.profiling.perf import find_perf
@@ -55,7 +56,9 @@ def check_request(request: Request, home: Home) -> Sizes:
     require_short_sockets(home.data / LONGEST_DATA_NAME)
     home.path.mkdir(parents=True, exist_ok=True)
     require_reachable(home.path)
-    needed = sizes(request.suite, request.profile, this_machine())
+    needed = sizes(request.suite, request.profile, this_machine(), request.steps)
+    chosen = {version: request.settings_of(version) for version in request.versions}
+    require_clients(needed, chosen, this_machine())
     if request.profile.mode is Mode.LONG and not fit_together(len(request.versions), needed, this_machine()):
         raise ServerError(
             f"{len(request.versions)} servers do not fit into memory together; in long mode all are up",

@@ -8,6 +8,7 @@ from build.version import Engine, Version
 from history.changes.confirmation import Confirms
 from history.stats.estimators import MINIMUM_REPETITIONS
 from runners.measuring.variants import EVERY, UNCHANGED, Variant, Variants, definition_of
+from suites.capabilities import CAPABILITIES
 from suites.definition import Mode, Profile, Step, Suite
 from suites.durability import Durability
 
@@ -98,6 +99,8 @@ class Request:
         """The counted passes that every step gets."""
         if self.exact is Exact.ONLY:
             return self.repetitions
+        if any(step.clients for step in self.steps):
+            return 0  # a counted pass has one client
         return self.profile.counted_passes if self.exact is Exact.BESIDE else 0
 
     @property
@@ -125,8 +128,14 @@ class Request:
         return self.variants.get(EVERY, UNCHANGED)
 
     def settings_of(self, version: Version) -> dict[str, str]:
-        """Return the settings of the request that apply to `version`, by their plain names."""
-        chosen = {}
+        """Return the settings that the suite and the request give to `version`, by their plain names.
+
+        Those of the request override those of the suite.
+        """
+        chosen = dict(self.suite.server.get(version.engine, {}))
+        if self.suite.isolation is not None:
+            name, value = CAPABILITIES[version.engine].isolation(self.suite.isolation)
+            chosen[name] = value
         for name, value in definition_of(version, self.variants).settings.items():
             owner, dot, plain = name.partition(".")
             if not dot or owner not in set(Engine):

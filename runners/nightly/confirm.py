@@ -110,7 +110,7 @@ def _suspicion(plan: Plan, spot: Spot, before: Night, night: Night, confirms: Co
     versions = (parse_version(before.version), parse_version(night.version))
     git, variants = plan.engines[spot.engine].git, plan.definitions()
     request = request_of(spot.task, versions, git=git, variants=variants)
-    steps = tuple(step for step in request.suite.steps if step.name in confirms.steps)
+    steps = tuple(step for step in request.steps if step.name in confirms.steps)
     confirms = replace(confirms, steps=tuple(step.name for step in steps))
     return Suspicion(confirms.branch, replace(request, steps=steps, until_decided=True, confirms=confirms))
 

@@ -16,7 +16,7 @@ from build.version import Engine, VersionError, is_ref, is_release, is_variant, 
 from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from runners.measuring.variants import Variant, Variants
-from suites.definition import Suite, SuiteError, load_suite
+from suites.definition import LEVEL, Levels, Suite, SuiteError, load_suite, require_levels
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
 
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
@@ -149,6 +149,9 @@ class Task(_Strict):
 
     steps: tuple[str, ...] = ()
     """The steps to run; by default all of the suite."""
+
+    clients: Levels = ()
+    """The levels of every step; by default those of the suite."""
 
     priority: Annotated[int, Field(strict=True)] = 10
     """The priority; tasks with smaller numbers run first."""
@@ -328,9 +331,13 @@ def _suite_problems(where: str, task: Task, suite: Suite) -> Iterator[str]:
     for engine in task.engines:
         if engine not in suite.engines:
             yield f"{where}.engines: {suite.name} does not run on {engine}"
+    try:
+        require_levels(task.clients)
+    except ValueError as error:
+        yield f"{where}.{error}"
     names = [step.name for step in suite.steps]
     for step in task.steps:
-        if step not in names:
+        if step.partition(LEVEL)[0] not in names:
             yield f"{where}.steps: {suite.name} has no step {step!r}"
 
 

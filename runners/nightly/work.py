@@ -162,7 +162,7 @@ def request_of(
         versions=versions,
         suite=suite,
         profile_name=task.profile,
-        steps=suite.select(task.steps),
+        steps=suite.select(task.steps, task.profile, task.clients),
         repetitions=task.rounds or profile.repetitions,
         until_decided=task.until_decided,
         perf=Sampled.AFTER if task.perf else None,

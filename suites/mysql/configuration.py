@@ -20,6 +20,12 @@ _CHECK_SECONDS = 60.0
 SPARE_CONNECTIONS = 20
 """Connections besides the load generator's: for Tidemark, and for a person who inspects the server."""
 
+LEAST_OPEN_TABLES = 4000
+"""The default of table_open_cache."""
+
+OPEN_TABLES_OF_CLIENT = 16
+"""Tables that one connection may have open at once."""
+
 REDO_FILES = 2
 """Number of files of innodb_log_file_size in the redo log before 8.0.30."""
 
@@ -42,7 +48,8 @@ def render(
         socket=folder / "mysqld.sock",
         log=folder / "server.log",
         binlog=folder / "data" / "binlog",
-        max_connections=sizes.threads + SPARE_CONNECTIONS,
+        max_connections=sizes.connections + SPARE_CONNECTIONS,
+        table_open_cache=max(LEAST_OPEN_TABLES, sizes.connections * OPEN_TABLES_OF_CLIENT),
         buffer_bytes=sizes.buffer_bytes,
         flush_at_commit=1 if durability is Durability.FULL else 0,
         redo_bytes=sizes.wal_limit_bytes,

@@ -38,7 +38,7 @@ def render(
         require_setting(build, name)
     text = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         socket_folder=_quote(str(socket_folder)),
-        max_connections=sizes.threads + SPARE_CONNECTIONS,
+        max_connections=sizes.connections + SPARE_CONNECTIONS,
         shared_buffers=_megabytes(sizes.buffer_bytes),
         maintenance_work_mem=_megabytes(min(sizes.buffer_bytes // 4, 1024**3)),
         synchronous_commit="on" if durability is Durability.FULL else "off",

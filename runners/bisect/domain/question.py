@@ -187,5 +187,10 @@ def step_of(suite: Suite, profile: str, name: str) -> Step:
             where="--profile",
             hint="use smoke or short",
         )
-    (step,) = suite.select((name,))
-    return step
+    steps = suite.select((name,), profile)
+    if len(steps) > 1:
+        names = ", ".join(step.name for step in steps)
+        raise QuestionError(
+            f"step {name} has several levels", where="--step", hint=f"name one of them: {names}"
+        )
+    return steps[0]

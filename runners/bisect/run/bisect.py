@@ -214,7 +214,7 @@ class BisectRun:
             versions=versions,
             suite=suite,
             profile_name=question.profile,
-            steps=suite.select((question.step,)),
+            steps=(step_of(suite, question.profile, question.step),),
             repetitions=1,
             mode=Mode.ROUNDS,
             keep_disturbed=self.request.keep_disturbed,
