@@ -219,6 +219,8 @@ class Suite(_Strict):
     """The scale that determines the sizes of the tables; for suites whose tables differ."""
     isolation: Isolation | None = None
     """The isolation of every session of a server, the same on all engines; None for each engine's own."""
+    plans: bool = Field(default=False, strict=True)
+    """Whether the plan of every statement is stored, which the script then prints (docs/suites.md)."""
     server: dict[Engine, dict[SettingName, str]] = {}
     """Server settings that the suite needs, by engine; those of a session override them."""
     growth: Number = Field(default=2.0, ge=1, le=MOST_SHARE)

@@ -47,6 +47,10 @@ class SuiteKeys(Protocol):
         """The name of the Lua script beside suite.toml."""
 
     @property
+    def plans(self) -> bool:
+        """Whether the plans of all statements are stored."""
+
+    @property
     def steps(self) -> Sequence[StepKeys]:
         """All steps in order."""
 
@@ -68,6 +72,8 @@ def _check_sysbench(suite: SuiteKeys) -> None:
 
 def _check_pgbench(suite: SuiteKeys) -> None:
     """Raise ValueError unless every step has one script: built into pgbench, or a file of the suite."""
+    if suite.plans:
+        raise ValueError("plans: pgbench cannot print the statements of a script")
     for step in suite.steps:
         if step.options.keys() not in ({"builtin"}, {"file"}):
             raise ValueError(f"steps.{step.name}.options: pgbench takes either builtin or file")

@@ -5,6 +5,7 @@ from typing import Any
 
 from history.comparison.compare import exit_code
 from history.comparison.curves import Curve, curves, shapes
+from history.comparison.plans import changed_plans
 from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
 from history.comparison.verdict import Ratio
 from history.rendering.numbers import rounded
@@ -50,6 +51,7 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
             "cores": session.machine.cores,
         },
         "steps": [_step(step) for step in contender.steps],
+        "changed_plans": [vars(plan) for plan in changed_plans(contender)],
         "curves": [_curve(curve) for curve in curves(contender)],
         "geometric_mean": {"ratio": rounded(next(iter(means.values()))), "steps": count},
         "group_means": [_group(mean, contender.steps[0].judged.metric) for mean in contender.group_means()],

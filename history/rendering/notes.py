@@ -8,6 +8,7 @@ from history.comparison.curves import Curve, curves, shapes
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
 from history.comparison.pairs import Failure
+from history.comparison.plans import ChangedPlan, changed_plans
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
 from history.comparison.variants import definition_notes
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
@@ -48,6 +49,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     return [
         *first,
         *(line for curve in curves(contender) for line in _curve(curve)),
+        *(line for plan in changed_plans(contender) for line in _plans(plan)),
         *definition_notes(session.options, (contender.base, contender.contender)),
         f"History: {comparison.history}",
         *_base_drift(comparison, contender),
@@ -86,6 +88,14 @@ def _curve(curve: Curve) -> Iterator[str]:
         less = f"{percent(its.droop)} less" if its.droop > 0 else "as many"
         end = "" if its.clients == its.most else f"; with {its.most} clients {less}"
         yield (text + end).replace("%", " %")
+
+
+def _plans(plan: ChangedPlan) -> Iterator[str]:
+    """Return that a plan changed, and both plans, each in one line."""
+    yield f"{plan.step}: the plan changed"
+    for side, text in (("base", plan.base), ("new", plan.contender)):
+        lines = (" ".join(line.split()) for line in text.splitlines())
+        yield f"{plan.step}, plan of {side}: {'; '.join(filter(None, lines))}"
 
 
 def _span(nights: Nights) -> str:

@@ -36,7 +36,7 @@ class RoundMeasurement:
 
     def load(self, version: MeasuredVersion) -> None:
         """Load a version, and in rounds mode keep a copy of its data. A failure is stored in its `broken`."""
-        version.load(self.generator)
+        version.load(self.generator, self.request.steps if self.request.suite.plans else ())
         if version.broken is None and self.request.profile.mode is Mode.ROUNDS:
             try:
                 version.server.keep()

@@ -147,6 +147,8 @@ class Rounds:
         self.measurement.load(version)
         if version.broken is not None:
             self.recorder.report_failure(f"{version.name}: all steps", version.broken)
+        elif version.plans:
+            self.recorder.record_plans(version)
 
 
 def _turns_per_block(profile: Profile) -> int:

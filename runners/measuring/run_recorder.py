@@ -68,6 +68,10 @@ class RunRecorder:
         self.store.record_dropped(self.session, DroppedRound(step.name, number, reason, dict(values)))
         self.progress.note(f"{step.name}, round {number}: measured again: {reason}")
 
+    def record_plans(self, version: MeasuredVersion) -> None:
+        """Store the plans of a version with the session."""
+        self.store.record_plans(self.session, version.name, version.plans)
+
     def record_failure(
         self, version: MeasuredVersion, step: Step, number: int, started: datetime, reason: str
     ) -> None:

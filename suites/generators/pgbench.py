@@ -172,6 +172,10 @@ class Pgbench:
                 done[server].append(load)
         return [sum_of(loads) for loads in done]
 
+    def statements(self, address: Address, step: Step) -> Sequence[str]:
+        """Raise LoadError: pgbench has no command that prints the statements of a script."""
+        raise LoadError("pgbench cannot print statements", hint="omit plans in suite.toml")
+
     def count(self, address: Address, step: Step, work: CountedWork) -> float:
         """Raise LoadError: pgbench cannot send a mark between two transactions of a script."""
         raise LoadError("pgbench cannot carry out a counted pass", hint="use a suite for sysbench")

@@ -51,3 +51,15 @@ def stretched(slice_seconds: float, seconds: float, step: Step, sizes: Sizes) ->
         return slice_seconds
     factor = max(1.0, step.clients[0] / (SLICE_CLIENTS * len(sizes.usable)))
     return max(slice_seconds, min(slice_seconds * factor, seconds / 2))
+
+
+CONNECT_SECONDS = 0.6
+"""Time from the start of sysbench to the first slice, for connecting and preparing statements."""
+
+CONNECT_SECONDS_OF_CLIENT = 0.02
+"""The same for every further client of every server, since all connect at once."""
+
+
+def connect_seconds(clients: int, servers: int) -> float:
+    """Return the time from the start of sysbench to the first slice, with so many clients of each server."""
+    return CONNECT_SECONDS + CONNECT_SECONDS_OF_CLIENT * (clients - 1) * servers

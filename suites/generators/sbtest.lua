@@ -64,6 +64,22 @@ function sbtest.load(connection, engine)
    connection:query(string.format("CREATE INDEX k_%d ON %s (k)", sysbench.opt.table, name))
 end
 
+-- Prints every statement of `texts` on the first table, with parameters of a usual transaction in place of the marks:
+-- ids that are spread over the table, or a range of `n` ids in its middle.
+function sbtest.print_statements(texts, n)
+   for name, description in pairs(texts) do
+      local count, place, size = #description[2], 0, sysbench.opt.table_size
+      local text = string.format(description[1], 1)
+      local is_range = text:find("BETWEEN") ~= nil
+      text = text:gsub("%?", function()
+         place = place + 1
+         if is_range then return string.format("%d", math.floor(size / 2) + (place - 1) * (n - 1)) end
+         return string.format("%d", math.max(1, math.floor(size * place / (count + 1))))
+      end)
+      print("tidemark: statement " .. name .. ": " .. text)
+   end
+end
+
 -- The four ranges of sysbench's read-only and read-write transactions, in their order.
 sbtest.RANGES = {"simple_range", "sum_range", "order_range", "distinct_range"}
 

@@ -28,20 +28,15 @@ from suites.generators.load import (
     run_all,
     whole_seconds,
 )
-from suites.generators.placement import placement
+from suites.generators.placement import connect_seconds, placement
 from suites.generators.plausibility import require_plausible, require_seconds
+from suites.generators.statements import statements_in
 from suites.processes import run, tool
 from suites.server import Address
 from suites.sizing import Sizes
 
 LINGER_MS = 250
 """How long connections stay open after the work, so that the server's processes can still be measured."""
-
-CONNECT_SECONDS = 0.6
-"""Time from the start of sysbench to the first slice, for connecting and preparing statements."""
-
-CONNECT_SECONDS_OF_CLIENT = 0.02
-"""The same for every further client of every server, since all connect at once."""
 
 # The distance of the seeds of two levels, for every client that one has more.
 _SEEDS_OF_LEVEL = 20_011
@@ -344,6 +339,13 @@ class Sysbench:
                 loads.append(transcript.load())
         return loads
 
+    def statements(self, address: Address, step: Step) -> Sequence[str]:
+        """Return the statements of a step, with usual parameters; only of suites with `plans`."""
+        argv = self._command(address, [*_options(step.options), "statements"])
+        return statements_in(
+            run(argv, what=f"asking for the statements of {step.name}", env=self.environment)
+        )
+
     def count(self, address: Address, step: Step, work: CountedWork) -> float:
         """Run the fixed work of one thread, with random numbers of our own in the script."""
         marks = [f"--counted={work.transactions}", f"--counted_warm={work.warm}", f"--mark={work.mark}"]
@@ -369,11 +371,6 @@ class Sysbench:
             *_options(self.sizes.data.options),
             *extra,
         ]
-
-
-def connect_seconds(clients: int, servers: int) -> float:
-    """Return the time from the start of sysbench to the first slice, with so many clients of each server."""
-    return CONNECT_SECONDS + CONNECT_SECONDS_OF_CLIENT * (clients - 1) * servers
 
 
 def walk_from(share: Share, threads: int, walked: WalkedRows) -> int:

@@ -97,10 +97,15 @@ end
 
 local transaction
 
-local function start(connection)
+local function chosen()
    local workload = WORKLOADS[sysbench.opt.workload]
    if not workload then error("unknown workload: " .. sysbench.opt.workload) end
    n = sysbench.opt.n
+   return workload
+end
+
+local function start(connection)
+   local workload = chosen()
    statements, transaction = sbtest.prepared(connection, workload[1]()), workload[2]
 end
 
@@ -115,3 +120,6 @@ tidemark.script {
    start = start,
    event = function() transaction() end,
 }
+
+-- `statements`: the command with which Tidemark asks for the statements whose plans it stores (plans = true).
+sysbench.cmdline.commands.statements = {function() sbtest.print_statements(chosen()[1](), sysbench.opt.n) end}

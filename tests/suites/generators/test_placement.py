@@ -12,8 +12,8 @@ from suites.durability import Durability
 from suites.generators import client_limits
 from suites.generators.client_limits import ClientsError, require_clients
 from suites.generators.load import WorkLimit
-from suites.generators.placement import Placement, placement, stretched
-from suites.generators.sysbench import Sysbench, connect_seconds
+from suites.generators.placement import Placement, connect_seconds, placement, stretched
+from suites.generators.sysbench import Sysbench
 from suites.postgres.configuration import render
 from suites.processes import bind
 from suites.sizing import Hardware, Sizes, sizes

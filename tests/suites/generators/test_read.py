@@ -1,5 +1,6 @@
 """The read steps and the sweep on real servers: each runs, and reads or changes what it says."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -12,6 +13,7 @@ from suites.definition import Step, Suite, load_suite
 from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Load, WorkLimit
+from suites.generators.plans import explain
 from suites.generators.sysbench import Sysbench
 from suites.server import Server
 from tests.suites.servers import small
@@ -58,6 +60,31 @@ def test_every_read_step_runs_its_statements(servers: Servers, engine: str) -> N
         load = run(servers[engine], READ, step, 4)
         assert (step.name, load.transactions, load.errors) == (step.name, 4, 0)
         assert (step.name, load.queries) == (step.name, 4 * QUERIES.get(step.name, 1))
+
+
+EXPECTED = {
+    ("point-query", "postgres"): r"Index Scan using sbtest1_pkey on sbtest1\n  Index Cond: \(id = \d+\)",
+    ("point-query", "mysql"): r"-> Rows fetched before execution",
+    ("random-points-1000", "postgres"): r"(Index|Bitmap Heap) Scan [^…]*id = ANY \('\{…\}'::[a-z]+\[\]\)\)",
+    ("points-covered-si", "postgres"): r"Index Only Scan using k_1 on sbtest1\n",
+    ("points-covered-si", "mysql"): r"-> Filter: \(sbtest1.k in \(…\)\)\n    -> Covering index range scan",
+    ("scan", "postgres"): r"Seq Scan on sbtest1\n  Filter: \(length\(",
+    ("read-only-sum", "postgres"): r"Aggregate\n  ->  .*\n\nIndex Scan using sbtest1_pkey",
+}
+"""Beginnings of plans."""
+
+
+@pytest.mark.parametrize("engine", ["postgres", "mysql"])
+def test_every_statement_has_a_plan_without_estimates(servers: Servers, engine: str) -> None:
+    address, generator = servers[engine].address, Sysbench(READ, ROOM)
+    for step in READ.steps:
+        statements = generator.statements(address, step)
+        plan = explain(address, statements)
+        assert len(statements) == len(plan.split("\n\n")), step.name
+        assert "cost=" not in plan
+        assert "?" not in "".join(statements)
+        if (step.name, engine) in EXPECTED:
+            assert re.match(EXPECTED[step.name, engine], plan, re.DOTALL), (step.name, plan)
 
 
 @pytest.mark.parametrize("engine", ["postgres", "mysql"])
