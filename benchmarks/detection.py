@@ -4,8 +4,8 @@ The series are a year long, with noise of 2 % and steps of 0.75 to 5 standard de
 (simulation/detection_series.py). Every tool is applied to finished series, and every night to the nights so
 far. Years of noise that changes or has odd tails (simulation/odd_noise.py) are only watched night by night.
 `$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), odd, speed, finished (short and drifting ones,
-finished_series.py). Seeds are fixed: (kind, 0) without steps, (kind, 1, 100 * size) with one, (kind, 2) with
-several, where kind is the index of the kind, and (ODD_SEED, kind) for odd noise.
+rivals/finished_series.py). Seeds are fixed: (kind, 0) without steps, (kind, 1, 100 * size) with one,
+(kind, 2) with several, where kind is the index of the kind, and (ODD_SEED, kind) for odd noise.
 """
 
 import math
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.figures import Figure, report
-from benchmarks.finished_series import finished_figures
 from benchmarks.rivals.figures import RIVALS, RivalScore, Series, finished_series, rivals_found
+from benchmarks.rivals.finished_series import finished_figures
 from benchmarks.rivals.scores import (
     Delay,
     Reports,

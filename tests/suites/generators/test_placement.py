@@ -1,6 +1,7 @@
 """Levels of clients: where both sides run, how long a slice is, and what is too much."""
 
 import os
+import resource
 import subprocess
 from pathlib import Path
 
@@ -96,17 +97,17 @@ def test_a_machine_without_enough_memory() -> None:
 
 def test_open_files_are_raised_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     raised: list[tuple[int, int]] = []
-    monkeypatch.setattr(client_limits.resource, "setrlimit", lambda _, limits: raised.append(limits))
-    monkeypatch.setattr(client_limits.resource, "getrlimit", lambda _: (1024, 100_000))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 100_000))
     require_clients(room(2, 64), {VERSION: {}}, Hardware(2, 64 * GIB))
     assert raised == [(64 * client_limits.FILES_OF_CLIENT + client_limits.OTHER_FILES, 100_000)]
-    monkeypatch.setattr(client_limits.resource, "getrlimit", lambda _: (1024, 2048))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 2048))
     with pytest.raises(ClientsError, match=r"64 clients need .* open files, of at most 2048"):
         require_clients(room(2, 64), {VERSION: {}}, Hardware(2, 64 * GIB))
 
 
 def test_without_levels_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_limits.resource, "getrlimit", lambda _: (1, 1))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1, 1))
     require_clients(room(2), {VERSION: {"max_connections": "5"}}, Hardware(2, GIB))
 
 
