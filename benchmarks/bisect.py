@@ -2,12 +2,14 @@
 
 `$TIDEMARK_BENCH_PARTS` selects parts: `simulated` (one culprit, or none), `beyond` (commits that do not
 compile, other noise, two steps, slopes), `planted` (a git history of Postgres with real builds) and `larger`
-(251 commits, with builds that are not in the cache). The default is all parts except `larger`.
+(251 commits, with builds that are not in the cache), `counted`, `compiles` and `guided` (by counts, see
+benchmarks/counting/exact_bisect.py). The default is the first three.
 """
 
 import os
 from collections.abc import Callable, Iterable, Mapping
 
+from benchmarks.counting import exact_bisect
 from benchmarks.figures import Figure, report
 from benchmarks.planted_bisect import larger_figures, planted_figures
 from benchmarks.simulation.simulated_bisect import beyond_figures, simulated_figures
@@ -18,6 +20,7 @@ PARTS: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "beyond": beyond_figures,
     "planted": planted_figures,
     "larger": larger_figures,
+    **exact_bisect.PARTS,
 }
 """Part -> function that returns its figures with their targets."""
 

@@ -17,6 +17,8 @@ from build.errors import TidemarkError
 from build.home import ROOT, Home, locate
 from build.sources.git import mirror
 
+STEP = "update-nonindex"
+
 LARGER = 240
 """Number of further commits in the larger history."""
 
@@ -35,7 +37,7 @@ def planted_figures(fillers: int = 0, name: str = "planted") -> Iterator[Figure]
         planted = make_history(path / "postgres", home, fillers)
         began = time.monotonic()
         try:
-            answer = _bisect(home, planted, path / "history.db")
+            answer = bisected(home, planted, path / "history.db", "--step", STEP, "--seconds", "1")
         finally:  # the mirror of this temporary repository is never used again
             shutil.rmtree(mirror(str(planted.repository), RELEASE.engine, home).path, ignore_errors=True)
         minutes = (time.monotonic() - began) / 60
@@ -56,10 +58,13 @@ def planted_figures(fillers: int = 0, name: str = "planted") -> Iterator[Figure]
     )
 
 
-def _bisect(home: Home, planted: PlantedHistory, history: Path) -> dict[str, Any]:
+def bisected(home: Home, planted: PlantedHistory, history: Path, *question: str) -> dict[str, Any]:
+    """Return the exported log of a bisect from good to bad; `question` are further words of the command.
+
+    Raises TidemarkError if it ends without an answer.
+    """
     where = ("--git", str(planted.repository), "--history", str(history))
-    question = ("--good", planted.good, "--bad", BRANCH, "--step", "update-nonindex", "--seconds", "1")
-    completed = _tidemark(home, *where, *question)
+    completed = _tidemark(home, *where, "--good", planted.good, "--bad", BRANCH, *question)
     if completed.returncode != 0:
         raise TidemarkError("the planted bisect ended without an answer", where=completed.stderr[-2000:])
     printed = _tidemark(home, "report", "--history", str(history), "--format", "json")

@@ -7,7 +7,7 @@ on every machine and at any time, and their builds are found in the build cache.
 import os
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,6 +21,10 @@ RELEASE = parse_version("postgres@18.6")
 BURN_MICROSECONDS = 60
 """Time that the culprit adds to each update of a row: more than a third of an update, so that few rounds
 suffice."""
+
+LOOPS = 110
+"""Passes of the loop that a culprit by instructions adds to each update of a row: about 1 % of what an update
+by primary key executes."""
 
 BRANCH = "main"
 FIRST_DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -79,6 +83,25 @@ class PlantedHistory:
 _ADT = "src/backend/utils/adt"
 _HEAP = "src/backend/access/heap/heapam.c"
 
+_UPDATE = """
+/*
+ *	heap_update - replace a tuple
+"""
+
+_LOOP = f"""
+/*
+ * Make sure that the tuple's successor is worth its place.
+ */
+static pg_noinline void
+weigh_successor(void)
+{{
+	volatile int weight = 0;
+
+	for (int i = 0; i < {LOOPS}; i++)
+		weight += i;
+}}
+{_UPDATE}"""
+
 _BURN = f"""
 /*
  * Make sure that the tuple's successor is worth its place.
@@ -96,10 +119,7 @@ weigh_successor(void)
 		INSTR_TIME_SUBTRACT(now, began);
 	}} while (INSTR_TIME_GET_MICROSEC(now) < {BURN_MICROSECONDS});
 }}
-
-/*
- *	heap_update - replace a tuple
-"""
+{_UPDATE}"""
 
 
 def _equal(path: str, function: str, begin: str, names: tuple[str, str]) -> Edit:
@@ -121,6 +141,19 @@ _CHECK = (
     "\t/* Cheap, simplistic check that the tuple matches the rel's rowtype. */"
 )
 _CLOSE = "\t/* NULL means CLOSE ALL */\n\tif (name == NULL)\n"
+
+_CALL = Edit(_HEAP, _CHECK, f"\tweigh_successor();\n\n{_CHECK}")
+_CLOCK = Edit(
+    _HEAP,
+    '#include "access/heapam.h"\n',
+    '#include "access/heapam.h"\n#include "portability/instr_time.h"\n',
+)
+
+BY_TIME = (Edit(_HEAP, _UPDATE, _BURN), _CLOCK, _CALL)
+"""What the culprit does to the source: it burns time in each update."""
+
+BY_INSTRUCTIONS = (Edit(_HEAP, _UPDATE, _LOOP), _CALL)
+"""The same, but it executes a few hundred instructions more, and takes hardly any time."""
 
 PLAN = (
     PlannedCommit(
@@ -168,19 +201,7 @@ PLAN = (
     PlannedCommit(
         "Weigh a tuple's successor before an update\n\nIt makes sure that a new version of a row is worth "
         "its place.\n\nReviewed-by: @nobody <nobody@example.org>\n",
-        (
-            Edit(_HEAP, "\n/*\n *\theap_update - replace a tuple\n", _BURN),
-            Edit(
-                _HEAP,
-                '#include "access/heapam.h"\n',
-                '#include "access/heapam.h"\n#include "portability/instr_time.h"\n',
-            ),
-            Edit(
-                _HEAP,
-                _CHECK,
-                f"\tweigh_successor();\n\n{_CHECK}",
-            ),
-        ),
+        BY_TIME,
         is_culprit=True,
     ),
     PlannedCommit(
@@ -249,12 +270,14 @@ _APART = 20
 """One in this many source files of the server gets comments, so that all parts are included."""
 
 
-def make_history(folder: Path, home: Home, fillers: int = 0) -> PlantedHistory:
+def make_history(
+    folder: Path, home: Home, fillers: int = 0, slow_down: tuple[Edit, ...] = BY_TIME
+) -> PlantedHistory:
     """Write the history into the empty `folder`, which takes about 15 seconds.
 
-    `fillers` is the number of further harmless commits, two thirds of them before the culprit. The tarball
-    comes from the source cache of `home`, or is downloaded. Raises TidemarkError if it is not available,
-    ValueError if an edit does not apply.
+    `fillers` is the number of further harmless commits, two thirds of them before the culprit. `slow_down` is
+    what the culprit edits. The tarball comes from the source cache of `home`, or is downloaded. Raises
+    TidemarkError if it is not available, ValueError if an edit does not apply.
     """
     tarball = obtain(RELEASE, home, Silent()).tarball
     assert tarball is not None
@@ -267,7 +290,10 @@ def make_history(folder: Path, home: Home, fillers: int = 0) -> PlantedHistory:
     first = _commit(folder, 0, "Postgres 18.6, as it was released")
     made = [first]
     planned: list[tuple[PlannedCommit, str]] = []
-    plan = _filled(folder, fillers)
+    plan = [
+        replace(planned_commit, edits=slow_down) if planned_commit.is_culprit else planned_commit
+        for planned_commit in _filled(folder, fillers)
+    ]
     for number, planned_commit in enumerate(plan, start=1):
         commit = _make(folder, number, planned_commit, plan[number - 2] if number > 1 else None)
         if not planned_commit.on_side:

@@ -37,6 +37,11 @@ class Build:
         """The first number of the release."""
         return self.numbers[0]
 
+    @property
+    def is_slim(self) -> bool:
+        """Whether it has nothing but what a bisect measures with."""
+        return "slim_programs" in self.manifest
+
     def program(self, name: str) -> Path:
         """Return the path of the installed program `name`."""
         return self.prefix / "bin" / name

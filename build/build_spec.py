@@ -63,15 +63,26 @@ class BuildSpec:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def build_spec(source: Source, patches: Sequence[Patch], choices: BuildChoices = PLAIN) -> BuildSpec:
+def build_spec(
+    source: Source,
+    patches: Sequence[Patch],
+    choices: BuildChoices = PLAIN,
+    slim: Sequence[str] | None = None,
+) -> BuildSpec:
     """Return the specification for compiling a source on this machine, with its recipe and compiler.
 
-    `choices` are those of a variant. Raises RecipeError if the release is older than the recipes of its
-    engine, HostError without the compiler.
+    `choices` are those of a variant. `slim` are the programs that a slim build needs besides the server; None
+    for a whole build, which is also returned where an engine has no slim one.
+
+    Raises RecipeError if the release is older than the recipes of its engine, HostError without the compiler.
     """
-    module = RECIPES[source.version.engine]
-    recipe = module.recipe(release_of(source), host.has_library)
-    recipe = with_words(recipe, module.configure_words(choices))
+    recipes, release = RECIPES[source.version.engine], release_of(source)
+    slim_recipe = None if slim is None else recipes.slim_recipe
+    if slim is None or slim_recipe is None:
+        recipe = recipes.recipe(release, host.has_library)
+    else:
+        recipe = slim_recipe(release, host.has_library, slim)
+    recipe = with_words(recipe, recipes.configure_words(choices, recipe.flags))
     return BuildSpec(source, recipe, tuple(patches), host.compiler(choices.compiler), choices)
 
 

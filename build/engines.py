@@ -174,6 +174,28 @@ ENGINES = EngineRegistry(
             server_program="mysqld",
             service="mysql",
         ),
+        Engine.MARIADB: EngineDescription(
+            title="MariaDB",
+            tag_prefix="mariadb-",
+            tag_separator=".",
+            one_number_since=None,
+            upstream=Upstream(
+                tarball="https://archive.mariadb.org/mariadb-{release}/source/mariadb-{release}.tar.gz",
+                git="https://github.com/MariaDB/server.git",
+                pools=(
+                    "pool/main/m/mariadb/mariadb_{release}.orig.tar.gz",
+                    "pool/updates/main/m/mariadb/mariadb_{release}.orig.tar.gz",
+                ),
+            ),
+            compare_page="https://github.com/MariaDB/server/compare/",
+            short_names=ShortNames(
+                prefix="ma",
+                digits="([0-9]{2})([0-9]{2})([0-9]{2})",
+                rule="two digits of each of three numbers",
+            ),
+            server_program="mariadbd",
+            service="mariadb",
+        ),
     },
 )
 """Every engine that Tidemark compiles and measures."""

@@ -61,6 +61,11 @@ class Home:
         return self.path / "data"
 
     @property
+    def answers(self) -> Path:
+        """The answers of earlier runs of configure, which compiles of a bisect take over."""
+        return self.path / "answers"
+
+    @property
     def history(self) -> Path:
         """The history as a SQLite file."""
         return self.path / "history.db"

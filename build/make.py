@@ -15,6 +15,7 @@ from build import host
 from build.build import Build
 from build.build_spec import FORMAT, BuildSpec, Patch, build_spec, read_patches
 from build.cache import store
+from build.cache.answers import KeptAnswers
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
@@ -47,23 +48,28 @@ def provide(
     git_source: str | None = None,
     use_ccache: bool = True,
     jobs: int | None = None,
+    slim: Sequence[str] | None = None,
 ) -> Build:
     """Return the build of a version from the cache; compile it if it is not there.
 
     `patches` are applied in order; `choices` are those of a variant. `git_source` is the URL or path of a git
     repository that is tried before upstream (default: the engine's variable, such as
-    `$TIDEMARK_GIT_POSTGRES`). `jobs` is the number of parallel processes (default: one per core).
+    `$TIDEMARK_GIT_POSTGRES`). `jobs` is the number of parallel processes (default: one per core). With
+    `slim`, programs that are needed besides the server, a slim build will do: a whole one is taken if it is
+    there, but not compiled. Without, none is returned.
     Raises SourceError, RecipeError, HostError, PatchError or CompileError, all of which are TidemarkErrors.
     """
     read = read_patches(patches)
     build = _find(version, home, read, choices, git_source)
+    if build is None and slim is not None:
+        build = _find(version, home, read, choices, git_source, slim)
     if build is not None:
         progress.note(f"{version}: from the build cache: {build.prefix.name}")
         return build
     obtained = source.obtain(version, home, progress, git_source)
     options = CompileOptions(jobs or host.cores(), host.ccache_program() if use_ccache else None)
     return _imported(version, obtained, home, read, choices) or _compile_once(
-        build_spec(obtained, read, choices), home, progress, options
+        build_spec(obtained, read, choices, slim), home, progress, options
     )
 
 
@@ -88,12 +94,13 @@ def _find(
     patches: tuple[Patch, ...],
     choices: BuildChoices,
     git_source: str | None,
+    slim: Sequence[str] | None = None,
 ) -> Build | None:
     known: list[source.Source | None] = [*source.known_sources(version, home, git_source)]
     for candidate in known or [None]:
         build = _imported(version, candidate, home, patches, choices)
         if build is None and candidate is not None:
-            build = store.find(home, build_spec(candidate, patches, choices).key, version)
+            build = store.find(home, build_spec(candidate, patches, choices, slim).key, version)
         if build is not None:
             return build
     return None
@@ -128,7 +135,8 @@ def _compile_once(spec: BuildSpec, home: Home, progress: Progress, options: Comp
 def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOptions, lock: int) -> Build:
     recipe, started = spec.recipe, time.monotonic()
     expected = (
-        store.expected_commands(home, recipe.engine, release_numbers(recipe.release)[0]) or recipe.commands
+        store.expected_commands(home, recipe.engine, release_numbers(recipe.release)[0], slim=recipe.is_slim)
+        or recipe.commands
     )
     with (
         _scratch(spec, home) as (scratch, staging),
@@ -143,7 +151,8 @@ def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
             on_stage=lambda stage: task.rename(f"{spec.version}: {stage}"),
             inherit=(lock,),
         )
-        tree = _run_stages(spec, options, scratch / "source", staging, work)
+        answers = KeptAnswers(home, spec, scratch / "answers")
+        tree = _run_stages(spec, options, scratch / "source", staging, work, answers)
         store.write_manifest(tree, _manifest(spec, options, work, time.monotonic() - started))
         # Publishing flushes the file system: files that are deleted before that need not be written.
         shutil.rmtree(scratch)
@@ -153,7 +162,12 @@ def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
 
 
 def _run_stages(
-    spec: BuildSpec, options: CompileOptions, folder: Path, staging: Path, work: CompileCommands
+    spec: BuildSpec,
+    options: CompileOptions,
+    folder: Path,
+    staging: Path,
+    work: CompileCommands,
+    answers: KeptAnswers,
 ) -> Path:
     """Unpack, patch, compile and install; return the install tree in the staging folder."""
     unpack(spec.source, folder, work)
@@ -163,9 +177,12 @@ def _run_stages(
         "{compiler}": spec.compiler.command,
         "{source}": str(folder),
         "{staging}": str(staging),
+        "{answers}": str(answers.file),
     }
+    answers.take_over(folder)
     for stage in spec.recipe.stages:
         work.run(stage.name, [_fill(word, values) for word in stage.command], folder)
+    answers.keep()
     tree = staging / spec.recipe.prefix.lstrip("/")
     missing = [name for name in spec.recipe.installs if not (tree / name).exists()]
     if missing:
@@ -246,6 +263,7 @@ def _manifest(
         "patches": [{"name": patch.path.name, "sha256": patch.sha256} for patch in spec.patches],
         **({"choices": spec.choices.to_json()} if spec.choices != PLAIN else {}),
         "compiler": asdict(spec.compiler),
+        **({"slim_programs": list(spec.recipe.slim_programs)} if spec.recipe.is_slim else {}),
         "ccache": _uses_ccache(spec, options),
         "jobs": options.jobs,
         "seconds": {**work.seconds, "total": round(seconds, 3)},

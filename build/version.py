@@ -16,6 +16,7 @@ class Engine(StrEnum):
 
     POSTGRES = "postgres"
     MYSQL = "mysql"
+    MARIADB = "mariadb"
 
 
 LONGEST_REF = 200

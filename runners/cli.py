@@ -84,7 +84,8 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     top = _Parser(
         prog="tidemark",
-        description="Compile versions of Postgres and MySQL from source, measure them, report regressions.",
+        description="Compile versions of Postgres, MySQL and MariaDB from source, measure them, report "
+        "regressions.",
         epilog="A version is engine@ref: postgres@18.6, postgres@REL_18_STABLE, postgres@git:5bf748b86b. "
         "Exit codes: 0 clean, 1 regression, 2 trouble.",
     )
@@ -155,7 +156,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     resume = "resume the last interrupted session of the same request, at most a day old"
     clients = (
         "client connections, such as 1,8,64: each number makes a level of every step, with a series of its "
-        "own, instead of the suite's levels"
+        "own, instead of the suite's levels; steps with levels count no instructions"
     )
     durability = "durability of commits: relaxed (default) may lose the last second in a crash"
     history = "history to write to"

@@ -8,7 +8,8 @@ from build.version import Engine
 
 def add_variants(it: argparse.ArgumentParser) -> None:
     """Add the options that define variants, which runners.measuring.variants reads."""
-    names = " or ".join(f"{engine}.NAME" for engine in Engine)
+    *others, last = (f"{engine}.NAME" for engine in Engine)
+    names = f"{', '.join(others)} or {last}"
     setting = (
         "override a server setting in every version, or only in engine@ref#VARIANT; "
         f"{names} for one engine; can be repeated"

@@ -54,6 +54,11 @@ class EngineCapabilities:
     """Settings that not every version has. Every other setting is assumed to exist in all versions."""
 
 
+def _only_of_mysql(instead: str) -> SupportedVersions:
+    """A setting of MySQL that no version of MariaDB has."""
+    return SupportedVersions(until=(0,), instead=instead)
+
+
 CAPABILITIES = EngineRegistry(
     "capabilities",
     __name__,
@@ -85,6 +90,20 @@ CAPABILITIES = EngineRegistry(
                 "binlog_format": SupportedVersions(
                     until=(9, 0), instead="omit it: from 9.0 on, ROW is the only format intended for use"
                 ),
+            },
+        ),
+        Engine.MARIADB: EngineCapabilities(
+            oldest=(10, 11),
+            most_connections=100_000,
+            # In the option file of every version; as a variable it is tx_isolation before 11.1.
+            isolation=lambda it: ("transaction_isolation", it.upper()),
+            settings={
+                "innodb_change_buffering": SupportedVersions(
+                    until=(11, 0), instead="omit it: from 11.0 on, there is no change buffer"
+                ),
+                "innodb_redo_log_capacity": _only_of_mysql("set innodb_log_file_size"),
+                "innodb_idle_flush_pct": _only_of_mysql("idle flushing is not limited"),
+                "gtid_mode": _only_of_mysql("omit it: global transaction ids are always written"),
             },
         ),
     },

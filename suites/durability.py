@@ -6,7 +6,8 @@ from enum import StrEnum
 class Durability(StrEnum):
     """What a commit guarantees in case of a crash.
 
-    Postgres: synchronous_commit off or on. MySQL: innodb_flush_log_at_trx_commit 0 or 1, sync_binlog 0 or 1.
+    Postgres: synchronous_commit off or on. MySQL and MariaDB: innodb_flush_log_at_trx_commit 0 or 1,
+    sync_binlog 0 or 1.
     """
 
     RELAXED = "relaxed"

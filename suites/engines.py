@@ -8,8 +8,9 @@ from build.build import Build
 from build.engines import EngineRegistry
 from build.version import Engine
 from suites.durability import Durability
+from suites.mariadb import configuration as mariadb_configuration
+from suites.mariadb.server import MariadbServer
 from suites.mysql import configuration as mysql_configuration
-from suites.mysql.server import SOCKET as MYSQL_SOCKET
 from suites.mysql.server import MysqlServer
 from suites.postgres import configuration as postgres_configuration
 from suites.postgres.server import SOCKET as POSTGRES_SOCKET
@@ -43,7 +44,10 @@ SERVERS = EngineRegistry(
             PostgresServer, POSTGRES_SOCKET, postgres_configuration.render, postgres_configuration.check
         ),
         Engine.MYSQL: ServedEngine(
-            MysqlServer, MYSQL_SOCKET, mysql_configuration.render, mysql_configuration.check
+            MysqlServer, MysqlServer.SOCKET, mysql_configuration.render, mysql_configuration.check
+        ),
+        Engine.MARIADB: ServedEngine(
+            MariadbServer, MariadbServer.SOCKET, mariadb_configuration.render, mariadb_configuration.check
         ),
     },
 )

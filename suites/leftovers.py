@@ -30,7 +30,7 @@ def _nothing(data: Path) -> Sequence[Leftover]:
 SEARCHES: EngineRegistry[Search] = EngineRegistry(
     "search for leftovers",
     __name__,
-    {Engine.POSTGRES: shared_memory.of_postmaster, Engine.MYSQL: _nothing},
+    {Engine.POSTGRES: shared_memory.of_postmaster, Engine.MYSQL: _nothing, Engine.MARIADB: _nothing},
 )
 
 

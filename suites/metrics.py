@@ -41,6 +41,43 @@ class Role(StrEnum):
     """The amount of work, and other activity on the machine."""
 
 
+class Detection(StrEnum):
+    """How a series over nights is searched for changes (history/changes/detection.py)."""
+
+    EVIDENCE = "evidence"
+    """By evidence that adds up over nights, against the noise that the series has shown."""
+
+    STEP = "step"
+    """By the size of a step alone, for values that hardly scatter."""
+
+
+@dataclass(frozen=True)
+class RoundScatter:
+    """What is known, before anything is measured, of how log ratios of single rounds of a metric scatter."""
+
+    least: float
+    """The smallest standard deviation that rounds can have."""
+
+    typical: float
+    spread: float
+    """The prior of the standard deviation is lognormal: `typical` times e to the power of +-2 `spread` in 95
+    of 100 cases."""
+
+    wobble: float
+    """The standard deviation of the lasting difference between builds of code that does the same work."""
+
+    rounds: int
+    """The rounds of a version before anything is concluded from them."""
+
+
+TIMED = RoundScatter(least=0.004, typical=0.025, spread=0.7, wobble=0.003, rounds=3)
+"""Of what is timed: 0.6 to 10 % a round, and the layout of code in memory."""
+
+COUNTED = RoundScatter(least=0.0005, typical=0.001, spread=0.5, wobble=0.001, rounds=2)
+"""Of what is counted for fixed work: 0.1 % a pass (docs/instructions.md). A single pass cannot be slow by
+chance, but it can have failed to do the work, so that the ends of a range have two."""
+
+
 @dataclass(frozen=True)
 class Metric:
     """A quantity with its unit and direction, and how the program uses it."""
@@ -60,11 +97,17 @@ class Metric:
     judged: bool = False
     """Whether its series is searched for changes, which requires `followed`."""
 
+    detection: Detection = Detection.EVIDENCE
+    """How it is searched, if it is."""
+
     beside: bool = False
     """Whether comparisons show the metric beside the one that decides the verdict."""
 
     label: str = ""
     """The name in running text; empty if that is `name` (see label_of)."""
+
+    noun: str = ""
+    """What there is more or fewer of, as in `4.9 % more instructions`; empty if the label says it."""
 
     column: str = ""
     """The narrow heading of its column in the table of verdicts; empty for a metric without a column."""
@@ -88,11 +131,26 @@ class Metric:
 
     Such a metric has an interval of its own kind (history/comparison/exact.py)."""
 
+    scatter: RoundScatter = TIMED
+    """How its rounds scatter, for searches that begin without any."""
+
+    evidence: str = ""
+    """The counted metric that tells which commits are worth timing when this one changed; empty without."""
+
     least: float = 0.0
     """The smallest value that it can have, in its unit: none of them can be negative."""
 
     most: float = 1e18
     """The largest plausible value, in its unit. Unless a row says less, what no machine counts up to."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is counted for fixed work instead of timed."""
+        return self.threshold_percent is not None
+
+    def threshold(self, timed: float) -> float:
+        """Return the fraction beyond which it has changed: its own, else `timed`, that of timed metrics."""
+        return timed if self.threshold_percent is None else self.threshold_percent / 100
 
     def is_plausible(self, value: float) -> bool:
         """Whether it can have a value: a number from `least` to `most`, and so neither infinite nor NaN."""
@@ -108,7 +166,7 @@ class Metric:
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
 _THROUGHPUT, _COST, _LATENCY, _VARIATION = Role.THROUGHPUT, Role.COST, Role.LATENCY, Role.VARIATION
 _RESET, _CONTEXT = Role.RESET, Role.CONTEXT
-_POSTGRES, _MYSQL = frozenset({Engine.POSTGRES}), frozenset({Engine.MYSQL})
+_POSTGRES, _INNODB = frozenset({Engine.POSTGRES}), frozenset({Engine.MYSQL, Engine.MARIADB})
 
 _RATE = 1e9
 """Queries or transactions per second that no server finishes."""
@@ -127,9 +185,9 @@ PRIMARY = QPS
 # fmt: off
 _ROWS = (
     Metric(QPS, "queries/s", _HIGHER, _THROUGHPUT, "queries finished per second over the whole step",
-           followed=True, judged=True, most=_RATE),
+           followed=True, judged=True, evidence=INSTRUCTIONS, most=_RATE),
     Metric("tps", "transactions/s", _HIGHER, _THROUGHPUT,
-           "transactions finished per second over the whole step", most=_RATE),
+           "transactions finished per second over the whole step", evidence=INSTRUCTIONS, most=_RATE),
     Metric("transactions", "transactions", _NEITHER, _CONTEXT, "transactions finished: the work of the step"),
     Metric("seconds", "s", _NEITHER, _CONTEXT, "length of the measured window", most=_YEARS),
     Metric("errors", "errors", _LOWER, _CONTEXT, "failed or retried transactions"),
@@ -159,7 +217,7 @@ _ROWS = (
 
     Metric("server_cpu_us_per_op", "µs/query", _LOWER, _COST, "CPU time of all server processes per query",
            followed=True, judged=True, beside=True, label="server CPU", column="CPU",
-           legend="CPU time of the server", short_name="cpu-per-op"),
+           legend="CPU time of the server", short_name="cpu-per-op", evidence=INSTRUCTIONS),
     Metric("client_cpu_us_per_op", "µs/query", _LOWER, _COST, "CPU time of the load generator per query",
            followed=True, beside=True, label="client CPU"),
     Metric("machine_cpu_us_per_op", "µs/query", _LOWER, _COST, "busy CPU time of the whole machine per query",
@@ -200,13 +258,14 @@ _ROWS = (
     Metric("instructions_per_op", "instructions/query", _LOWER, _COST,
            "instructions of the client's backend or connection thread per query, in user code, counted under"
            " callgrind for fixed work",
-           followed=True, beside=True, label="exact instructions", column="instr",
+           followed=True, judged=True, detection=Detection.STEP, beside=True, label="exact instructions",
+           noun="instructions", column="instr",
            legend="exact instructions (instr) under callgrind", short_name="instructions-per-op",
-           threshold_percent=0.5),
+           threshold_percent=0.5, scatter=COUNTED),
     Metric("other_instructions_per_op", "instructions/query", _NEITHER, _CONTEXT,
-           "instructions of the server's other threads during a counted pass, per query", engines=_MYSQL),
+           "instructions of the server's other threads during a counted pass, per query", engines=_INNODB),
     Metric("pages_flushed_per_op", "pages/query", _LOWER, _COST,
-           "InnoDB pages written from the buffer pool per query", engines=_MYSQL),
+           "InnoDB pages written from the buffer pool per query", engines=_INNODB),
 
     Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step",
            followed=True, judged=True, most=_YEARS),
@@ -220,17 +279,17 @@ _ROWS = (
     Metric("reset_dead_tuples_after", "tuples", _LOWER, _RESET, "dead tuples that the reset could not remove",
            engines=_POSTGRES),
     Metric("reset_purge_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has purged old row versions",
-           engines=_MYSQL, most=_YEARS),
+           engines=_INNODB, most=_YEARS),
     Metric("reset_flush_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has written its dirty pages",
-           engines=_MYSQL, most=_YEARS),
+           engines=_INNODB, most=_YEARS),
     Metric("reset_history_before", "transactions", _NEITHER, _RESET,
-           "length of the history list when the reset began", engines=_MYSQL),
+           "length of the history list when the reset began", engines=_INNODB),
     Metric("reset_history_after", "transactions", _LOWER, _RESET,
-           "length of the history list that purge left", engines=_MYSQL),
+           "length of the history list that purge left", engines=_INNODB),
     Metric("reset_dirty_pages_before", "pages", _NEITHER, _RESET, "dirty pages when the reset began",
-           engines=_MYSQL),
+           engines=_INNODB),
     Metric("reset_dirty_pages_after", "pages", _LOWER, _RESET, "dirty pages that the reset left",
-           engines=_MYSQL),
+           engines=_INNODB),
 
     Metric("machine_steal_share", "ratio", _LOWER, _CONTEXT,
            "wanted CPU time that the host of a virtual machine withheld", most=1.0),
@@ -257,9 +316,13 @@ def followed_metrics() -> tuple[str, ...]:
     return tuple(name for name, metric in METRICS.items() if metric.followed)
 
 
-def judged_metrics() -> tuple[str, ...]:
-    """Return the metrics whose series are searched for changes, in the order of the rows."""
-    return tuple(name for name, metric in METRICS.items() if metric.judged)
+def judged_metrics(*detections: Detection) -> tuple[str, ...]:
+    """Return the metrics whose series are searched for changes, in the order of the rows.
+
+    With `detections` only those that are searched in one of these ways.
+    """
+    wanted = detections or tuple(Detection)
+    return tuple(name for name, metric in METRICS.items() if metric.judged and metric.detection in wanted)
 
 
 def beside_verdict(engines: Collection[Engine] = tuple(Engine)) -> tuple[str, ...]:
@@ -282,6 +345,17 @@ def imported_stand_ins() -> Mapping[str, str]:
 def short_names() -> Mapping[str, str]:
     """Return short name -> metric, in alphabetical order."""
     return dict(sorted((metric.short_name, name) for name, metric in METRICS.items() if metric.short_name))
+
+
+def moved_by(name: str, ratio: float) -> str:
+    """Return how a metric moved, to follow its size: `slower`, `more instructions per query`."""
+    metric = METRICS.get(name)
+    if metric is not None and metric.role is Role.THROUGHPUT:
+        return "slower" if ratio < 1 else "faster"
+    noun = metric.noun if metric is not None else ""
+    per_query = " per query" if metric is not None and metric.unit.endswith("/query") else ""
+    few = "fewer" if noun else "less"
+    return f"{few if ratio < 1 else 'more'} {noun or label_of(name)}{per_query}"
 
 
 def label_of(name: str) -> str:

@@ -35,6 +35,7 @@ POSTGRES_17 = "postgres@17.11"
 POSTGRES_15 = "postgres@15.18"
 POSTGRES_13 = "postgres@13.23"
 MYSQL_9 = "mysql@9.7.2"
+MARIADB_11 = "mariadb@11.8.6"
 
 SHARED_BUILDS = ROOT.parent / "shared" / "builds"
 """Where an install tree of MySQL may lie, to spare an hour of compiling."""
@@ -45,7 +46,8 @@ MEMORY_PATIENCE = 3.0
 
 def pytest_report_header() -> list[str]:
     """Which servers and which sysbench the real-server tests meet."""
-    found = {text: _cached(text) for text in (POSTGRES_18, POSTGRES_17, POSTGRES_15, POSTGRES_13, MYSQL_9)}
+    versions = (POSTGRES_18, POSTGRES_17, POSTGRES_15, POSTGRES_13, MYSQL_9, MARIADB_11)
+    found = {text: _cached(text) for text in versions}
     known = [f"{text} ({build.prefix.name if build else 'not cached'})" for text, build in found.items()]
     try:
         sysbench = run(["sysbench", "--version"], what="sysbench --version").strip()
@@ -215,3 +217,9 @@ def mysql_9() -> Build:
             pytest.skip(f"{MYSQL_9} is not in the build cache: ./tidemark build {MYSQL_9}")
         build = import_(archives[0], locate(), Silent())
     return build
+
+
+@pytest.fixture(scope="session")
+def mariadb_11() -> Build:
+    """From the cache; skips where it is not there, because compiling it takes too long for a test."""
+    return _provided_if_cached(MARIADB_11)

@@ -95,3 +95,13 @@ def test_decisions_are_numbered_short_and_whole() -> None:
         headings = re.findall(r"^## (\w+)", text, re.MULTILINE)
         assert headings == ["Context", "Decision", "Why", "Consequences"]
         assert len(text.splitlines()) <= 60, "one page"
+
+
+def test_a_decision_is_cited_by_its_number() -> None:
+    wrong = []
+    for document in [*DOCUMENTS, *(ROOT / "docs/decisions").glob("*.md")]:
+        text = document.read_text(encoding="utf-8")
+        for number, page in re.findall(r"\[decision\s+(\d+)\]\([^)]*?(\d{4})-", text):
+            if int(number) != int(page):
+                wrong.append(f"{document.name}: decision {number} leads to {page}")
+    assert wrong == []

@@ -23,12 +23,15 @@ from history.rendering.plain_table import Screen
 from history.series.series import find_series
 from history.store.records import SessionStatus
 from runners.bisect.domain.question import metric_named
+from suites.engines import SERVERS
 from suites.generators.load import PERCENTILES
+from suites.innodb.server import InnodbServer
 from suites.metrics import (
     METRICS,
     PRIMARY,
     QPS,
     Better,
+    Detection,
     Metric,
     Role,
     beside_verdict,
@@ -36,6 +39,7 @@ from suites.metrics import (
     imported_stand_ins,
     judged_metrics,
     label_of,
+    moved_by,
     of_role,
     short_names,
 )
@@ -77,8 +81,10 @@ def test_the_lists_of_the_rows() -> None:
     )
     assert set(judged_metrics()) == {
         *("qps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
-        *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes"),
+        *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes", "instructions_per_op"),
     }
+    assert judged_metrics(Detection.STEP) == ("instructions_per_op",)
+    assert {*judged_metrics(*Detection)} == {*judged_metrics()}
     assert beside_verdict() == (
         *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
         *("server_written_kb_per_op", "wal_bytes_per_op", "server_instructions_per_op"),
@@ -278,12 +284,26 @@ PRODUCERS = {
 }
 
 
+FAMILY = frozenset(
+    engine
+    for engine, served in SERVERS.items()
+    if isinstance(served.make, type) and issubclass(served.make, InnodbServer)
+)
+"""The engines that share suites/innodb/."""
+
+
+def engines_of(folder: str) -> frozenset[Engine]:
+    """The engines whose metrics a folder of suites/ produces; none for what is of no engine."""
+    return FAMILY if folder == "innodb" else frozenset(engine for engine in Engine if engine == folder)
+
+
 def test_every_row_has_a_producer_that_spells_its_name() -> None:
     """A search for the name finds both; of an engine's own metric the producer is in the engine's folder."""
+    assert len(FAMILY) == 2
     for name, metric in METRICS.items():
         producers = [path for path, names in PRODUCERS.items() if name in names]
         assert producers, f"nothing below suites/ records {name}"
-        folders = {Engine(path.parts[1]) for path in producers if path.parts[1] in set(Engine)}
+        folders = frozenset[Engine]().union(*(engines_of(path.parts[1]) for path in producers))
         assert folders in (set(), metric.engines), (
             f"{name}: its row says {set(metric.engines)}, not {folders}"
         )
@@ -346,3 +366,30 @@ def test_a_spelled_name_is_seen() -> None:
         "wal_bytes_per_op"
     }
     assert not spelled('"""Of wal_bytes_per_op."""\nseconds = options["seconds"]')
+
+
+def test_what_is_searched_by_steps_has_a_threshold_of_its_own() -> None:
+    for name in judged_metrics(Detection.STEP):
+        assert METRICS[name].threshold(0.02) != 0.02
+    assert METRICS["qps"].threshold(0.02) == 0.02
+
+
+def test_evidence_is_counted() -> None:
+    for metric in METRICS.values():
+        assert not metric.evidence or METRICS[metric.evidence].is_counted
+
+
+@pytest.mark.parametrize(
+    ("name", "ratio", "moved"),
+    [
+        ("qps", 0.9, "slower"),
+        ("qps", 1.1, "faster"),
+        ("instructions_per_op", 1.049, "more instructions per query"),
+        ("instructions_per_op", 0.9, "fewer instructions per query"),
+        ("server_cpu_us_per_op", 0.9, "less server CPU per query"),
+        ("table_bytes", 1.2, "more table_bytes"),
+        ("of_a_newer_tidemark", 1.2, "more of_a_newer_tidemark"),
+    ],
+)
+def test_how_a_metric_moved(name: str, ratio: float, moved: str) -> None:
+    assert moved_by(name, ratio) == moved

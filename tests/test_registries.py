@@ -5,18 +5,17 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 
-from build.engines import ENGINES, EngineRegistry, IncompleteRegistryError, ShortNames
+from build.engines import ENGINES, EngineRegistry, IncompleteRegistryError
 from build.recipes.engines import RECIPES
 from build.sources.commits import IMMATERIAL
 from build.sources.releases import VERSIONS
-from build.version import Engine
+from build.version import Engine, parse_version
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("build", "suites", "history", "runners", "benchmarks")
@@ -146,7 +145,9 @@ def test_every_engine_has_an_entry_in_every_registry() -> None:
 
 
 def test_a_registry_without_an_engine_is_refused() -> None:
-    with pytest.raises(IncompleteRegistryError, match=r"no recipes for mysql: add .* in build\.recipes"):
+    with pytest.raises(
+        IncompleteRegistryError, match=r"no recipes for mysql, mariadb: add .* in build\.recipes"
+    ):
         EngineRegistry("recipes", "build.recipes", {Engine.POSTGRES: 1})
 
 
@@ -191,11 +192,11 @@ def test_descriptions_do_not_contradict_each_other() -> None:
         assert description.server_program in RECIPES[engine].PROGRAMS
 
 
-def test_a_description_suits_an_engine_of_the_same_family() -> None:
-    """Tags with dots, lines of two numbers and short names of two digits each, as MariaDB has them."""
-    names = ShortNames("ma", "([0-9]{2})([0-9]{2})([0-9]{2})", "two digits for each number of the release")
-    other = replace(ENGINES[Engine.MYSQL], title="MariaDB", tag_prefix="mariadb-", short_names=names)
-    assert other.release_tag("10.11.18") == "mariadb-10.11.18"
-    assert other.line("10.11.18") == "10.11"
-    assert names.release("100230") == "10.2.30"
-    assert names.release("10023") is None
+def test_mariadb_is_not_taken_for_mysql() -> None:
+    """Tags with dots, lines of two numbers, and short names of two digits for each number."""
+    mariadb = ENGINES[parse_version("mariadb@10.11.18").engine]
+    assert mariadb.release_tag("10.11.18") == "mariadb-10.11.18"
+    assert mariadb.line("10.11.18") == "10.11"
+    assert mariadb.short_names.release("100230") == "10.2.30"
+    assert mariadb.short_names.release("10023") is None
+    assert mariadb.upstream.pool_paths("11.8.6")[0] == "pool/main/m/mariadb/mariadb_11.8.6.orig.tar.gz"

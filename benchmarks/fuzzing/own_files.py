@@ -250,7 +250,7 @@ _PINS = {
 }
 _SETTINGS = {"/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave"}
 _VERSIONS = [b"postgres@18.6", b"postgres@git:5bf748b86b", b"mysql@9.7.2#mine", b"postgres@REL_18_STABLE"]
-_NAMES = [b"pg1222", b"x.pg181_o2nofp.x10b_c32r128.pk1", b"my8045_rel", b"mysql@9.7.2", b"my5651"]
+_NAMES = [b"pg1222", b"x.pg181_o2nofp.x10b_c32r128.pk1", b"my8045_rel", b"mysql@9.7.2", b"ma110806"]
 _MOMENTS = [b"2025-11", b"2025-11-05", b"2025-11-05T02:00:00Z", b"2025-11-05T02:00:00.123+14:00"]
 
 TARGETS = (

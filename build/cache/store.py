@@ -71,7 +71,11 @@ def imported(
     its name, and a branch matches nothing. `patches` are hex SHA-256, in order.
     """
     for build in reversed(all_builds(home)):
-        if not (build.prefix / IMPORTED).exists() or build.version.engine is not version.engine:
+        if (
+            build.is_slim
+            or not (build.prefix / IMPORTED).exists()
+            or build.version.engine is not version.engine
+        ):
             continue
         same_patches = [patch["sha256"] for patch in build.manifest["patches"]] == patches
         same_choices = build.manifest.get("choices", {}) == choices
@@ -96,7 +100,7 @@ def require_clean(build: Build) -> None:
     A build was changed if a program is missing, or if a file is newer than the manifest, which is written
     last. Files of an imported build are as old as the import, so that only missing programs are detected.
     """
-    programs = RECIPES[build.version.engine].PROGRAMS
+    programs = build.manifest.get("slim_programs", RECIPES[build.version.engine].PROGRAMS)
     missing = [name for name in programs if not build.program(name).exists()]
     change = f"bin/{missing[0]} is missing" if missing else ""
     if not change and not (build.prefix / IMPORTED).exists():
@@ -148,12 +152,12 @@ def lock_path(home: Home, key: str) -> Path:
     return home.builds / ".locks" / key[:_SHORT_KEY]
 
 
-def expected_commands(home: Home, engine: Engine, major: int) -> int | None:
-    """Return the compiler runs of the last build of the same major version; None without such a build."""
+def expected_commands(home: Home, engine: Engine, major: int, *, slim: bool = False) -> int | None:
+    """Return the compiler runs of the last build of the same major version and kind; None without one."""
     counts = [
         count
         for build in all_builds(home)
-        if build.version.engine is engine and build.major == major
+        if build.version.engine is engine and build.major == major and build.is_slim == slim
         if (count := build.manifest.get("compile_commands"))
     ]
     return counts[-1] if counts else None
@@ -181,6 +185,9 @@ def require_record(manifest: Mapping[str, Any]) -> None:
         raise TypeError("built_at is not a text")
     if not isinstance(patches, list) or not all(isinstance(patch["sha256"], str) for patch in patches):
         raise TypeError("patches is not a list of patches")
+    slim = manifest.get("slim_programs", [])
+    if not isinstance(slim, list) or not all(isinstance(name, str) for name in slim):
+        raise TypeError("slim_programs is not a list of programs")
     commands = manifest.get("compile_commands") or 0
     if type(commands) is not int or not 0 <= commands <= MOST_COMMANDS:
         raise ValueError("compile_commands is not a number of compiler runs")

@@ -1,10 +1,10 @@
 """Recipes for MySQL: a table with one row per range of versions that are configured alike."""
 
-import re
 from collections.abc import Callable
 
-from build.recipes.choices import BuildChoices
-from build.recipes.recipe import CONFIGURE, Recipe, RecipeError, Stage, VersionRange, range_of
+from build.recipes import cmake
+from build.recipes.recipe import CONFIGURE, Recipe, Stage, VersionRange, range_of
+from build.recipes.version_file import release_in
 from build.version import Engine
 
 VERSION_FILE = "MYSQL_VERSION"
@@ -79,6 +79,7 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
             Stage("compile", ("ninja", "-C", build, "-j", "{jobs}", *TARGETS)),
             Stage("install", ("sh", "-c", _INSTALL, "install", PREFIX, *PROGRAMS)),
         ),
+        flags=CFLAGS,
         environment={},
         prefix=PREFIX,
         installs=(
@@ -92,40 +93,15 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
     )
 
 
+slim_recipe = None
+"""The server is nearly all of a build, and compiling it without the clients has not been tried."""
+
+configure_words = cmake.configure_words
+
+
 def release_of(text: str) -> str:
     """Return the release (`9.7.2`) that `text`, the contents of VERSION_FILE, names.
 
     Raises RecipeError if it names none.
     """
-    numbers = []
-    for part in ("MAJOR", "MINOR", "PATCH"):
-        match = re.search(rf"^MYSQL_VERSION_{part}=(\d+)\s*$", text, re.MULTILINE)
-        if match is None:
-            raise RecipeError(f"the source names no MySQL release: {part} is missing", where=VERSION_FILE)
-        numbers.append(match[1])
-    return ".".join(numbers)
-
-
-def configure_words(choices: BuildChoices) -> tuple[str, ...]:
-    """Return the words that CMake takes for the choices of a variant; later ones replace earlier ones.
-
-    The C++ compiler is the one that belongs to the C compiler: clang++-16 to clang-16.
-    """
-    words: list[str] = []
-    if choices.compiler:
-        words.append(f"-DCMAKE_CXX_COMPILER={_cxx_of(choices.compiler)}")
-    if choices.flags:
-        flags = f"{CFLAGS} {choices.flags}"
-        words += [f"-DCMAKE_{language}_FLAGS_RELWITHDEBINFO={flags}" for language in ("C", "CXX")]
-    if choices.linker_flags:
-        kinds = ("EXE", "SHARED", "MODULE")
-        words += [f"-DCMAKE_{kind}_LINKER_FLAGS={choices.linker_flags}" for kind in kinds]
-    return (*words, *choices.options)
-
-
-def _cxx_of(compiler: str) -> str:
-    folder, slash, name = compiler.rpartition("/")
-    for c, cxx in (("clang", "clang++"), ("gcc", "g++")):
-        if name.startswith(c):
-            return folder + slash + cxx + name.removeprefix(c)
-    return compiler
+    return release_in(text, "MySQL", VERSION_FILE)

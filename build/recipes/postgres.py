@@ -1,7 +1,8 @@
 """Recipes for Postgres: a table with one row per range of versions that are configured alike."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from build.recipes.choices import BuildChoices
 from build.recipes.recipe import CONFIGURE, Recipe, RecipeError, Stage, VersionRange, range_of
@@ -33,6 +34,24 @@ PREFIX = "/usr/local/tidemark/postgres"
 # perf needs frame pointers to unwind stacks, and -g for symbols and lines. Neither changes a verdict.
 CFLAGS = "-O2 -fno-omit-frame-pointer -g"
 
+# The compiler generates the same code without -g; symbols suffice for perf and callgrind to name functions.
+SLIM_CFLAGS = "-O2 -fno-omit-frame-pointer"
+
+SLIM_FOLDERS = (
+    "src/backend",
+    "src/timezone",
+    # initdb creates what these two provide in every database.
+    "src/backend/snowball",
+    "src/pl/plpgsql/src",
+    "src/interfaces/libpq",
+)
+"""The parts of the source that a server needs to be initialized and to run."""
+
+SLIM_PROGRAMS = ("initdb", "postgres")
+
+SLIM_COMMANDS = 250
+"""The approximate number by which the compiler runs of a slim build are fewer than those of a whole one."""
+
 # The makefiles' variable for the run path, which replaces the absolute libdir. make turns $$ into $, and the
 # makefiles quote the value, so that the linker gets $ORIGIN/../lib for programs and modules.
 _RPATH = "rpathdir=$$ORIGIN/../lib"
@@ -55,11 +74,13 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
     Raises RecipeError if the release is older than the first row of the table.
     """
     row = range_of(Engine.POSTGRES, release, TABLE)
-    optional = [flag for library, flag in row.optional if has_library(library)]
+    # Not `all` of the top folder, which would build the documentation. PGXS needs files in config/.
+    folders = ("src", "config", *(f"contrib/{module}" for module in CONTRIB))
     return Recipe(
         engine=Engine.POSTGRES,
         release=release,
-        stages=_stages((*row.flags, *optional)),
+        stages=_stages((f"CFLAGS={CFLAGS}", *_flags(row, has_library)), folders),
+        flags=CFLAGS,
         # src/common puts the link flags for pg_config into a double-quoted string, in which the shell expands
         # $ORIGIN. It therefore has to expand to itself.
         environment={"ORIGIN": "$ORIGIN"},
@@ -71,6 +92,27 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
         counted=r"\s-c -o\s",
         commands=row.commands,
         scratch_bytes=1_000_000_000,
+    )
+
+
+def slim_recipe(release: str, has_library: Callable[[str], bool], programs: Sequence[str]) -> Recipe:
+    """Return the recipe of a server that can be initialized and measured, with these `programs` besides.
+
+    It has the code of a whole build, to the last instruction, and no other clients, modules, headers or debug
+    information. configure takes over the answers of an earlier run. Raises RecipeError as `recipe` does.
+    """
+    row = range_of(Engine.POSTGRES, release, TABLE)
+    names = tuple(dict.fromkeys((*SLIM_PROGRAMS, *programs)))
+    clients = [f"src/bin/{name}" for name in names if name != "postgres"]
+    flags = ("--cache-file={answers}", f"CFLAGS={SLIM_CFLAGS}", *_flags(row, has_library))
+    whole = recipe(release, has_library)
+    return replace(
+        whole,
+        stages=_stages(flags, (*SLIM_FOLDERS, *clients)),
+        flags=SLIM_CFLAGS,
+        installs=(*(f"bin/{name}" for name in names), "lib/plpgsql.so", "lib/dict_snowball.so"),
+        commands=whole.commands - SLIM_COMMANDS,
+        slim_programs=names,
     )
 
 
@@ -87,17 +129,22 @@ def release_of(text: str) -> str:
     return match[1]
 
 
-def configure_words(choices: BuildChoices) -> tuple[str, ...]:
-    """Return the words that configure takes for the choices of a variant; later ones replace earlier ones."""
-    flags = (f"CFLAGS={CFLAGS} {choices.flags}",) if choices.flags else ()
-    linker = (f"LDFLAGS={choices.linker_flags}",) if choices.linker_flags else ()
-    return (*flags, *linker, *choices.options)
+def configure_words(choices: BuildChoices, flags: str) -> tuple[str, ...]:
+    """Return the words that configure takes for the choices of a variant; later ones replace earlier ones.
+
+    `flags` are the recipe's own compiler flags, after which those of the variant come.
+    """
+    compiled = (f"CFLAGS={flags} {choices.flags}",) if choices.flags else ()
+    linked = (f"LDFLAGS={choices.linker_flags}",) if choices.linker_flags else ()
+    return (*compiled, *linked, *choices.options)
 
 
-def _stages(flags: tuple[str, ...]) -> tuple[Stage, ...]:
-    configure = ("./configure", f"--prefix={PREFIX}", "CC={compiler}", f"CFLAGS={CFLAGS}", *flags)
-    # Not `all` of the top folder, which would build the documentation. PGXS needs files in config/.
-    folders = ("src", "config", *(f"contrib/{module}" for module in CONTRIB))
+def _flags(row: VersionRange, has_library: Callable[[str], bool]) -> tuple[str, ...]:
+    return (*row.flags, *(flag for library, flag in row.optional if has_library(library)))
+
+
+def _stages(flags: Sequence[str], folders: Sequence[str]) -> tuple[Stage, ...]:
+    configure = ("./configure", f"--prefix={PREFIX}", "CC={compiler}", *flags)
     make = ("make", "-j{jobs}", _RPATH)
     compiles = [Stage(f"compile {folder}", (*make, "-C", folder, "all")) for folder in folders]
     # Without -j, because the install targets of src/backend and src/include create the same folders.

@@ -22,8 +22,9 @@ class Stage:
     """One command of a compile; its name appears in progress, in the log and in errors.
 
     Words of `command` may contain the placeholders `{jobs}` (number of parallel processes), `{compiler}`,
-    `{source}` (the unpacked tree, in which the command runs) and `{staging}` (the root folder of the
-    installation). They are replaced when the command runs, so that their values do not change the build key.
+    `{source}` (the unpacked tree, in which the command runs), `{staging}` (the root folder of the
+    installation) and `{answers}` (the file with configure's answers, see build/cache/answers.py). They are
+    replaced when the command runs, so that their values do not change the build key.
     """
 
     name: str
@@ -37,6 +38,9 @@ class Recipe:
     engine: Engine
     release: str
     stages: tuple[Stage, ...]
+    flags: str
+    """The compiler flags in the configure command, after which those of a variant come."""
+
     environment: Mapping[str, str]
     """Variables that are added to the minimal environment of compiles."""
 
@@ -55,10 +59,19 @@ class Recipe:
     scratch_bytes: int
     """The approximate disk space that the compile needs, install tree included."""
 
+    slim_programs: tuple[str, ...] = ()
+    """The programs in `bin/` of a slim build, which has nothing else to run; empty for a whole build."""
+
+    @property
+    def is_slim(self) -> bool:
+        """Whether it makes a server and the few programs that measuring it needs, and no more."""
+        return bool(self.slim_programs)
+
     def identity(self) -> dict[str, Any]:
         """Return the part of the recipe that can change the binaries, and therefore enters the build key."""
         whole = asdict(self)
-        return {name: whole[name] for name in ("engine", "release", "stages", "environment", "prefix")}
+        slim = {"slim": True} if self.is_slim else {}
+        return {name: whole[name] for name in ("engine", "release", "stages", "environment", "prefix")} | slim
 
 
 @dataclass(frozen=True)
@@ -122,8 +135,12 @@ class RecipeModule(Protocol):
         """A function from a release and a test for libraries of the host to a recipe. Raises RecipeError."""
 
     @property
-    def configure_words(self) -> Callable[[BuildChoices], tuple[str, ...]]:
-        """A function from the choices of a variant to the words that its configure command ends in.
+    def slim_recipe(self) -> Callable[[str, Callable[[str], bool], Sequence[str]], Recipe] | None:
+        """The same for a slim build, with the programs that it needs besides; None where there is none."""
 
-        They replace what the command says before. PLAIN gives none.
+    @property
+    def configure_words(self) -> Callable[[BuildChoices, str], tuple[str, ...]]:
+        """A function from the choices of a variant and the recipe's flags to words for its configure command.
+
+        They come last, and replace what the command says before. PLAIN gives none.
         """

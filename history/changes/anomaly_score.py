@@ -19,11 +19,12 @@ from sqlalchemy import Connection, select
 
 from build.version import parse_version
 from history.changes.confirm import level_starts
+from history.changes.detection import rule_of, tonight
 from history.changes.repository import Change
 from history.comparison.pairs import pair_steps
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
-from history.stats.change_points import Known, tail_probabilities
+from history.stats.change_points import Known
 from history.stats.distributions import student_tail
 from history.stats.estimators import mean, variance
 from history.stats.noise_model import Noise, pooled_noise, without_stalls
@@ -159,17 +160,17 @@ class RoundNoise:
 
 def tonight_probabilities(ratios: BranchLogRatios, noise: RoundNoise) -> Array:
     """Return the two-sided tail probability of each row's value tonight, [rows]; nan where unknown."""
-    result = tail_probabilities(ratios.logs, ratios.earlier_levels())
+    result = tonight([row.metric for row in ratios.rows], ratios.logs, ratios.earlier_levels())
     by_pool: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
     for row in np.flatnonzero(np.isnan(result) & np.isfinite(ratios.logs[:, -1])).tolist():
-        if ratios.columns(row):
+        if ratios.columns(row) and rule_of(ratios.rows[row].metric).by_noise:
             by_pool[ratios.rows[row].pool].append(row)
     for rows in by_pool.values():
-        tonight = {row: noise.of(ratios.matrix.nights[-1], ratios.rows[row]) for row in rows}
+        rounds = {row: noise.of(ratios.matrix.nights[-1], ratios.rows[row]) for row in rows}
         few = [row for row in rows if len(ratios.columns(row)) < LEAST_NIGHTS]
-        result[few] = _by_rounds(ratios, noise, few, tonight)
+        result[few] = _by_rounds(ratios, noise, few, rounds)
         rest = [row for row in rows if row not in few]
-        result[rest] = _by_nights(ratios, rest, tonight)
+        result[rest] = _by_nights(ratios, rest, rounds)
     return result
 
 

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from history.series.matrix import SeriesMatrix, read_matrix
-from history.series.series import Night, base_branch, branches_at, list_environments
+from history.changes.detection import rule_of
+from history.series.matrix import SeriesMatrix, judged_matrices
+from history.series.series import Night
 from history.stats.change_points import shared_moves
 from history.store.records import Environment
-from suites.metrics import judged_metrics
 
 Array = NDArray[np.float64]
 
@@ -76,19 +76,18 @@ BoxNote = NoiseChange | SharedNight
 
 def read_box_notes(connection: Connection) -> tuple[BoxNote, ...]:
     """Return the notes on all boxes, from their latest nights."""
-    notes: list[BoxNote] = []
-    for environment in list_environments(connection):
-        base = base_branch(connection, environment)
-        for branch in branches_at(connection, environment):
-            if base is not None and branch != base:
-                matrix = read_matrix(connection, environment, branch, base, judged_metrics(), LOOKED_BACK)
-                notes += box_notes(matrix)
-    return tuple(notes)
+    return tuple(note for matrix in judged_matrices(connection, LOOKED_BACK) for note in box_notes(matrix))
 
 
 def box_notes(matrix: SeriesMatrix) -> tuple[BoxNote, ...]:
     """Return the notes on the latest nights of a matrix."""
-    latest = replace(matrix, nights=matrix.nights[-LOOKED_BACK:], ratios=matrix.ratios[:, -LOOKED_BACK:])
+    rows = [row for row, (_, _, metric) in enumerate(matrix.series) if rule_of(metric).by_noise]
+    latest = replace(
+        matrix,
+        nights=matrix.nights[-LOOKED_BACK:],
+        series=tuple(matrix.series[row] for row in rows),
+        ratios=matrix.ratios[rows, -LOOKED_BACK:],
+    )
     return (*_noise_change(latest), *_shared_nights(latest))
 
 
@@ -101,9 +100,14 @@ def rows_by_metric(matrix: SeriesMatrix) -> dict[str, list[int]]:
 
 
 def without_shared(matrix: SeriesMatrix) -> Array:
-    """Return the log ratios, [series, nights], with gaps where most series of the metric moved together."""
+    """Return the log ratios, [series, nights], with gaps where most series of the metric moved together.
+
+    What is not weighed against noise has no such gaps: a machine does not move it.
+    """
     logs = matrix.log_ratios()
-    for rows in rows_by_metric(matrix).values():
+    for metric, rows in rows_by_metric(matrix).items():
+        if not rule_of(metric).by_noise:
+            continue
         shared = shared_moves(logs[rows]) != 0
         logs[np.ix_(np.array(rows), np.flatnonzero(shared))] = np.nan
     return logs

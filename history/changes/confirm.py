@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, RowMapping, insert, select
 
+from build.version import parse_version
 from history.changes import repository
 from history.changes.confirmation import CONFIDENCE, METRIC_CONFIDENCE, ConfirmationRequest, Confirms
 from history.changes.repository import Member
+from history.comparison.exact import exact_rule
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import MetricChange, change_of
@@ -23,7 +25,7 @@ from history.store.records import Environment, Run
 from history.store.schema import confirmations, nights, sessions
 from history.store.session_reads import latest_noise, session_of
 from history.timestamps import from_text
-from suites.metrics import PRIMARY, judged_metrics
+from suites.metrics import METRICS, PRIMARY, judged_metrics
 
 HALF = 0.5
 """The share of a change that must have gone, according to the interval, for it to count as gone."""
@@ -59,13 +61,14 @@ def insert_findings(
     members = _members(connection, confirms)
     paired = pair_steps(runs, *versions)
     intervals = _intervals(connection, session_id, paired)
+    intervals.exact = exact_rule({parse_version(version).engine for version in versions})
     measured = {}
     for series_id, step, metric in matrix.series:
         pairs = next((pairs for pairs in paired if pairs.step == step), None)
         interval = None if pairs is None else intervals.of(pairs, metric)
         if interval is not None:
             measured[series_id] = interval
-    findings = findings_of(confirms, measured, members)
+    findings = findings_of(confirms, measured, members, _thresholds(matrix, confirms))
     rows = []
     for row, (series_id, _, _) in enumerate(matrix.series):
         level = level_of(matrix, row, starts.get(series_id, ()), until)
@@ -89,6 +92,11 @@ def insert_findings(
             )
     if rows:
         connection.execute(insert(confirmations), rows)
+
+
+def _thresholds(matrix: SeriesMatrix, confirms: Confirms) -> dict[int, float]:
+    """Return the fraction beyond which each series has changed: that of its metric, if it has its own."""
+    return {id_: METRICS[metric].threshold(confirms.threshold) for id_, _, metric in matrix.series}
 
 
 def level_starts(changes: Iterable[repository.Change]) -> Mapping[int, tuple[datetime, ...]]:
@@ -161,15 +169,19 @@ def _intervals(connection: Connection, session_id: int, paired: Sequence[StepPai
 
 
 def findings_of(
-    confirms: Confirms, measured: Mapping[int, Interval], change_members: Mapping[int, Member]
+    confirms: Confirms,
+    measured: Mapping[int, Interval],
+    change_members: Mapping[int, Member],
+    thresholds: Mapping[int, float],
 ) -> Mapping[int, MetricChange]:
     """Return the findings by series; for a change that may be gone, only those of its members.
 
-    `measured` are the intervals by series, `change_members` the members of that change by series.
+    `measured` are the intervals by series, `change_members` the members of that change by series, and
+    `thresholds` the fractions beyond which a series has changed.
     """
     if confirms.question is ConfirmationRequest.NEW:
         return {
-            series_id: change_of(interval, confirms.threshold) for series_id, interval in measured.items()
+            series_id: change_of(interval, thresholds[series_id]) for series_id, interval in measured.items()
         }
     members = {series_id: member for series_id, member in change_members.items() if series_id in measured}
     gone = {

@@ -13,14 +13,15 @@ from history.series.series import Night, SeriesKey, key_of
 from history.store.records import CONFIRMS
 from history.store.schema import confirmations, nights, series, sessions
 from history.timestamps import from_text
-from suites.metrics import judged_metrics
+from suites.metrics import METRICS, Detection, judged_metrics
 
 CONFIDENCE = 0.999
 """The probability that all intervals of a confirming session hold, of all steps and judged metrics, at all
 looks."""
 
-METRIC_CONFIDENCE = 1 - (1 - CONFIDENCE) / len(judged_metrics())
-"""The confidence of the intervals of one metric, by Bonferroni: metrics need not be independent."""
+METRIC_CONFIDENCE = 1 - (1 - CONFIDENCE) / len(judged_metrics(Detection.EVIDENCE))
+"""The confidence of the intervals of one metric, by Bonferroni: metrics need not be independent. Counts have
+intervals of another kind, which do not share it."""
 
 
 class ConfirmationRequest(StrEnum):
@@ -114,6 +115,11 @@ class Confirmation:
     def is_return(self) -> bool:
         """Whether it confirmed that a change is gone."""
         return self.question is ConfirmationRequest.GONE and self.finding is MetricChange.SAME
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is of counted passes, and not of interleaved rounds."""
+        return METRICS[self.key.metric].is_counted
 
     @property
     def level_after(self) -> float:

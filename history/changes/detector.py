@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from history.changes import confirmation, repository
 from history.changes.box_notes import BoxNote, box_notes, without_shared
 from history.changes.confirmation import Confirmation, latest_by_nights
+from history.changes.detection import rule_of, watched
 from history.changes.level_shift import (
     LevelReturn,
     Shift,
@@ -22,12 +23,10 @@ from history.changes.level_shift import (
 )
 from history.changes.repository import Change, ChangeStatus, Member
 from history.series.environment_changes import markers
-from history.series.matrix import SeriesMatrix, read_matrix
-from history.series.series import base_branch, branches_at, list_environments
-from history.stats.change_points import FALSE_SHARE, ChangePoint, Known, watch_many
+from history.series.matrix import SeriesMatrix, judged_matrices
+from history.stats.change_points import FALSE_SHARE, ChangePoint, Known
 from history.store.database import Database
 from history.timestamps import now
-from suites.metrics import judged_metrics
 
 WINDOW = 400
 """The latest nights in which change points are detected: earlier ones were judged when they were new."""
@@ -113,9 +112,10 @@ def _with_status(status: ChangeStatus, after: Sequence[Change], ids: set[int]) -
 def _all_shifts(
     connection: Connection,
 ) -> tuple[int, list[Shift | LevelReturn], tuple[BoxNote, ...]]:
-    matrices = list(_matrices(connection))
+    matrices = list(judged_matrices(connection, WINDOW))
     counted = sum(len(matrix.series) for matrix in matrices)
-    share = min(FALSE_SHARE, FALSE_CHANGES_A_YEAR / counted) if counted else FALSE_SHARE
+    by_noise = sum(rule_of(metric).by_noise for matrix in matrices for _, _, metric in matrix.series)
+    share = min(FALSE_SHARE, FALSE_CHANGES_A_YEAR / by_noise) if by_noise else FALSE_SHARE
     confirmed = confirmation.load(connection)
     events = [event for matrix in matrices for event in _events(connection, matrix, share, confirmed)]
     return counted, events, tuple(note for matrix in matrices for note in box_notes(matrix))
@@ -171,14 +171,6 @@ def without_confirmed(shifts: Iterable[Shift], confirmed: Sequence[Shift | Level
     ]
 
 
-def _matrices(connection: Connection) -> Iterator[SeriesMatrix]:
-    for environment in list_environments(connection):
-        base = base_branch(connection, environment)
-        for branch in branches_at(connection, environment):
-            if base is not None and branch != base:
-                yield read_matrix(connection, environment, branch, base, judged_metrics(), WINDOW)
-
-
 def shifts_of(
     connection: Connection, matrix: SeriesMatrix, false_share: float, levels: Sequence[Known] = ()
 ) -> list[Shift]:
@@ -187,7 +179,7 @@ def shifts_of(
     At most a share of `false_share` of quiet series-years has one. Nights on which most series moved together
     and came back are left out.
     """
-    points = watch_many(without_shared(matrix), false_share, levels)
+    points = watched(matrix, without_shared(matrix), false_share, levels)
     if not any(points):
         return []
     marked = markers(connection, matrix)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, func, select
 
 from history.changes.anomaly_score import BranchLogRatios, RoundNoise, tonight_probabilities
 from history.changes.confirm import HALF
+from history.changes.detection import rule_of
 from history.changes.repository import Change, ChangeStatus, Member
 from history.comparison.result import groups_of
 from history.series.matrix import SeriesMatrix, read_matrix
@@ -20,7 +21,7 @@ from history.series.series import Night, base_branch
 from history.store.records import Environment
 from history.store.schema import series
 from history.store.session_reads import session_of
-from suites.metrics import PRIMARY, judged_metrics
+from suites.metrics import PRIMARY, Detection, judged_metrics
 
 FALSE_SUSPECTS_A_NIGHT = 0.3
 """The mean number of false suspects in a quiet night of a box."""
@@ -74,8 +75,9 @@ class ReturnedChange:
 
 
 def series_count(connection: Connection, box: str) -> int:
-    """Return the number of series of a box that can be suspects."""
-    query = select(func.count()).where(series.c.box == box, series.c.metric.in_(judged_metrics()))
+    """Return the number of series of a box that can be suspects by their noise."""
+    by_noise = judged_metrics(Detection.EVIDENCE)
+    query = select(func.count()).where(series.c.box == box, series.c.metric.in_(by_noise))
     return int(connection.execute(query).scalar_one())
 
 
@@ -85,7 +87,7 @@ def find_suspects(
     """Return the suspects of the last night of a branch; None when the branch has no new version.
 
     `changes` are the stored changes of the branch and suite. `least` is the practical threshold, as a
-    fraction; a suspect differs from its level by at least half of it.
+    fraction; a suspect differs from its level by at least half of it, or as its metric's row says.
     """
     base = base_branch(connection, environment)
     if base is None or base == branch:
@@ -104,7 +106,7 @@ def find_suspects(
     noise = RoundNoise(connection, matrix)
     suspects = [
         suspect
-        for suspect in _suspects(ratios, noise, limit, -math.log1p(-least) * HALF)
+        for suspect in _suspects(ratios, noise, limit, least)
         if suspect.step not in returned_steps and (suspect.step, suspect.before) not in confirmed
     ]
     suspects.sort(key=lambda suspect: suspect.probability)
@@ -145,12 +147,14 @@ def _without_earlier_nights(matrix: SeriesMatrix, of_last: int) -> SeriesMatrix:
 def _suspects(ratios: BranchLogRatios, noise: RoundNoise, limit: float, least: float) -> Iterator[Suspect]:
     for row, probability in enumerate(tonight_probabilities(ratios, noise)):
         level, tonight = ratios.level(row), float(ratios.logs[row, -1])
-        if level is None or not (probability <= limit and abs(tonight - level) > least):
+        metric = ratios.rows[row].metric
+        most, distance = rule_of(metric).suspect(metric, limit, least)
+        if level is None or not (probability <= most and abs(tonight - level) > distance):
             continue
         for step in ratios.steps_of(row):
             before = _last_before(ratios, row, level, tonight)
             if before is not None:
-                yield Suspect(step, ratios.rows[row].metric, before, float(probability), tonight - level)
+                yield Suspect(step, metric, before, float(probability), tonight - level)
 
 
 def _last_before(ratios: BranchLogRatios, row: int, level: float, tonight: float) -> Night | None:

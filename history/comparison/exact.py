@@ -38,7 +38,7 @@ def exact_rule(engines: Collection[Engine]) -> ExactRule:
 
 def is_exact(metric: str) -> bool:
     """Whether a metric is counted for fixed work, and so judged by passes and a threshold of its own."""
-    return METRICS[metric].threshold_percent is not None
+    return METRICS[metric].is_counted
 
 
 def agreeing(values: Sequence[float], agreement: float) -> tuple[float, ...]:

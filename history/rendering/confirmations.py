@@ -7,9 +7,16 @@ from suites.metrics import label_of
 def measurement(confirmed: Confirmation) -> str:
     """Return rounds, versions and result: `7 interleaved rounds, X against Y: -7.1% (-8.0% to -6.2%)`."""
     return (
-        f"{confirmed.rounds} interleaved rounds, {confirmed.before.version} against "
+        f"{counted_rounds(confirmed)}, {confirmed.before.version} against "
         f"{confirmed.after.version}: {interval(confirmed)}"
     )
+
+
+def counted_rounds(confirmed: Confirmation) -> str:
+    """Return what was measured: `7 interleaved rounds`, `2 counted passes of each`."""
+    if confirmed.is_counted:
+        return f"{confirmed.rounds} counted passes of each"
+    return f"{confirmed.rounds} interleaved round{'s' if confirmed.rounds != 1 else ''}"
 
 
 def interval(confirmed: Confirmation) -> str:

@@ -1,16 +1,24 @@
 """The matrix of all series of a branch over its nights, in which change points are detected."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
-from history.series.series import Night, in_environment, nights_of
+from history.series.series import (
+    Night,
+    base_branch,
+    branches_at,
+    in_environment,
+    list_environments,
+    nights_of,
+)
 from history.store.database import plain_rows
 from history.store.records import Environment
 from history.store.schema import points, series
+from suites.metrics import judged_metrics
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,18 @@ def read_matrix(
             denominator[~(denominator > 0)] = np.nan
             ratios[number] = numerator / denominator
     return SeriesMatrix(environment, branch, base, branch_nights, tuple(rows), ratios)
+
+
+def judged_matrices(connection: Connection, last: int) -> Iterator[SeriesMatrix]:
+    """Yield the judged series of every branch beside its base, environment by environment.
+
+    Over the `last` nights of each.
+    """
+    for environment in list_environments(connection):
+        base = base_branch(connection, environment)
+        for branch in branches_at(connection, environment):
+            if base is not None and branch != base:
+                yield read_matrix(connection, environment, branch, base, judged_metrics(), last)
 
 
 def _row(

@@ -43,6 +43,7 @@ def bisect_page(
         bullets(values.hints),
         posterior_section(values, "", clearance),
         _functions(values),
+        _counted(values),
         _rounds(values, root, sessions if linked else ()),
         _log(values),
         _collapsed(values),
@@ -139,6 +140,17 @@ def _functions(values: BisectPage) -> h.Node:
     return section(
         "CPU time per query, culprit against its parent", table(heads, rows, caption="CPU time by function")
     )
+
+
+def _counted(values: BisectPage) -> h.Node:
+    if not values.counted:
+        return None
+    rows = (
+        h.tr[h.th(scope="row")[h.code[commit]], h.td[subject], numeric(f"{ratio:.4f}"), numeric(str(passes))]
+        for commit, subject, ratio, passes in values.counted
+    )
+    heads = ("commit", "subject", "instructions, ratio to good", "passes")
+    return section("Counted first", table(heads, rows, caption="Instructions per query"))
 
 
 def _rounds(values: BisectPage, root: str, sessions: Container[str]) -> h.Node:

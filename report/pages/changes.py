@@ -19,7 +19,7 @@ from report.markup.parts import note, section, stat, table
 from report.values.catalog import Catalog
 from report.values.clearance import Clearance
 from report.values.dossier import Dossier, MemberSeries
-from suites.metrics import METRICS, Better, Role, label_of, of_role
+from suites.metrics import METRICS, Better, label_of, moved_by
 
 CHANGE_HEADS = ("change", "branch", "step", "by", "between the nights", "suite", "boxes", "status")
 
@@ -89,12 +89,7 @@ def direction_sign(direction: Direction) -> h.Node:
 
 def moved(member: Member) -> str:
     """Return how a series moved: `12.3 % slower`, `4.5 % more CPU time`."""
-    size = f"{100 * abs(member.ratio - 1):.1f} %"
-    if member.key.metric in of_role(Role.THROUGHPUT):
-        return f"{size} {'slower' if member.ratio < 1 else 'faster'}"
-    metric = METRICS.get(member.key.metric)
-    per = " per query" if metric is not None and metric.unit.endswith("/query") else ""
-    return f"{size} {'less' if member.ratio < 1 else 'more'} {label_of(member.key.metric)}{per}"
+    return f"{100 * abs(member.ratio - 1):.1f} % {moved_by(member.key.metric, member.ratio)}"
 
 
 def is_worse(member: Member) -> bool | None:

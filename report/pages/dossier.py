@@ -9,10 +9,11 @@ import htpy as h
 from build.engines import ENGINES
 from build.version import parse_version
 from history.changes.repository import ChangeStatus
+from history.rendering.confirmations import counted_rounds
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import night_figure
-from report.markup.formats import DASH, amount, counted, day, metric_name, moment, percent, span
+from report.markup.formats import DASH, amount, day, metric_name, moment, percent, span
 from report.markup.frame import Page
 from report.markup.parts import commands, facts, note, numeric, section, table, tone_of
 from report.pages.bisect import posterior_section
@@ -175,14 +176,13 @@ def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -
         interval_figure(
             rows,
             f"{confirmed.after.version} over {confirmed.before.version}, round by round",
-            what="round",
-            threshold=0.02,
+            what="pass" if confirmed.is_counted else "round",
+            threshold=METRICS[confirmed.key.metric].threshold(0.02),
         ),
         lead=[
             "Session ",
             uid,
-            f" measured the old and the new commit in {counted(confirmed.rounds, 'interleaved round')} of "
-            f"{confirmed.key.step}.",
+            f" measured the old and the new commit in {counted_rounds(confirmed)} of {confirmed.key.step}.",
         ],
     )
 

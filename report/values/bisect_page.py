@@ -64,6 +64,9 @@ class BisectPage:
 
     positions: tuple[BisectPosition, ...]
     rounds: tuple[BisectRound, ...]
+    counted: tuple[tuple[str, str, float, int], ...]
+    """Commit, subject, ratio of instructions per query to good, and passes, of what was counted first."""
+
     collapsed: tuple[tuple[str, str, str], ...]
     """Commit, subject and reason of commits that cannot change a server."""
 

@@ -21,7 +21,7 @@ ENUMERATIONS = frozenset(
         *("fsync", "full_page_writes", "default_toast_compression", "autovacuum", "jit"),
         *("recovery_init_sync_method", "server_version", "block_size", "innodb_flush_method"),
         *("innodb_checksum_algorithm", "binlog_format", "sync_binlog", "innodb_doublewrite", "version"),
-        *("transaction_isolation", "default_transaction_isolation"),
+        *("transaction_isolation", "default_transaction_isolation", "tx_isolation"),
     }
 )
 """Settings whose values are words of the server, not of the house."""

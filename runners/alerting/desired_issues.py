@@ -10,6 +10,7 @@ from history.rendering.escaping import code_span, escaped, one_line, visible
 from history.series.last_nights import LastNight
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from runners.alerting.issue_texts import body, title
+from suites.metrics import METRICS
 
 LONGEST_REASON = 2_000
 """Characters of a log in the body of an issue."""
@@ -18,16 +19,18 @@ LONGEST_REASON = 2_000
 def needs_issue(change: Change, smallest: float, known: Mapping[str, IssueState]) -> bool:
     """Whether an issue says something of a change: it is known already, or a regression that is large enough.
 
-    `smallest` is the fraction below which a change is not worth a person's time; `known` has the desired
-    state of all alerts, by fingerprint. An improvement is in the summary of a night, and has no issue that
-    somebody would have to close.
+    `smallest` is the fraction below which a change of what is timed is not worth a person's time; `known` has
+    the desired state of all alerts, by fingerprint. An improvement is in the summary of a night, and has no
+    issue that somebody would have to close.
     """
     if change.status is ChangeStatus.ACKNOWLEDGED:
         return False
     if change.fingerprint in known:
         return True
     is_worse = change.direction in (Direction.REGRESSION, Direction.MIXED)
-    is_large = any(abs(member.ratio - 1) >= smallest for member in change.members)
+    is_large = any(
+        abs(member.ratio - 1) >= METRICS[member.key.metric].threshold(smallest) for member in change.members
+    )
     return is_worse and is_large and change.status is ChangeStatus.OPEN
 
 

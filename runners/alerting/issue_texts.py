@@ -9,7 +9,7 @@ from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change, ChangeStatus, Member
-from history.rendering.confirmations import interval, series_name
+from history.rendering.confirmations import counted_rounds, interval, series_name
 from history.rendering.escaping import code_span, escaped, one_line
 from history.rendering.profiles import named_functions
 from history.series.series import Night
@@ -17,7 +17,7 @@ from report import addresses
 from runners.bisect.report.render import result
 from runners.bisect.report.state import BisectState
 from runners.bisect.run.event_log import answered
-from suites.metrics import METRICS, PRIMARY, Role, label_of, of_role
+from suites.metrics import METRICS, PRIMARY, label_of, moved_by
 
 MOST_ROWS = 30
 """Series in the table of an issue; the history has all of them."""
@@ -99,11 +99,16 @@ def _since(report: ChangeReport) -> str:
 
 def _measurement(confirmed: Confirmation) -> str:
     return (
-        f"{confirmed.rounds} interleaved rounds, old commit against new commit "
+        f"{counted_rounds(confirmed)}, old commit against new commit "
         f"({code_span(confirmed.before.version)} and {code_span(confirmed.after.version)}): "
-        f"{escaped(series_name(confirmed))} {interval(confirmed)}, at {confirmed.confidence:.1%} confidence, "
+        f"{escaped(series_name(confirmed))} {interval(confirmed)}, {_certainty(confirmed)}"
         f"in session {escaped(confirmed.uid)}"
     )
+
+
+def _certainty(confirmed: Confirmation) -> str:
+    """The confidence of rounds; counts have none, because they hardly scatter."""
+    return "" if confirmed.is_counted else f"at {confirmed.confidence:.1%} confidence, "
 
 
 def _table(change: Change) -> Iterator[str]:
@@ -158,13 +163,16 @@ def _by_hand(report: ChangeReport) -> Iterator[str]:
     old, new = _word(change.last_before.version), _word(change.first_after.version)
     suite, step = _word(change.suite), _word(member.key.step)
     profile = _word(member.key.environment.configuration.split()[0])
-    run = f"./tidemark run --suite {suite} --profile {profile} --step {step} --until-decided {old} {new}"
+    counted = METRICS[member.key.metric].is_counted
+    how = "--exact-only" if counted else "--until-decided"
+    shown = f"--metric {member.key.metric}" if counted else "--costs"
+    run = f"./tidemark run --suite {suite} --profile {profile} --step {step} {how} {old} {new}"
     yield "By hand:"
     yield ""
     yield "```sh"
     yield f"./tidemark build {old} {new}"
     yield run
-    yield f"./compare.py {old} {new} --suite {suite} --profile {profile} --step {step} --costs"
+    yield f"./compare.py {old} {new} --suite {suite} --profile {profile} --step {step} {shown}"
     yield "```"
     yield ""
     yield "To find the commit:"
@@ -193,10 +201,4 @@ def _ref(night: Night, commit: str | None) -> str:
 
 
 def _moved(member: Member) -> str:
-    change = member.ratio - 1
-    name = label_of(member.key.metric)
-    if member.key.metric in of_role(Role.THROUGHPUT):
-        return f"{abs(change):.1%} {'slower' if change < 0 else 'faster'}"
-    unit = METRICS[member.key.metric].unit
-    per_query = " per query" if unit.endswith("/query") else ""
-    return f"{abs(change):.1%} {'less' if change < 0 else 'more'} {name}{per_query}"
+    return f"{abs(member.ratio - 1):.1%} {moved_by(member.key.metric, member.ratio)}"

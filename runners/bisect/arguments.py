@@ -75,6 +75,8 @@ def _how(it: argparse.ArgumentParser) -> None:
     add("--build-ahead", type=count, default=0, metavar="N", help=ahead)
     disturbed = "keep rounds that were disturbed by other processes instead of measuring them again"
     add("--keep-disturbed", action="store_true", help=disturbed)
+    exact = "do not count instructions first, which one client executes at any level; see docs/bisect.md"
+    add("--no-exact", action="store_true", help=exact)
     add("--perf", action="store_true", help="profile the culprit and its parent at the end")
     add(
         "--change",

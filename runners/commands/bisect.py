@@ -57,7 +57,8 @@ def search(arguments: argparse.Namespace) -> int:
     history = history_of(arguments.history, home)
     with open_store(history) as store, progress() as shown:
         try:
-            log = BisectRun(asked, home, store, shown, real_dependencies(home, shown, asked.variant)).run()
+            real = real_dependencies(home, shown, asked.question.suite, asked.variant)
+            log = BisectRun(asked, home, store, shown, real).run()
         except TidemarkError:
             shown.note("what was measured is kept; the same command resumes from here")
             raise
@@ -142,6 +143,7 @@ def parse_request(arguments: argparse.Namespace) -> BisectRequest:
         keep_disturbed=arguments.keep_disturbed,
         change=arguments.change,
         variant=variant,
+        counts=not arguments.no_exact,
     )
 
 

@@ -35,6 +35,14 @@ PATCH = Path(__file__).with_name("planted.patch")
 
 SUITE = "write-heavy"
 PROFILE = "smoke"
+STEPS = ("update-index", "write-only", "delete", "insert")
+"""Enough for the planted slow-down to be in some of them and not in others, in a quarter of an hour."""
+
+ROUNDS = 4
+"""With three, the intervals of a session of four steps are twice as wide."""
+
+GROSS = 0.5
+"""The half width of an interval from which on it is not worth a figure."""
 
 NEXT = f"""Next:
   ./compare.py {BASE} {CONTENDER} --session {{uid}} --format markdown     the first table, for a mail
@@ -81,10 +89,13 @@ def _page(store: Store, home: Home, uid: str) -> str:
 
 
 def _timed() -> Request:
-    """The rounds of the two releases."""
+    """The rounds of the two releases.
+
+    Disturbed ones are kept, with a warning: on a busy machine it takes too long to measure them again.
+    """
     suite = load_suite(SUITE)
-    rounds = suite.profile(PROFILE).repetitions
-    return Request((BASE, CONTENDER), suite, PROFILE, suite.steps, rounds)
+    steps = suite.select(STEPS)
+    return Request((BASE, CONTENDER), suite, PROFILE, steps, ROUNDS, keep_disturbed=True)
 
 
 def _counted(home: Home, store: Store) -> tuple[Comparison, ...]:
@@ -123,12 +134,16 @@ def summary(timed: Comparison, exact: Sequence[Comparison]) -> Iterator[str]:
     """
     steps = timed.contenders[0].steps
     decided = [step for step in steps if not step.is_open]
-    widest = max((_seen(step) for step in steps if not step.is_open or step.judgement.interval), default=0.0)
+    widest = max((_seen(step) for step in steps), default=0.0)
+    visible = (
+        f"in so short a time the least precise one shows changes beyond {100 * widest:.0f} %"
+        if widest < GROSS
+        else "the machine was too busy for so short a time"
+    )
     yield "In short:"
     yield (
-        f"- Throughput: {_counts(decided)}{len(steps) - len(decided)} of {len(steps)} steps are open: in so "
-        f"short a time the least precise one shows changes beyond {widest:.0%}".replace("%", " %")
-        + "."
+        f"- Throughput: {_counts(decided)}{len(steps) - len(decided)} of {len(steps)} steps are open: "
+        f"{visible}."
     )
     if not exact:
         yield "- Instructions were not counted: install valgrind, and run the demo again."

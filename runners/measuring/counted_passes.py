@@ -33,15 +33,13 @@ class CountedPasses:
     _values: defaultdict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     """The instructions per query of the passes so far, by version and step."""
 
-    def resume(self, recorded: Recorded) -> None:
-        """Take in the passes that an interrupted session has recorded."""
-        for (step, _), runs in recorded.items():
-            for version, run in runs.items():
-                if INSTRUCTIONS in run.values:
-                    self._values[version, step].append(run.values[INSTRUCTIONS])
+    chosen: set[int] = field(default_factory=set)
+    """The numbers of the rounds that a driver chose to be counted."""
 
     def are_due(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
         """Whether a round has a pass: the first ones, and one more when those of a version disagree."""
+        if self.request.exact is Exact.DRIVEN:
+            return number in self.chosen
         passes = self.request.passes
         return number <= passes or (number == passes + 1 and self.disagree(step, versions))
 
@@ -93,8 +91,29 @@ class CountedPasses:
             result = count(server, generator, step, self.sizes, self.callgrind, stacks=stacks)
         except TidemarkError as error:
             return error
-        self._values[version.name, step.name].append(result.values[INSTRUCTIONS])
+        self.note(version.name, step.name, result.values[INSTRUCTIONS])
         return result
+
+    def note(self, version: str, step: str, instructions: float) -> None:
+        """Take in the instructions per query of a pass, which later ones are compared with."""
+        self._values[version, step].append(instructions)
+
+
+def session_passes(
+    request: Request, sizes: Sizes, generator: Generator, callgrind: Callgrind | None, recorded: Recorded
+) -> CountedPasses | None:
+    """Return what counts a session, with the passes that it had `recorded` before it was interrupted.
+
+    None without callgrind.
+    """
+    if callgrind is None:
+        return None
+    passes = CountedPasses(request, sizes, generator, callgrind)
+    for (step, _), runs in recorded.items():
+        for version, run in runs.items():
+            if INSTRUCTIONS in run.values:
+                passes.note(version, step, run.values[INSTRUCTIONS])
+    return passes
 
 
 def _with(measurement: Measurement, counted: CountedPass | TidemarkError) -> Measurement:

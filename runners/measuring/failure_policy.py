@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.round_measurement import MeasuredRound
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
@@ -24,17 +25,6 @@ Measure = Callable[[Sequence[MeasuredVersion]], MeasuredRound]
 """Measures one round of the given versions. Raises ServerDiedError."""
 
 
-Count = Callable[[int, Step, Sequence[MeasuredVersion], Sequence[Measurement]], list[Measurement]]
-"""Adds what a counted pass of a round says to the measurements of its versions."""
-
-
-def uncounted(
-    number: int, step: Step, versions: Sequence[MeasuredVersion], measurements: Sequence[Measurement]
-) -> list[Measurement]:
-    """Return the measurements of a round in a session without counted passes."""
-    return list(measurements)
-
-
 @dataclass(frozen=True)
 class FailurePolicy:
     """Carries rounds out until they are valid, and excludes versions that keep failing."""
@@ -47,8 +37,8 @@ class FailurePolicy:
     keep_disturbed: bool = False
     """Whether a disturbed round is recorded, with a warning, instead of being measured again."""
 
-    count: Count = uncounted
-    """Counts a round that is about to be recorded."""
+    passes: CountedPasses | None = None
+    """What counts the instructions of rounds before they are recorded; None when they are not counted."""
 
     def resume(self, versions: Sequence[MeasuredVersion]) -> None:
         """Restore failures and verdicts from the runs that an interrupted session has recorded."""
@@ -105,7 +95,8 @@ class FailurePolicy:
                 repeats_left -= 1
                 self.recorder.record_dropped(step, number, reasons, values)
                 continue
-            measurements = self.count(number, step, active, measurements)
+            if self.passes is not None:
+                measurements = self.passes.add_to(number, step, active, measurements)
             active, measurements = self._without_empty(active, measurements, step, number, started)
             self.recorder.record_round(step, number, active, measurements, reasons, started)
             self.verdicts.add(step.name, number, values)

@@ -34,6 +34,8 @@ class Exact(StrEnum):
     """In the first rounds of each step, after the slices."""
     ONLY = "only"
     """Instead of the slices: each round is one counted pass."""
+    DRIVEN = "driven"
+    """Instead of the slices, in the rounds that the driver of the session chooses."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,9 @@ class Request:
     exact: Exact = Exact.NO
     """Whether instructions are counted, where valgrind is installed."""
 
+    beside_passes: int | None = None
+    """The counted passes of each step beside the rounds; None for those of the profile."""
+
     unattended: bool = False
     """Whether a variant with a setting that does not exist is skipped, like any version that cannot be
     measured; otherwise such a mistake ends the session before it starts."""
@@ -97,11 +102,13 @@ class Request:
     @property
     def passes(self) -> int:
         """The counted passes that every step gets."""
-        if self.exact is Exact.ONLY:
+        if self.exact in (Exact.ONLY, Exact.DRIVEN):
             return self.repetitions
         if any(step.clients for step in self.steps):
             return 0  # a counted pass has one client
-        return self.profile.counted_passes if self.exact is Exact.BESIDE else 0
+        if self.exact is Exact.NO or not self.profile.counted_passes:
+            return 0
+        return self.profile.counted_passes if self.beside_passes is None else self.beside_passes
 
     @property
     def least_rounds(self) -> int:

@@ -37,8 +37,11 @@ class Rounds:
     policy: FailurePolicy
     verdicts: SequentialVerdicts
     progress: Progress
-    passes: CountedPasses | None = None
-    """What counts the rounds' instructions; None when they are not counted."""
+
+    @property
+    def passes(self) -> CountedPasses | None:
+        """What counts the instructions of rounds; None when they are not counted."""
+        return self.policy.passes
 
     def run(self, builds: Sequence[Build], folder: Path) -> None:
         """Load every build below `folder`, then measure all rounds in the mode of the request.
@@ -81,10 +84,16 @@ class Rounds:
 
         def measure(active: Sequence[MeasuredVersion]) -> MeasuredRound:
             if self.request.exact is Exact.ONLY:
-                return [Measurement({}, ()) for _ in active], ()
+                return _nothing_but_a_pass(active)
             return self.measurement.from_loaded_data(number, step, active)
 
         self.policy.carry_out(number, step, versions, measure)
+
+    def count_round(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> None:
+        """Carry out one round that is a counted pass and nothing else, and record it."""
+        assert self.passes is not None
+        self.passes.chosen.add(number)
+        self.policy.carry_out(number, step, versions, _nothing_but_a_pass)
 
     # --- rounds mode: each round begins from the loaded data
 
@@ -149,6 +158,11 @@ class Rounds:
             self.recorder.report_failure(f"{version.name}: all steps", version.broken)
         elif version.plans:
             self.recorder.record_plans(version)
+
+
+def _nothing_but_a_pass(active: Sequence[MeasuredVersion]) -> MeasuredRound:
+    """Return the measurements of a round without slices, to which its counted pass is added."""
+    return [Measurement({}, ()) for _ in active], ()
 
 
 def _turns_per_block(profile: Profile) -> int:

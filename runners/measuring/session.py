@@ -14,8 +14,8 @@ from history.errors import HistoryError
 from history.store.records import SessionStatus
 from history.store.writer import Store
 from runners.measuring.cleanup import data_folder
-from runners.measuring.counted_passes import CountedPasses
-from runners.measuring.failure_policy import Count, FailurePolicy, uncounted
+from runners.measuring.counted_passes import session_passes
+from runners.measuring.failure_policy import FailurePolicy
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.preparation import (
@@ -30,14 +30,9 @@ from runners.measuring.request import Request
 from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.rounds import Rounds
 from runners.measuring.run_recorder import RunRecorder
-from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_description import describe_session, with_machine_changes
-from runners.measuring.session_versions import Serve
-from suites.counting.tool import Callgrind
-from suites.generators.load import Generator
 from suites.generators.registry import make_generator
 from suites.metrics import PRIMARY
-from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes
 
 RESUMABLE_HOURS = 24.0
@@ -106,7 +101,6 @@ def run_session(
         builds, not_built = provide_builds(request, home, progress, serve, given or {})
         generator = make_generator(request.suite, sizes, builds)
         profiling = profiling_of(request, home, progress)
-        measuring = (sizes, generator, profiling, callgrind)
         machine = describe(home.path)
         changed = changes(store.latest_machine(machine.hostname), machine)
         uid, version = secrets.token_hex(4), generator.version()
@@ -125,7 +119,12 @@ def run_session(
                 recorded = resumed.recorded if resumed else {}
                 recorder = RunRecorder(request, store, session, progress, recorded, outcome.failures)
                 verdicts = verdicts_of(request, builds, store.noise(start, PRIMARY))
-                rounds = _rounds_of(request, serve, recorder, verdicts, measuring)
+                passes = session_passes(request, sizes, generator, callgrind, recorded)
+                policy = FailurePolicy(
+                    recorder, verdicts, request.least_rounds, request.keep_disturbed, passes
+                )
+                measurement = RoundMeasurement(request, sizes, generator, profiling)
+                rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, progress)
                 if driver is not None:
                     driver(ActiveSession(outcome.uid, rounds, builds, sizes, folder))
                 elif request.needs_contender and len(builds) == 1:
@@ -140,26 +139,6 @@ def run_session(
             raise
         store.finish_session(session, status)
         return outcome
-
-
-def _rounds_of(
-    request: Request,
-    serve: Serve,
-    recorder: RunRecorder,
-    verdicts: SequentialVerdicts,
-    measuring: tuple[Sizes, Generator, Profiling | None, Callgrind | None],
-) -> Rounds:
-    """Return the rounds of a session; `measuring` are its sizes, load generator, perf and callgrind."""
-    sizes, generator, profiling, callgrind = measuring
-    passes: CountedPasses | None = None
-    count: Count = uncounted
-    if callgrind is not None:
-        passes = CountedPasses(request, sizes, generator, callgrind)
-        passes.resume(recorder.recorded)
-        count = passes.add_to
-    policy = FailurePolicy(recorder, verdicts, request.least_rounds, request.keep_disturbed, count)
-    measurement = RoundMeasurement(request, sizes, generator, profiling)
-    return Rounds(request, serve, measurement, recorder, policy, verdicts, recorder.progress, passes)
 
 
 def _end_session(

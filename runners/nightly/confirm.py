@@ -18,10 +18,11 @@ from history.store.records import SessionStatus
 from history.store.schema import sessions
 from history.store.writer import Store
 from history.timestamps import to_text
-from runners.measuring.request import Request
+from runners.measuring.request import PASSES, Exact, Request
 from runners.measuring.session import SessionOutcome
 from runners.nightly.plan import Plan
 from runners.nightly.work import Spot, request_of
+from suites.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ def find_suspicions(plan: Plan, spot: Spot, connection: Connection) -> list[Susp
         if tonight is None:
             continue
         examined = _examined(connection, branch, tonight)
-        for before, confirms in _open(connection, branch, tonight, least, examined):
-            suspicions.append(_suspicion(plan, spot, before, tonight.night, confirms))
+        for before, confirms, by_counts in _open(connection, branch, tonight, least, examined):
+            suspicions.append(_suspicion(plan, spot, before, tonight.night, confirms, by_counts))
     return suspicions
 
 
@@ -83,7 +84,8 @@ def findings_of(outcome: SessionOutcome, store: Store) -> tuple[Confirmation, ..
 
 def _open(
     connection: Connection, branch: str, tonight: ScreenedNight, least: float, examined: list[Confirms]
-) -> Iterator[tuple[Night, Confirms]]:
+) -> Iterator[tuple[Night, Confirms, bool]]:
+    """Yield the night to compare with, what is asked, and whether counted passes alone can answer it."""
     night = _uid(connection, tonight.night)
     for returned in tonight.returned:
         name, old = returned.change.fingerprint, returned.before
@@ -92,27 +94,38 @@ def _open(
             yield (
                 old,
                 Confirms(ConfirmationRequest.GONE, branch, uid, night, returned.steps, least_left, name),
+                all(METRICS[member.key.metric].is_counted for member in returned.change.members),
             )
     looked_at = {step for confirms in examined for step in confirms.steps}
-    by_night: defaultdict[Night, list[str]] = defaultdict(list)
-    for suspect in tonight.suspects:
+    timed = {each.step for each in tonight.suspects if not METRICS[each.metric].is_counted}
+    by_night: defaultdict[tuple[Night, bool], list[str]] = defaultdict(list)
+    # Those by rounds first: a step with one of them is counted in the same session.
+    for suspect in sorted(tonight.suspects, key=lambda suspect: suspect.step not in timed):
         if suspect.step not in looked_at:
-            by_night[suspect.before].append(suspect.step)
+            by_night[suspect.before, suspect.step not in timed].append(suspect.step)
             looked_at.add(suspect.step)
-    for before, steps in by_night.items():
+    for (before, by_counts), steps in by_night.items():
         confirms = Confirms(
             ConfirmationRequest.NEW, branch, _uid(connection, before), night, tuple(steps), least
         )
-        yield before, confirms
+        yield before, confirms, by_counts
 
 
-def _suspicion(plan: Plan, spot: Spot, before: Night, night: Night, confirms: Confirms) -> Suspicion:
+def _suspicion(
+    plan: Plan, spot: Spot, before: Night, night: Night, confirms: Confirms, by_counts: bool
+) -> Suspicion:
     versions = (parse_version(before.version), parse_version(night.version))
     git, variants = plan.engines[spot.engine].git, plan.definitions()
     request = request_of(spot.task, versions, git=git, variants=variants)
     steps = tuple(step for step in request.steps if step.name in confirms.steps)
     confirms = replace(confirms, steps=tuple(step.name for step in steps))
-    return Suspicion(confirms.branch, replace(request, steps=steps, until_decided=True, confirms=confirms))
+    request = replace(request, steps=steps, confirms=confirms)
+    if by_counts:
+        # Minutes instead of an hour: what counts have found, counts can confirm.
+        request = replace(request, exact=Exact.ONLY, repetitions=PASSES, until_decided=False, perf=None)
+    else:
+        request = replace(request, until_decided=True, beside_passes=None)
+    return Suspicion(confirms.branch, request)
 
 
 def _examined(connection: Connection, branch: str, tonight: ScreenedNight) -> list[Confirms]:

@@ -164,6 +164,9 @@ class Task(_Strict):
 
     until_decided: bool = False
     perf: bool = True
+    exact: bool = True
+    """Whether the instructions of fixed work are counted beside the rounds, where valgrind is installed."""
+
     durability: Annotated[str, Field(pattern="^(relaxed|full)$")] = "relaxed"
     keep_disturbed: bool = False
     """Whether disturbed rounds are recorded, with a warning, instead of being measured again."""

@@ -15,7 +15,7 @@ from build.version import Engine, Version, parse_version
 from history.series.night import branch_line, configuration_name
 from history.store.records import Environment, SessionStatus
 from history.store.schema import nights, sessions
-from runners.measuring.request import Request, Sampled
+from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.variants import Variants
 from runners.nightly.plan import Plan, Task, Tracked
 from suites.definition import load_suite
@@ -23,6 +23,10 @@ from suites.durability import Durability
 
 COMMIT_DIGITS = 12
 """The hex digits of a commit in the name of a version."""
+
+
+NIGHT_PASSES = 1
+"""The counted passes of a version and step in a night: what looks changed is counted again the same night."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,8 @@ def request_of(
         until_decided=task.until_decided,
         perf=Sampled.AFTER if task.perf else None,
         durability=Durability(task.durability),
+        exact=Exact.BESIDE if task.exact else Exact.NO,
+        beside_passes=NIGHT_PASSES,
         keep_disturbed=task.keep_disturbed,
         seconds=task.seconds,
         resume=True,

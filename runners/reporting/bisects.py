@@ -45,6 +45,7 @@ def bisect_values(state: BisectState) -> BisectPage:
             )
             for one in log.all_rounds()
         ),
+        counted=tuple((one.point.short, one.point.subject, one.ratio, one.rounds) for one in state.counted()),
         collapsed=tuple((one["commit"], one["subject"], one["reason"]) for one in log.span.collapsed),
         log=tuple((event.happened_at, _event(event.kind), event.session or "") for event in bisect.events),
         hints=tuple(hint for hint in (merge_hint(state), smaller_step_hint(state)) if hint),

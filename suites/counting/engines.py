@@ -81,5 +81,17 @@ COUNTED = EngineRegistry(
             options=("--separate-threads=yes",),
             is_tried=False,
         ),
+        Engine.MARIADB: CountedEngine(
+            mark="SELECT CONNECTION_ID()",
+            mark_function="Item_func_connection_id::fix_fields*",
+            mark_symbol="Item_func_connection_id::fix_fields",
+            role="client connection",
+            waits=("vio_read(st_vio*, unsigned char*, unsigned long)",),
+            settings={"innodb_stats_auto_recalc": "OFF"},
+            agreement=0.005,
+            allowance=0.007,
+            options=("--separate-threads=yes",),
+            is_tried=False,
+        ),
     },
 )

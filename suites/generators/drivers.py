@@ -33,6 +33,8 @@ DRIVERS = EngineRegistry(
     {
         Engine.POSTGRES: SysbenchDriver("pgsql", _postgres),
         Engine.MYSQL: SysbenchDriver("mysql", _mysql),
+        # Both speak the same protocol, and Debian links this driver with MariaDB's own client library.
+        Engine.MARIADB: SysbenchDriver("mysql", _mysql),
     },
 )
 

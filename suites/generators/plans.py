@@ -51,27 +51,44 @@ def _postgres(address: Address, statements: Sequence[str]) -> list[str]:
 
 
 def _mysql(address: Address, statements: Sequence[str]) -> list[str]:
+    return _explained(address, statements, _tree)
+
+
+def _mariadb(address: Address, statements: Sequence[str]) -> list[str]:
+    return _explained(address, statements, _tables)
+
+
+def _explained(
+    address: Address, statements: Sequence[str], plan: Callable[["pymysql.cursors.Cursor", str], str]
+) -> list[str]:
     with pymysql.connect(
         unix_socket=str(address.socket),
         user=address.user,
         password=address.password,
         database=address.database,
     ) as connection:
-        return [_of_mysql(connection.cursor(), text) for text in statements]
+        return [plan(connection.cursor(), text) for text in statements]
 
 
-def _of_mysql(cursor: "pymysql.cursors.Cursor", text: str) -> str:
+def _tree(cursor: "pymysql.cursors.Cursor", text: str) -> str:
     """Return a plan as a tree, or in versions without one (before 8.0.16) its tables and keys."""
     try:
         cursor.execute(f"EXPLAIN FORMAT=TREE {text}")
         return "\n".join(str(row[0]) for row in cursor.fetchall())
     except pymysql.err.Error:
-        cursor.execute(f"EXPLAIN {text}")
-        names = [column[0] for column in cursor.description or ()]
-        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        return "\n".join(f"{row['table']}: {row['type']} by {row['key']}; {row['Extra']}" for row in rows)
+        return _tables(cursor, text)
+
+
+def _tables(cursor: "pymysql.cursors.Cursor", text: str) -> str:
+    """Return the tables of a plan, with the keys by which they are read."""
+    cursor.execute(f"EXPLAIN {text}")
+    names = [column[0] for column in cursor.description or ()]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return "\n".join(f"{row['table']}: {row['type']} by {row['key']}; {row['Extra']}" for row in rows)
 
 
 _EXPLAIN: EngineRegistry[Callable[[Address, Sequence[str]], list[str]]] = EngineRegistry(
-    "explain", __name__, {Engine.POSTGRES: _postgres, Engine.MYSQL: _mysql}
+    "explain",
+    __name__,
+    {Engine.POSTGRES: _postgres, Engine.MYSQL: _mysql, Engine.MARIADB: _mariadb},
 )

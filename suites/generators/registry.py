@@ -20,6 +20,8 @@ class Entry:
     """Creates the generator for a suite, sizes and the builds of a session. Raises TidemarkError."""
     system_programs: tuple[str, ...] = ()
     """Programs that must be installed before a session starts."""
+    build_programs: tuple[str, ...] = ()
+    """Programs of the builds of a session that it runs."""
     counts: bool = False
     """Whether it can carry out the work of a counted pass."""
 
@@ -42,7 +44,7 @@ def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
 
 GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",), counts=True),
-    GeneratorName.PGBENCH: Entry(_pgbench),
+    GeneratorName.PGBENCH: Entry(_pgbench, build_programs=("pgbench",)),
 }
 """One entry for every load generator; its rules for a suite.toml are in suites/generator_rules.py."""
 

@@ -1,1 +1,1 @@
-"""The MySQL server: configuration, data directory, life cycle, counters and reset."""
+"""The MySQL server: settings, data directory, accounts and thread roles."""

@@ -72,10 +72,15 @@ def _posix_owned_like(data: Path) -> list[Path]:
 
 
 def _servers_of(user: int) -> bool:
-    """Return whether any Postgres server of `user` is running."""
-    for process in psutil.process_iter(["name", "uids"]):
+    """Return whether any Postgres server of `user` is running, under valgrind or not."""
+    for process in psutil.process_iter(["name", "cmdline", "uids"]):
         uids = process.info["uids"]
-        if process.info["name"] == "postgres" and uids is not None and uids.real == user:
+        if uids is None or uids.real != user:
+            continue
+        # Under valgrind the process has another name, and its command line ends with the server's.
+        if process.info["name"] == "postgres" or any(
+            Path(word).name == "postgres" for word in process.info["cmdline"] or ()
+        ):
             return True
     return False
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from benchmarks import bisect
+from benchmarks.counting import exact_bisect
 from benchmarks.figures import Figure
-from benchmarks.simulation import bisect_ranges, simulated_bisect
+from benchmarks.simulation import bisect_ranges, guided_bisect, simulated_bisect
 from benchmarks.simulation.bisect_ranges import SimulatedRange
 from benchmarks.simulation.plain_bisect import FIXED, PLANNERS, PlainBisectPlan, fewest
 from benchmarks.simulation.simulated_bisect import (
@@ -120,3 +121,19 @@ def test_parts_and_exit_codes(capsys: pytest.CaptureFixture[str], monkeypatch: p
     monkeypatch.setenv("TIDEMARK_BENCH_PARTS", "imagined")
     with pytest.raises(TidemarkError, match="imagined"):
         bisect.main()
+
+
+def test_guided_searches_count_and_others_do_not() -> None:
+    found = guided_bisect.outcomes_of(guided_bisect.CASES[2], 2, trials=1)
+    (guided,), (alone,) = found[True], found[False]
+    assert guided.right
+    assert alone.right
+    assert guided.passes > 4 > alone.passes == 0
+    assert guided.duration == guided.rounds + 0.5 * guided.passes + 2.5 * guided.builds
+
+
+def test_what_was_tried_is_read_from_the_log() -> None:
+    built = {"kind": "built", "detail": {"positions": [3, 4]}}
+    excluded = {"kind": "excluded", "detail": {"position": 7, "reason": "does not compile"}}
+    session = {"kind": "session", "detail": {}}
+    assert [exact_bisect.positions(event) for event in (built, excluded, session)] == [[3, 4], [7], []]

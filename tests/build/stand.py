@@ -18,6 +18,12 @@ CONFIGURE = """#!/bin/sh
 PACKAGE_VERSION='{release}'
 echo ran >>'{runs}'
 echo "configured with $*"
+for word; do
+    case $word in --cache-file=*)
+        file=${{word#*=}}
+        if [ -e "$file" ]; then cat "$file" >>'{runs}.answers'; else echo "of {release}" >"$file"; fi ;;
+    esac
+done
 """
 
 MAKEFILE = """
@@ -53,9 +59,25 @@ class Stand:
         )
         self._folder("src", before, programs, part)
         self._folder("config", "@true", "@true", part)
+        for folder in (*postgres.SLIM_FOLDERS, "src/bin/initdb", "src/bin/pgbench"):
+            self._folder(folder, before, self._slim(folder, prefix, script), part)
         for module in postgres.CONTRIB:
             self._folder(f"contrib/{module}", "@true", f"cp part.o {prefix}/lib/{module}.so", part)
         return self.folder
+
+    def _slim(self, folder: str, prefix: str, script: str) -> str:
+        """What installing one folder of a slim build installs."""
+        name = folder.removeprefix("src/bin/")
+        program = "postgres" if folder == "src/backend" else name if name != folder else ""
+        modules = {"src/backend/snowball": "dict_snowball", "src/pl/plpgsql/src": "plpgsql"}
+        if program:
+            return f"printf '{script}' >{prefix}/bin/{program}; chmod 755 {prefix}/bin/{program}"
+        return f"cp part.o {prefix}/lib/{modules[folder]}.so" if folder in modules else "@true"
+
+    def answers_taken_over(self) -> list[str]:
+        """What the configure script was given as answers, run by run."""
+        path = Path(f"{self.runs}.answers")
+        return path.read_text().splitlines() if path.exists() else []
 
     def _folder(self, name: str, before: str, install: str, part: str) -> None:
         folder = self.folder / name

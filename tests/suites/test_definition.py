@@ -197,7 +197,7 @@ MISTAKES = [
     ('"mine"', '"My suite"', "name: String should match pattern"),
     ('name = "first"', 'name = "First!"', "steps.0.name: String should match pattern"),
     ('name = "second"', 'name = "first"', "steps: two steps are called first"),
-    ('["postgres"]', '["oracle"]', "engines.0: Input should be 'postgres' or 'mysql'"),
+    ('["postgres"]', '["oracle"]', "engines.0: Input should be 'postgres', 'mysql' or 'mariadb'"),
     ('["postgres"]', "[]", "engines: Tuple should have at least 1 item"),
     ('"sysbench"', '"hammerdb"', "generator: Input should be 'sysbench' or 'pgbench'"),
     ('"mine.lua"', '"other.lua"', "script: there is no file other.lua beside suite.toml"),

@@ -1,6 +1,7 @@
 """Changes of level in a series of nights: found in a finished series, or watched for night by night."""
 
 from history.stats.change_points.change_point import ChangePoint, Known
+from history.stats.change_points.counted_steps import StepRule, step_probabilities, watch_steps
 from history.stats.change_points.online_cusum import FALSE_SHARE, SeriesWatch, tail_probabilities, watch_many
 from history.stats.change_points.segmentation import SHORTEST, find_changes, find_changes_many
 from history.stats.change_points.shared_nights import shared_moves
@@ -11,9 +12,12 @@ __all__ = [
     "ChangePoint",
     "Known",
     "SeriesWatch",
+    "StepRule",
     "find_changes",
     "find_changes_many",
     "shared_moves",
+    "step_probabilities",
     "tail_probabilities",
     "watch_many",
+    "watch_steps",
 ]

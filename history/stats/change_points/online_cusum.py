@@ -32,7 +32,7 @@ STEP_SIZES = (1.3, 1.9, 2.5, 3.2, 4.5)
 HANDICAPS = (0.4, 0.6, 0.3, 0.0, 0.0)
 """Nats that each size has to bring in addition: small steps look like drift."""
 
-THRESHOLD = 8.2
+THRESHOLD = 8.6
 """Nats of evidence that raise a change in a series whose noise is known, Gaussian and not correlated."""
 
 FALSE_SHARE = 0.02

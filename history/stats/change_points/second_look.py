@@ -29,10 +29,10 @@ STEP_IN_LARGER = 3e-4
 """Weight of a step in noise that has grown, against a step in the usual noise: it is raised as well, if the
 evidence is about as much as the usual threshold."""
 
-OVER_LARGER = 0.5
+OVER_LARGER = 1.0
 """Nats by which a step of two nights has to be more likely than noise that grew with it or before it."""
 
-OVER_EACH = 0.05
+OVER_EACH = 0.1
 """Nats more for each further night, because a step tells itself from noise better the longer it lasts,"""
 
 OVER_NIGHTS = 6
@@ -57,7 +57,7 @@ OWN_MOST = 30.0
 OWN_PRIOR = 30.0
 """Nights that the tails of Student's t count beside the series' own."""
 
-OWN_MARGIN = 1.5
+OWN_MARGIN = 1.0
 """Nats by which the evidence may fall short of what was asked for when the series' own tails are counted."""
 
 

@@ -3,17 +3,12 @@
 import difflib
 import re
 
-from build.engines import ENGINES, ShortNames
+from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
 
 _ENGINE_OF = {description.short_names.prefix: engine for engine, description in ENGINES.items()}
 _SHORT = re.compile(rf"(?:x\.)?({'|'.join(_ENGINE_OF)})([0-9]{{3,9}})(?:_(.+))?")
-
-_MARIADB = ShortNames(
-    prefix="ma", digits="([0-9]{2})([0-9]{2})([0-9]{2})", rule="two digits of each of three numbers"
-)
-"""Of an engine that is not measured here, but stands in the same tables: `ma100230` is MariaDB 10.2.30."""
 
 _FOREIGN = re.compile(r"(?:x\.)?([a-z]+(?:_[a-z]+)*)([0-9]+)(?:_.*)?")
 _NAMED = re.compile(r"([a-z][a-z0-9]*)@\S+")
@@ -23,17 +18,17 @@ class UnknownEngineError(ValueError):
     """A version of an engine that this Tidemark does not know."""
 
     def __init__(self, version: str) -> None:
-        """`version` is how the table calls it, or where that is understood, `engine@release`."""
+        """`version` is how the table calls it."""
         super().__init__(f"'{version}' is a version of an engine that this Tidemark does not know")
         self.version = version
 
 
 def version_of(text: str) -> Version:
-    """`engine@ref`, or a name such as `pg1222`, `x.pg181_o2nofp.x10b_c32r128.pk1`, `my8045_rel`.
+    """`engine@ref`, or a name such as `pg1222`, `x.pg181_o2nofp.x10b_c32r128.pk1`, `my8045_rel`, `ma110806`.
 
     How the digits are read is said by `short_names` of each engine: `my5651` is MySQL 5.6.51, `pg1222` is
-    Postgres 12.22. Raises UnknownEngineError for a version of another engine, such as `ma100230`, and
-    ValueError for all else.
+    Postgres 12.22, `ma100230` is MariaDB 10.2.30. Raises UnknownEngineError for a version of another engine,
+    such as `fbmy8032`, and ValueError for all else.
     """
     if "@" in text:
         if (named := _NAMED.fullmatch(text)) and not _is_close(named[1]):
@@ -55,16 +50,10 @@ def _is_close(name: str) -> bool:
 
 
 def _refuse_foreign(text: str) -> None:
-    """Raises UnknownEngineError for a short name of an unknown engine, ValueError for a wrong one."""
+    """Raises UnknownEngineError for a short name of an unknown engine, such as `fbmy8032`."""
     match = _FOREIGN.fullmatch(text)
-    if match is None or match[1] in _ENGINE_OF:
-        return
-    if match[1] != _MARIADB.prefix:
+    if match is not None and match[1] not in _ENGINE_OF:
         raise UnknownEngineError(text)
-    release = _MARIADB.release(match[2])
-    if release is None:
-        raise ValueError(f"'{text}' names no version of MariaDB: after 'ma' come {_MARIADB.rule}")
-    raise UnknownEngineError(f"mariadb@{release}")
 
 
 def _release(text: str, engine: Engine, digits: str) -> Version:

@@ -16,8 +16,12 @@ BUILD_COST_ROUNDS = 2.5
 """The cost of compiling one more commit, in rounds; the search prefers commits that are compiled already."""
 
 
-EXACT_WOBBLE = 0.001
-"""The wobble of a metric that is counted for fixed work (runners.bisect.domain.rules.Rules)."""
+MOST_CONFIRMING_PASSES = 4
+"""The counted passes of bad after which counts that guide a search are given up: they differ too little."""
+
+
+MOST_PASSES = 60
+"""The counted passes of all positions after which they are given up: three times what a long range takes."""
 
 
 class QuestionError(TidemarkError):
@@ -52,23 +56,47 @@ class Question:
 
     def rules(self) -> Rules:
         """Return the rules of the search for this question."""
-        metric = METRICS[self.metric]
+        return self._rules_of(METRICS[self.metric])
+
+    def counted_rules(self) -> Rules | None:
+        """Return the rules of the search by counts that guides this one; None when no count says anything."""
+        evidence = METRICS[self.metric].evidence
+        if not evidence:
+            return None
+        # Counts that do not tell soon are no help.
+        return replace(
+            self._rules_of(METRICS[evidence]),
+            most_confirming=MOST_CONFIRMING_PASSES,
+            most_rounds=MOST_PASSES,
+        )
+
+    def _rules_of(self, metric: Metric) -> Rules:
         rules = Rules(
             direction=self.direction,
             higher_is_better=metric.better is Better.HIGHER,
             confidence=self.confidence,
+            wobble=metric.scatter.wobble,
+            least_scale=metric.scatter.least,
+            typical_scale=metric.scatter.typical,
+            scale_spread=metric.scatter.spread,
+            least_rounds=metric.scatter.rounds,
         )
-        if metric.threshold_percent is None:
-            return rules
-        # Of what is counted, equivalent commits differ by less.
-        return replace(rules, threshold=metric.threshold_percent / 100, wobble=EXACT_WOBBLE)
+        return (
+            rules
+            if metric.threshold_percent is None
+            else replace(rules, threshold=metric.threshold_percent / 100)
+        )
 
-    def to_json(self, rules: Rules) -> dict[str, Any]:
-        """Return the question with the rules of its search, so that a replay always uses the same rules."""
+    def to_json(self, rules: Rules, counted: Rules | None = None) -> dict[str, Any]:
+        """Return the question with the rules of its search, so that a replay always uses the same rules.
+
+        `counted` are those of the search by counts that guides it; None when nothing is counted.
+        """
         kept = asdict(self)
         if not self.variant:
             del kept["variant"]  # as in older histories
-        return kept | {"rules": asdict(rules), "build_cost_rounds": BUILD_COST_ROUNDS}
+        guide = {} if counted is None else {"counted_rules": asdict(counted)}
+        return kept | {"rules": asdict(rules), "build_cost_rounds": BUILD_COST_ROUNDS} | guide
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> "Question":
@@ -76,6 +104,11 @@ class Question:
         known = {it.name: kept[it.name] for it in fields(cls) if it.name in kept}
         git = known.get("git")  # of an older Tidemark it may hold a token
         return cls(**known | {"engine": Engine(kept["engine"]), "git": git and without_secrets(git)})
+
+    @property
+    def metrics(self) -> set[str]:
+        """The metrics that its search reads: its own, and the one that is counted to guide it."""
+        return {self.metric, METRICS[self.metric].evidence} - {""}
 
     @property
     def summary(self) -> str:
@@ -87,8 +120,17 @@ class Question:
 
 def rules_of(kept: Mapping[str, Any]) -> Rules:
     """Return the rules that a question was stored with; rules that no longer exist are ignored."""
+    return _rules_from(kept["rules"])
+
+
+def counted_rules_of(kept: Mapping[str, Any]) -> Rules | None:
+    """Return the rules of the search by counts that a question was stored with; None without one."""
+    return _rules_from(kept["counted_rules"]) if "counted_rules" in kept else None
+
+
+def _rules_from(kept: Mapping[str, Any]) -> Rules:
     names = {it.name for it in fields(Rules)}
-    return Rules(**{name: value for name, value in kept["rules"].items() if name in names})
+    return Rules(**{name: value for name, value in kept.items() if name in names})
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from suites.metrics import TIMED
+
 Direction = Literal["worse", "better", "either"]
 
 Kind = Literal["culprit", "range", "none", "two-steps", "slope", "undecided", "swapped"]
@@ -21,6 +23,9 @@ class Observation:
 
     log_ratio: float
     """ln(metric of that commit / metric of good) in this round, as measured: a loss of QPS is negative."""
+
+    counted: bool = False
+    """Whether it is of a counted pass, and the metric that of the counts that guide the search."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.log_ratio):
@@ -47,8 +52,18 @@ class Rules:
     threshold: float = 0.02
     """The smallest change that is searched for, as a fraction; smaller ones count as no change."""
 
-    wobble: float = 0.003
+    wobble: float = TIMED.wobble
     """The standard deviation of the lasting difference between equivalent commits, caused by code layout."""
+
+    least_scale: float = TIMED.least
+    """The smallest scale that the noise of a round can have, as a log ratio."""
+
+    typical_scale: float = TIMED.typical
+    scale_spread: float = TIMED.spread
+    """The prior of the scale of the noise is lognormal around `typical_scale`."""
+
+    least_rounds: int = TIMED.rounds
+    """The rounds of bad before the first decision, and of a position before it may widen the grid."""
 
     most_rounds: int = 1500
     """The number of rounds of all positions after which the search gives up: `undecided`."""
@@ -61,6 +76,12 @@ class Rules:
             raise ValueError(f"confidence must lie between 0.5 and 1, got {self.confidence}")
         if not (0 < self.threshold < 0.5 and 0 < self.wobble <= self.threshold / 2):
             raise ValueError(f"0 < threshold < 0.5 and 0 < wobble <= threshold / 2 must hold: {self}")
+        if not (
+            0 < self.least_scale <= self.typical_scale and self.scale_spread > 0 and self.least_rounds > 0
+        ):
+            raise ValueError(
+                f"0 < least_scale <= typical_scale, and a spread and rounds above 0 must hold: {self}"
+            )
         if not 1 <= self.most_confirming <= self.most_rounds:
             raise ValueError(f"1 <= most_confirming <= most_rounds must hold: {self}")
 
@@ -87,6 +108,9 @@ class Measure:
     rounds: int = 1
     """The number of rounds worth measuring before asking again; asking after every round is as good but
     slower."""
+
+    counted: bool = False
+    """Whether the rounds are counted passes, which guide the search."""
 
 
 @dataclass(frozen=True)

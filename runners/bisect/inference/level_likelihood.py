@@ -15,6 +15,8 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from runners.bisect.domain.rules import Rules
+
 Array = NDArray[np.float64]
 
 FREEDOM = 5.0
@@ -23,21 +25,16 @@ FREEDOM = 5.0
 INFORMATION = (FREEDOM + 1) / (FREEDOM + 3)
 """The Fisher information of one round about a level, in units of 1 / scale^2, for Student's t."""
 
-SCALES = 0.004 * 1.3 ** np.arange(16)
-"""The grid of the noise's scale: 0.4 to 20 % a round."""
-
-TYPICAL_SCALE = 0.025
-SCALE_SPREAD = 0.7
-"""The prior of the scale is lognormal: 0.6 to 10 % in 95 of 100 cases."""
+SCALES = 1.3 ** np.arange(16)
+"""The grid of the noise's scale, in units of the smallest: 0.4 to 20 % a round of what is timed."""
 
 POINTS = 321
-HALF_WIDTH = 0.4
-"""The grid of levels reaches from -0.4 to 0.4, or twice, four times ... as far when positions lie beyond."""
+HALF_WIDTH = 100.0
+"""The grid of levels reaches so many of the smallest scales to both sides, or twice, four times ... as far
+when positions lie beyond: from -0.4 to 0.4 for what is timed."""
 
-MOST_DOUBLINGS = 4
-
-SURE_ROUNDS = 3
-"""The rounds of a position before its median may widen the grid, so that one slow round does not."""
+WIDEST = 6.4
+"""The farthest that it ever reaches, as a log ratio: 600 times as much, or as little."""
 
 FLOOR = 1e-300
 
@@ -67,42 +64,47 @@ class Grid:
 
 
 @lru_cache(maxsize=16)
-def grid_of(doublings: int, wobble: float) -> Grid:
-    """Return the grid that is 2 ** doublings times as wide as the narrowest one."""
-    half = HALF_WIDTH * 2**doublings
+def grid_of(half: float, wobble: float) -> Grid:
+    """Return the grid from -half to half."""
     values = np.linspace(-half, half, POINTS)
     return Grid(values, max(wobble, float(values[1] - values[0])))
 
 
 @lru_cache(maxsize=64)
-def kernel(doublings: int, deviation: float) -> Array:
+def kernel(half: float, deviation: float) -> Array:
     """Return (POINTS, POINTS): row g has the probabilities of a normal `deviation` around g."""
-    values = grid_of(doublings, deviation).values
+    values = grid_of(half, deviation).values
     weights = np.exp(-0.5 * ((values[:, None] - values[None, :]) / deviation) ** 2)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def blurred(logs: Array, doublings: int, deviation: float) -> Array:
+def blurred(logs: Array, half: float, deviation: float) -> Array:
     """Return (..., POINTS) log-likelihoods of levels to which a normal deviation was added."""
     highest = logs.max(axis=-1, keepdims=True)
-    mixed = np.exp(logs - highest) @ kernel(doublings, deviation).T
+    mixed = np.exp(logs - highest) @ kernel(half, deviation).T
     return np.asarray(np.log(np.maximum(mixed, FLOOR)) + highest)
 
 
-def scale_prior() -> Array:
+def scales_of(rules: Rules) -> Array:
+    """Return the (scales,) scales of noise that are possible, ascending."""
+    return np.asarray(rules.least_scale * SCALES)
+
+
+def scale_prior(rules: Rules) -> Array:
     """Return the (scales,) prior log-probabilities of the scales of noise."""
-    logs = -0.5 * (np.log(SCALES / TYPICAL_SCALE) / SCALE_SPREAD) ** 2
+    logs = -0.5 * (np.log(scales_of(rules) / rules.typical_scale) / rules.scale_spread) ** 2
     return np.asarray(logs - np.logaddexp.reduce(logs))
 
 
 class Levels:
     """Log-likelihoods of the levels of measured positions, for every scale of noise that is still likely."""
 
-    def __init__(self, wobble: float) -> None:
-        self._wobble = wobble
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._all_scales, self._all_priors = scales_of(rules), scale_prior(rules)
         self._rounds: dict[int, list[float]] = {}
         self._medians: dict[int, float] = {}
-        self._doublings = 0
+        self._half = HALF_WIDTH * rules.least_scale
         self._raw: dict[int, Array] = {}
         self._scale_weights: dict[int, Array] = {}
         self._scales: NDArray[np.intp] = np.arange(len(SCALES))
@@ -112,11 +114,12 @@ class Levels:
         """Add one round of a position."""
         rounds = self._rounds.setdefault(position, [])
         rounds.append(log_ratio)
-        if len(rounds) >= SURE_ROUNDS:
+        # One slow round must not widen the grid.
+        if len(rounds) >= self._rules.least_rounds:
             self._medians[position] = abs(median(rounds))
-        doublings = self._needed()
-        if doublings != self._doublings:
-            self._doublings = doublings
+        half = self._needed()
+        if half != self._half:
+            self._half = half
             for measured, values in self._rounds.items():
                 self._store(measured, self._likelihood(values))
         elif position in self._raw:
@@ -128,7 +131,7 @@ class Levels:
     @property
     def grid(self) -> Grid:
         """The levels that likelihoods are for."""
-        return grid_of(self._doublings, self._wobble)
+        return grid_of(self._half, self._rules.wobble)
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -138,12 +141,12 @@ class Levels:
     @property
     def scales(self) -> Array:
         """The scales of noise, (scales,), that are still likely."""
-        return np.asarray(SCALES[self._scales])
+        return np.asarray(self._all_scales[self._scales])
 
     @property
     def scale_prior(self) -> Array:
         """The prior log-probabilities, (scales,), of the scales that are still likely."""
-        return np.asarray(scale_prior()[self._scales])
+        return np.asarray(self._all_priors[self._scales])
 
     @property
     def total(self) -> int:
@@ -164,7 +167,7 @@ class Levels:
         deviation = max(deviation, self.grid.wobble)
         kept = self._blurred[position]
         if deviation not in kept:
-            kept[deviation] = blurred(self.of_position(position), self._doublings, deviation)
+            kept[deviation] = blurred(self.of_position(position), self._half, deviation)
         return kept[deviation]
 
     def of_position(self, position: int) -> Array:
@@ -186,7 +189,7 @@ class Levels:
 
     def _update_scales(self) -> None:
         """Ignore scales that the rounds rule out whatever the levels are."""
-        weights = sum(self._scale_weights.values()) + scale_prior()
+        weights = sum(self._scale_weights.values()) + self._all_priors
         scales = np.flatnonzero(weights >= weights.max() - RULED_OUT)
         if not np.array_equal(scales, self._scales):
             self._scales = scales
@@ -199,17 +202,19 @@ class Levels:
         for log_ratio in rounds:
             squares = (log_ratio - values) ** 2
             summed = summed - (FREEDOM + 1) / 2 * np.log1p(
-                squares[None, :] / (FREEDOM * SCALES[:, None] ** 2)
+                squares[None, :] / (FREEDOM * self._all_scales[:, None] ** 2)
             )
-            summed = summed - np.log(SCALES)[:, None]
+            summed = summed - np.log(self._all_scales)[:, None]
         return summed
 
-    def _needed(self) -> int:
-        """Return how often the grid has to be doubled to hold the medians of all positions."""
-        reach = 1.2 * max(self._medians.values(), default=0.0) + 0.1
-        if reach <= HALF_WIDTH:
-            return 0
-        return min(math.ceil(math.log2(reach / HALF_WIDTH)), MOST_DOUBLINGS)
+    def _needed(self) -> float:
+        """Return how far the grid has to reach to hold the medians of all positions."""
+        narrowest = HALF_WIDTH * self._rules.least_scale
+        reach = 1.2 * max(self._medians.values(), default=0.0) + narrowest / 4
+        if reach <= narrowest:
+            return narrowest
+        most = math.floor(math.log2(WIDEST / narrowest))
+        return float(narrowest * 2 ** min(math.ceil(math.log2(reach / narrowest)), most))
 
 
 def total(logs: Array, axis: int | None = None) -> Array:

@@ -105,10 +105,10 @@ def _places(belief: Belief, unusable: Set[int], compiled: Set[int]) -> Iterator[
         below += mass
         if mass < NEGLIGIBLE and not steers:
             continue
-        dividing = nearest_usable(low, high, low + share * (high - low), unusable)
+        dividing = nearest_usable(low, high, belief.prior.dividing(low, high, share), unusable)
         inside = {at for at in compiled if low < at < high and at not in unusable}
         for position in sorted(inside if dividing is None else inside | {dividing}):
-            yield _place(belief, position, cell, (position - low) / (high - low), steers)
+            yield _place(belief, position, cell, belief.prior.share(low, position, high), steers)
 
 
 def nearest_usable(low: int, high: int, wanted: float, unusable: Set[int]) -> int | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from runners.bisect.domain.rules import Rules
+from runners.bisect.inference.commit_prior import CommitPrior
 from runners.bisect.inference.level_likelihood import Array, Grid, Levels, total
 
 PRIOR_CHANGE = 0.5
@@ -72,6 +73,7 @@ class Belief:
     """The probabilities of all hypotheses after some rounds; c is the number of measured positions."""
 
     length: int
+    prior: CommitPrior
     measured: tuple[int, ...]
     """The measured positions, (c + 1,) ascending, with good and bad."""
 
@@ -109,19 +111,19 @@ class Belief:
         return float(self.pairs.sum())
 
 
-def believe(levels: Levels, rules: Rules, length: int) -> Belief:
+def believe(levels: Levels, rules: Rules, prior: CommitPrior) -> Belief:
     """Return the probabilities after the rounds in `levels`; bad counts as measured even without rounds."""
-    return Evidence(levels, rules, length).belief()
+    return Evidence(levels, rules, prior).belief()
 
 
 class Evidence:
     """The sums over levels and noise from which a Belief is computed."""
 
-    def __init__(self, levels: Levels, rules: Rules, length: int) -> None:
-        self.levels, self.rules, self.length = levels, rules, length
+    def __init__(self, levels: Levels, rules: Rules, prior: CommitPrior) -> None:
+        self.levels, self.rules, self.commits, self.length = levels, rules, prior, prior.length
         self.grid = levels.grid
         self.priors = priors(self.grid, rules)
-        self.measured = (0, *sorted({*levels.positions, length}))
+        self.measured = (0, *sorted({*levels.positions, self.length}))
         self.logs = np.stack([levels.likelihood(position) for position in self.measured[1:]])
         near = self.priors.before > NEVER / 2
         far = self.priors.after > NEVER / 2
@@ -135,7 +137,7 @@ class Evidence:
         """Return the normalised probabilities of all hypotheses."""
         prior = self.levels.scale_prior
         alone = 1 - PRIOR_TWO_STEPS - PRIOR_SLOPE
-        shares = np.diff(self.measured) / self.length
+        shares = self.commits.shares(self.measured)
         single = np.log(PRIOR_CHANGE * alone * shares)[:, None] + self.before[:-1] + self.after[:-1] + prior
         last = self._last_level(single)
         none = np.log(1 - PRIOR_CHANGE) + self.before[-1] + prior
@@ -150,6 +152,7 @@ class Evidence:
         lesser = self._lesser(two, between, int(scale))
         return Belief(
             self.length,
+            self.commits,
             self.measured,
             np.exp(total(single, axis=1) - whole) + lesser.sum(axis=1),
             lesser,

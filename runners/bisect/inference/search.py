@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.bisect.domain.rules import Direction, Kind, LevelStep, Measure, Observation, Rules, SearchVerdict
+from runners.bisect.inference.commit_prior import CommitPrior, uniform
 from runners.bisect.inference.level_likelihood import Levels
 from runners.bisect.inference.next_probe import Costs, choose, nearest_usable
 from runners.bisect.inference.posterior import Belief, believe
-from runners.bisect.inference.sequential_test import LEAST_ROUNDS, SequentialResult, confirm
+from runners.bisect.inference.sequential_test import SequentialResult, confirm
 from runners.bisect.inference.stopping import decide, give_up, quantiles, unconfirmed
 
 __all__ = ["Direction", "Kind", "Measure", "Observation", "Rules", "Search", "LevelStep", "SearchVerdict"]
@@ -36,8 +37,9 @@ class Search:
             )
         self.length, self.rules = length, rules or Rules()
         self._build_cost_rounds = build_cost_rounds
-        self._levels = Levels(self.rules.wobble)
-        self._bad = Levels(self.rules.wobble)
+        self._levels = Levels(self.rules)
+        self._bad = Levels(self.rules)
+        self._prior = uniform(length)
         self._excluded: set[int] = set()
         self._built = {0, length}
         self._belief: Belief | None = None
@@ -70,6 +72,16 @@ class Search:
         self._check(position)
         self._built.add(position)
 
+    def expect(self, prior: CommitPrior | None) -> None:
+        """Take `prior` as what is known of the commits apart from the rounds; None for nothing."""
+        self._prior = uniform(self.length) if prior is None else prior
+        self._belief = None
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the rounds of bad have confirmed that it differs in the direction that was asked for."""
+        return self._tested().state == "change"
+
     @property
     def posterior(self) -> NDArray[np.float64]:
         """The posterior probabilities, (length + 1,), with a sum of 1.
@@ -78,8 +90,7 @@ class Search:
         no single culprit but none, two steps or a slope. Before bad has a round it is the prior.
         """
         belief = self._believed()
-        sizes = np.diff(belief.measured)
-        single = np.repeat(belief.single / sizes, sizes)
+        single = self._prior.of_commits(belief.single, belief.measured)
         return np.concatenate([[max(1.0 - float(belief.single.sum()), 0.0)], single])
 
     @property
@@ -104,9 +115,9 @@ class Search:
         """Return what to measure next, or the verdict; takes well under a second for 4,096 candidates."""
         bad = Measure((self.length,))
         rounds = self._levels.rounds(self.length)
-        if rounds < LEAST_ROUNDS:
-            return Measure(bad.positions, LEAST_ROUNDS - rounds)
-        tested = self._confirmation = self._confirmation or confirm(self._bad, self.length, self.rules)
+        if rounds < self.rules.least_rounds:
+            return Measure(bad.positions, self.rules.least_rounds - rounds)
+        tested = self._tested()
         spent = self._levels.total >= self.rules.most_rounds
         if tested.state == "open" and not spent and rounds < self.rules.most_confirming:
             return Measure(bad.positions, 1 + rounds // CONFIRMING_SHARE)
@@ -138,6 +149,10 @@ class Search:
             parts *= 2
         return tuple(positions)
 
+    def _tested(self) -> SequentialResult:
+        self._confirmation = self._confirmation or confirm(self._bad, self.length, self.rules)
+        return self._confirmation
+
     def _near(self, wanted: int, known: list[int]) -> int | None:
         """Return the usable position closest to `wanted` in its cell that is neither built nor in `known`."""
         measured = np.array(self._believed().measured)
@@ -147,7 +162,7 @@ class Search:
 
     def _believed(self) -> Belief:
         if self._belief is None:
-            self._belief = believe(self._levels, self.rules, self.length)
+            self._belief = believe(self._levels, self.rules, self._prior)
         return self._belief
 
     def _check(self, position: int) -> None:

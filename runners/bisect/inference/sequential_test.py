@@ -16,9 +16,6 @@ from runners.bisect.domain.rules import Rules
 from runners.bisect.inference.level_likelihood import Levels, total
 from runners.bisect.inference.posterior import priors
 
-LEAST_ROUNDS = 3
-"""The rounds before the first decision: two rounds can be slow by chance."""
-
 CLAIMED_SHARE = 0.1
 """The share of the allowed error that may be spent on reporting a change where there is none."""
 
@@ -37,7 +34,7 @@ class SequentialResult:
 
 def confirm(levels: Levels, bad: int, rules: Rules) -> SequentialResult:
     """Test the rounds of position `bad`."""
-    if levels.rounds(bad) < LEAST_ROUNDS:
+    if levels.rounds(bad) < rules.least_rounds:
         return SequentialResult("open", 0.5)
     prior = priors(levels.grid, rules)
     logs = levels.likelihood(bad) + levels.scale_prior[:, None]

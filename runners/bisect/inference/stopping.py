@@ -30,7 +30,7 @@ def decide(
     cell = int(np.argmax(masses))
     if masses[cell] >= rules.stop:
         if left_over(belief, levels, rules, cell):
-            return Measure((belief.length,), 1 + levels.rounds(belief.length) // 4)
+            return _once_more(belief, levels, cell)
         return _single(belief, levels, rules, cell, float(masses[cell]))
     if belief.none >= rules.stop:
         return of_bad("none", belief.none, levels, rules, belief.length)
@@ -58,6 +58,15 @@ def left_over(belief: Belief, levels: Levels, rules: Rules, cell: int) -> bool:
     after = float(shared @ values / shared.sum())
     bad = float(levels.distribution(belief.length) @ values)
     return abs(bad - after) >= max(math.log1p(rules.threshold), LEFT_OVER_SHARE * abs(after))
+
+
+def _once_more(belief: Belief, levels: Levels, cell: int) -> Measure:
+    """Return rounds of bad, or of the culprit while the positions after the change have fewer than bad."""
+    after = belief.measured[cell + 1 : -1]
+    place = belief.length
+    if sum(levels.rounds(each) for each in after) < levels.rounds(place):
+        place = after[0]
+    return Measure((place,), 1 + levels.rounds(place) // 4)
 
 
 def give_up(belief: Belief, levels: Levels, rules: Rules) -> SearchVerdict:

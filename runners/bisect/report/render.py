@@ -86,8 +86,13 @@ def _head(state: BisectState) -> str:
     source = f", from {question.git}" if question.git else ""
     return (
         f"bisect {bisect.uid} of {bisect.began_at:%Y-%m-%d}: {question.summary}{source}, on "
-        f"{bisect.machine.hostname}; {state.rounds} rounds, confidence {question.confidence:.0%}"
+        f"{bisect.machine.hostname}; {_rounds(state)}, confidence {question.confidence:.0%}"
     )
+
+
+def _rounds(state: BisectState) -> str:
+    guided = f", guided by {state.passes} counted passes" if state.passes else ""
+    return f"{state.rounds} rounds{guided}"
 
 
 def _about(point: BisectPoint) -> Iterator[str]:
@@ -101,6 +106,8 @@ def _tables(state: BisectState) -> Iterator[tuple[str, Table]]:
     if state.counts:
         yield "Where the change is", _posterior(state)
         yield "Measured positions, as ratios to good", _points(state)
+    if state.passes:
+        yield "Instructions per query, as ratios to good", _counted(state)
     if state.differential is not None:
         yield "CPU time per query, culprit against its parent", _functions(state)
 
@@ -128,6 +135,14 @@ def _measured(position: MeasuredPosition) -> tuple[str, ...]:
     interval = f"{position.low:.3f}–{position.high:.3f}"
     point, ratio = position.point, f"{position.ratio:.3f}"
     return str(position.position), point.short, ratio, interval, str(position.rounds), _short(point.subject)
+
+
+def _counted(state: BisectState) -> Table:
+    rows = [
+        (str(one.position), one.point.short, f"{one.ratio:.4f}", str(one.rounds), _short(one.point.subject))
+        for one in state.counted()
+    ]
+    return ("position", "commit", "ratio", "passes", "subject"), rows
 
 
 def _functions(state: BisectState) -> Table:

@@ -12,7 +12,7 @@ from history.store.bisects import Bisect, BisectEvent, EventKind
 from history.store.records import Machine
 from runners.bisect.domain.question import CandidateRange, Question, rules_of
 from runners.bisect.domain.rules import Measure
-from runners.bisect.inference.search import Search
+from runners.bisect.inference.guided_search import GuidedSearch
 from runners.bisect.report.state import FORMAT
 from runners.bisect.run.event_log import Log, Round, apply_entry, new_search, rounds_of_observations
 
@@ -65,7 +65,7 @@ def _log(kept: Mapping[str, Any]) -> Log:
     Question.of_json(bisect.question)
     rules_of(bisect.question)
     CandidateRange.of_json(bisect.span)
-    return Log(bisect, rounds_of_observations(kept["observations"]))
+    return Log(bisect, rounds_of_observations(kept["observations"], kept.get("counted_observations", ())))
 
 
 def replay(log: Log) -> Iterator[str]:
@@ -93,17 +93,18 @@ def _round_line(entry: Round, span: CandidateRange) -> str:
     ratios = ", ".join(
         f"{place} ({span.points[place].short}) {exp(ratio):.3f}" for place, ratio in entry.log_ratios.items()
     )
-    return f"round {entry.number} of session {entry.session}: {ratios}"
+    kind = "pass" if entry.counted else "round"
+    return f"{kind} {entry.number} of session {entry.session}: {ratios}"
 
 
-def _known(search: Search, span: CandidateRange) -> str:
+def _known(search: GuidedSearch, span: CandidateRange) -> str:
     posterior = search.posterior
     place = int(posterior[1:].argmax()) + 1
     others = ", ".join(f"{name} {share:.1%}" for name, share in search.alternatives.items())
     wanted = search.next()
     if isinstance(wanted, Measure):
         names = ", ".join(map(str, wanted.positions))
-        then = f"next: {wanted.rounds} x {names}"
+        then = f"next: {'count ' if wanted.counted else ''}{wanted.rounds} x {names}"
     else:
         then = f"verdict: {wanted.kind}, {wanted.low} to {wanted.high}, {wanted.confidence:.1%}"
     return f"likeliest {place} ({span.points[place].short}) {posterior[place]:.1%}; {others}; {then}"
@@ -118,7 +119,8 @@ def _event_line(entry: BisectEvent, span: CandidateRange) -> str:
             return f"compiled: {', '.join(map(str, detail['positions']))}"
         case EventKind.EXCLUDED:
             first = str(detail["reason"]).partition("\n")[0]
-            return f"excluded: {detail['position']} ({span.points[detail['position']].short}): {first}"
+            excluded = "not counted" if detail.get("counted") else "excluded"
+            return f"{excluded}: {detail['position']} ({span.points[detail['position']].short}): {first}"
         case EventKind.PROFILED:
             return f"session {entry.session} profiled culprit and parent"
         case EventKind.VERDICT:

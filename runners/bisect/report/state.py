@@ -1,5 +1,6 @@
 """The state of a bisect, for reports: its verdict, its positions, and what could not be measured."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -10,12 +11,15 @@ from history.store.bisects import EventKind
 from history.store.writer import Store
 from runners.bisect.domain.question import BisectPoint
 from runners.bisect.domain.rules import LevelStep, SearchVerdict
-from runners.bisect.inference.search import Search
+from runners.bisect.inference.guided_search import GuidedSearch
 from runners.bisect.run.event_log import Log, observations, search_after
 from suites.metrics import METRICS, Metric
 
 if TYPE_CHECKING:
     from history.comparison.profile_diff import Differential
+
+OBSERVATIONS = ("observations", "counted_observations")
+"""The keys of rounds and counted passes, in a verdict's event and in what is exported."""
 
 FORMAT = 1
 """The version of the JSON format that `replay` reads."""
@@ -46,7 +50,7 @@ class BisectState:
     """The profile of the culprit against its parent, when they were profiled."""
 
     @cached_property
-    def search(self) -> Search:
+    def search(self) -> GuidedSearch:
         """The search at the end of the log."""
         return search_after(self.log)
 
@@ -75,6 +79,18 @@ class BisectState:
                 counts[place] = counts.get(place, 0) + 1
         return counts
 
+    @cached_property
+    def passes(self) -> int:
+        """The number of counted passes that guided the search."""
+        return sum(1 for _ in self.log.passes())
+
+    def counted(self) -> Iterator[MeasuredPosition]:
+        """Yield the positions with counted passes, in order, with ratios of counts and numbers of passes."""
+        numbers = Counter(place for entry in self.log.passes() for place in entry.log_ratios)
+        if self.search.counts is not None:
+            for place, number in sorted(numbers.items()):
+                yield MeasuredPosition(place, self.point(place), *self.search.counted_level(place), number)
+
     def measured(self) -> Iterator[MeasuredPosition]:
         """Yield the positions with rounds, in order, without good, whose ratio is 1."""
         for place in sorted(self.counts):
@@ -94,7 +110,7 @@ class BisectState:
     def excluded(self) -> Iterator[tuple[BisectPoint, str]]:
         """Yield the points that do not compile or start, with the reason."""
         for event in self.log.bisect.events:
-            if event.kind is EventKind.EXCLUDED:
+            if event.kind is EventKind.EXCLUDED and not event.detail.get("counted"):
                 yield self.point(event.detail["position"]), event.detail["reason"]
 
     def point(self, position: int) -> BisectPoint:
@@ -134,7 +150,7 @@ def export(state: BisectState) -> dict[str, Any]:
             "number": event.number,
             "kind": event.kind,
             "session": event.session,
-            "detail": {name: value for name, value in event.detail.items() if name != "observations"},
+            "detail": {name: value for name, value in event.detail.items() if name not in OBSERVATIONS},
             "at": event.happened_at.isoformat(),
         }
         for event in bisect.events
@@ -150,6 +166,7 @@ def export(state: BisectState) -> dict[str, Any]:
         "began_at": bisect.began_at.isoformat(),
         "events": events,
         "observations": observations(log.all_rounds()),
+        "counted_observations": observations(log.passes()),
         "verdict": None if verdict is None else asdict(verdict),
         "blamed": [asdict(point) for point in state.blamed()],
         "measured": [asdict(position) for position in state.measured()],

@@ -39,8 +39,9 @@ def reproduce(state: BisectState) -> Iterator[str]:
     where = (
         f"--suite {_word(question.suite)} --profile {_word(question.profile)} --step {_word(question.step)}"
     )
+    how = "--exact-only" if state.metric.is_counted else "--until-decided"
     yield f"./tidemark build{git} {old} {new}"
-    yield f"{source}./tidemark run {where} --until-decided {old} {new}"
+    yield f"{source}./tidemark run {where} {how} {old} {new}"
     yield f"./compare.py {old} {new} {where} --metric {question.metric}"
 
 

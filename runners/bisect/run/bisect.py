@@ -17,7 +17,7 @@ from history.store.bisects import Bisect, EventKind
 from history.store.records import Machine
 from history.store.writer import Store
 from runners.bisect.domain.question import CandidateRange, Question, step_of
-from runners.bisect.domain.rules import SearchVerdict
+from runners.bisect.domain.rules import Rules, SearchVerdict
 from runners.bisect.run.builds import Provide, Unusable, build_of, built_already, provider
 from runners.bisect.run.candidates import candidate_range
 from runners.bisect.run.conductor import BisectError, Conductor
@@ -26,11 +26,13 @@ from runners.bisect.run.recorder import EventRecorder
 from runners.bisect.run.target_change import target_change
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
+from runners.measuring.preparation import callgrind_of
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.session import run_session
 from runners.measuring.variants import EVERY, UNCHANGED, Variant
 from suites.definition import Mode, Suite, load_suite
-from suites.metrics import INSTRUCTIONS
+from suites.generators.registry import GENERATORS
+from suites.metrics import METRICS
 
 PROFILED_ROUNDS = 3
 """The profiled rounds of culprit and parent: enough to know how much the share of a function varies."""
@@ -69,6 +71,9 @@ class BisectRequest:
     variant: Variant = UNCHANGED
     """What every position gets; `question.variant` records it."""
 
+    counts: bool = True
+    """Whether instructions are counted first, where they tell of the metric and can be counted."""
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
@@ -79,6 +84,7 @@ class Dependencies:
     """The functions that touch the machine and the clock; tests replace them."""
 
     provide: Provide
+    callgrind: Callable[[Request, Progress], object | None] = callgrind_of
     run: Callable[..., object] = run_session
     machine: Callable[[Home], Machine] = lambda home: describe(home.path)
     now: Callable[[], datetime] = _now
@@ -135,7 +141,7 @@ class BisectRun:
         if same:
             raise _other_machine(same[0], machine)
         question = self.request.question
-        kept = question.to_json(question.rules())
+        kept = question.to_json(question.rules(), self._counted_rules())
         change = target_change(self.store, self.request.change, question, span)
         with self.store.database.writing() as connection:
             uid, when = secrets.token_hex(4), self.dependencies.now()
@@ -143,6 +149,16 @@ class BisectRun:
         many = f"{span.length} candidates, {len(span.collapsed)} commits cannot change a server"
         self.progress.note(f"bisect {uid}: {question.summary}: {many}")
         return new
+
+    def _counted_rules(self) -> Rules | None:
+        """Return the rules of the search by counts; None when nothing is counted, or cannot be."""
+        counted = self.request.question.counted_rules() if self.request.counts else None
+        if counted is None:
+            return None
+        question = self.request.question
+        versions = tuple(Version(question.engine, ref) for ref in (question.good, question.bad))
+        request = replace(self._request(versions, load_suite(question.suite), ""), exact=Exact.DRIVEN)
+        return counted if self.dependencies.callgrind(request, self.progress) is not None else None
 
     def _same_question(self, span: CandidateRange) -> Iterator[Bisect]:
         with self.store.database.reading() as connection:
@@ -165,7 +181,7 @@ class BisectRun:
         # Good and bad are built first, so that a range that cannot be searched fails within minutes.
         ends = {span.points[place].parsed: self._end(span, place) for place in (0, span.length)}
         self._build_ahead(bisect, recorder)
-        request = self._request(tuple(ends), suite, bisect)
+        request = self._request(tuple(ends), suite, bisect.uid, is_guided=recorder.search.is_counting)
         conductor = Conductor(
             recorder,
             question,
@@ -208,8 +224,12 @@ class BisectRun:
             else:
                 recorder.write(EventKind.BUILT, {"positions": [position]})
 
-    def _request(self, versions: tuple[Version, ...], suite: Suite, bisect: Bisect) -> Request:
+    def _request(
+        self, versions: tuple[Version, ...], suite: Suite, uid: str, *, is_guided: bool = False
+    ) -> Request:
         question = self.request.question
+        # With ONLY, a round is one counted pass of all its versions.
+        alone = Exact.ONLY if METRICS[question.metric].is_counted else Exact.NO
         return Request(
             versions=versions,
             suite=suite,
@@ -220,9 +240,8 @@ class BisectRun:
             keep_disturbed=self.request.keep_disturbed,
             seconds=question.seconds,
             git={} if self.request.address is None else {question.engine: self.request.address},
-            bisect=bisect.uid,
-            # A round is then one counted pass of all its versions.
-            exact=Exact.ONLY if question.metric == INSTRUCTIONS else Exact.NO,
+            bisect=uid,
+            exact=Exact.DRIVEN if is_guided else alone,
             variants={EVERY: self.request.variant},
         )
 
@@ -239,7 +258,7 @@ class BisectRun:
             log.span.points[verdict[end]].parsed: self._end(log.span, verdict[end]) for end in ("low", "high")
         }
         request = replace(
-            self._request(tuple(pair), suite, log.bisect),
+            self._request(tuple(pair), suite, log.bisect.uid),
             perf=Sampled.AFTER,
             repetitions=PROFILED_ROUNDS,
             exact=Exact.NO,
@@ -248,9 +267,16 @@ class BisectRun:
         recorder.write(EventKind.PROFILED, {}, session=str(getattr(outcome, "uid", "")))
 
 
-def real_dependencies(home: Home, progress: Progress, variant: Variant = UNCHANGED) -> Dependencies:
-    """Return the real ones: the build cache, real sessions, this machine, the system's clocks."""
-    return Dependencies(provide=provider(home, progress, variant))
+def real_dependencies(
+    home: Home, progress: Progress, suite: str, variant: Variant = UNCHANGED
+) -> Dependencies:
+    """Return the real ones: the build cache, real sessions, this machine, the system's clocks.
+
+    `suite` is the one that is measured, which determines what a build has to contain; all builds are compiled
+    as `variant` says. Raises SuiteError.
+    """
+    programs = GENERATORS[load_suite(suite).generator].build_programs
+    return Dependencies(provide=provider(home, progress, programs, variant))
 
 
 def _other_machine(bisect: Bisect, machine: Machine) -> OtherMachineError:

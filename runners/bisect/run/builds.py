@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,16 +47,37 @@ Provide = Callable[[Version, str | None], Build]
 """Returns the build of a version, from a git source if one is given."""
 
 
-def provider(home: Home, progress: Progress, variant: Variant = UNCHANGED) -> Provide:
+def provider(
+    home: Home, progress: Progress, programs: Sequence[str], variant: Variant = UNCHANGED
+) -> Provide:
     """Return the function that provides builds from the build cache, compiling them where needed.
 
-    All are compiled as `variant` says.
+    All are compiled as `variant` says. What it compiles has the server and `programs`, and no more than
+    measuring them needs. Where that fails, and not by an error of the compiler, as in a source that is laid
+    out differently, all of it is compiled.
     """
 
     def provided(version: Version, git: str | None) -> Build:
-        return provide(
-            version, home, progress, patches=variant.patches, choices=variant.choices, git_source=git
-        )
+        def made(slim: Sequence[str] | None) -> Build:
+            return provide(
+                version,
+                home,
+                progress,
+                patches=variant.patches,
+                choices=variant.choices,
+                git_source=git,
+                slim=slim,
+            )
+
+        try:
+            return made(programs)
+        except CompileError as error:
+            if _compiler_errors(error) or _MACHINE_ERROR.search(str(error)):
+                raise
+            progress.note(
+                f"{version}: not all of a slim build can be made, so that a whole one is: {error.what}"
+            )
+            return made(None)
 
     return provided
 
@@ -120,9 +141,14 @@ def shorten_reason(reason: str) -> str:
 
 def _why_not_compiled(error: TidemarkError) -> str:
     """Return what failed with the errors of the compiler: a parallel build logs them far above its end."""
-    log = Path(error.where)
-    lines = log.read_text(errors="replace").splitlines() if error.where and log.is_file() else []
-    errors = [line[:LONGEST_LINE] for line in lines if _COMPILER_ERROR.search(line)]
+    errors = _compiler_errors(error)
     if not errors:
         return f"does not compile: {error}"
     return "\n".join([f"does not compile: {error.what.partition('; the log')[0]}", *errors[: MOST_LINES - 1]])
+
+
+def _compiler_errors(error: TidemarkError) -> list[str]:
+    """Return the lines of the log of a failed compile that are errors of the compiler or the linker."""
+    log = Path(error.where)
+    lines = log.read_text(errors="replace").splitlines() if error.where and log.is_file() else []
+    return [line[:LONGEST_LINE] for line in lines if _COMPILER_ERROR.search(line)]

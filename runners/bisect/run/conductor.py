@@ -58,6 +58,8 @@ class Conductor:
         if len(session.builds) != 2:
             raise BisectError("good or bad cannot be measured", hint="see the messages above")
         try:
+            if self.recorder.search.is_counting and session.rounds.passes is None:
+                self._leave_uncounted(0, "instructions are not counted here any more")
             with self.progress.task("bisecting") as task:
                 for position, build in zip((0, self.recorder.span.length), session.builds, strict=True):
                     self._load(session, position, build, task)
@@ -76,6 +78,7 @@ class Conductor:
             self._rounds(session, decision, task)
 
     def _rounds(self, session: ActiveSession, decision: Measure, task: ProgressTask) -> None:
+        """Measure or count what was decided on, until a position turns out not to be measurable."""
         span = self.recorder.span
         names = ", ".join(
             f"{place} of {span.length} ({span.points[place].short})" for place in decision.positions
@@ -84,13 +87,37 @@ class Conductor:
             if self.monotonic() > self.deadline:
                 return
             self._number += 1
-            task.rename(f"round {self._number}: good and {names}")
-            self._round(session, decision.positions)
-            if not all(place in self._versions for place in decision.positions):
+            kind = "pass" if decision.counted else "round"
+            task.rename(f"{kind} {self._number}: good and {names}")
+            carry_out = self._pass if decision.counted else self._round
+            if not carry_out(session, decision.positions):
                 return
-        self.progress.note(f"{names}: {self.recorder.progress(decision.positions)}")
+        shown = self.recorder.progress(decision.positions, counted=decision.counted)
+        self.progress.note(f"{names}: {shown}")
 
-    def _round(self, session: ActiveSession, positions: Sequence[int]) -> None:
+    def _pass(self, session: ActiveSession, positions: Sequence[int]) -> bool:
+        """Count one pass of good and these positions; whether all of them were counted.
+
+        What cannot be counted is left to rounds.
+        """
+        versions = [self._use(place) for place in (0, *positions)]
+        session.rounds.count_round(self._number, self.step, versions)
+        counted = self.recorder.take_pass(session.uid, self._number)
+        for version in versions:
+            version.failures.pop(self.step.name, None)  # a pass that failed says nothing of rounds
+        lost = [place for place in positions if place not in counted]
+        for place in lost:
+            self._leave_uncounted(place, "its counted pass failed")
+        return not lost
+
+    def _leave_uncounted(self, position: int, reason: str) -> None:
+        detail = {"position": position, "reason": reason, "counted": True}
+        self.recorder.write(EventKind.EXCLUDED, detail)
+        point = self.recorder.span.points[position]
+        self.progress.note(f"{point.version} is not counted: {reason}")
+
+    def _round(self, session: ActiveSession, positions: Sequence[int]) -> bool:
+        """Measure one round of good and these positions; whether all of them could run the step."""
         versions = [self._use(place) for place in (0, *positions)]
         session.rounds.measure_round(self._number, self.step, versions)
         self.recorder.take_round(session.uid, self._number)
@@ -98,6 +125,7 @@ class Conductor:
             reason = self._versions[place].exclusion_reason(self.step.name)
             if reason is not None:
                 self._exclude(place, f"fails {self.step.name}: {reason}")
+        return all(place in self._versions for place in positions)
 
     # --- the versions that take part
 

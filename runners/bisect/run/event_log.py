@@ -1,16 +1,17 @@
 """The log of a bisect with the rounds of its sessions, from which the state of its search is rebuilt."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, log
 from typing import Any
 
 from history.store.bisects import Bisect, BisectEvent, EventKind
 from history.store.records import Run, RunStatus
 from history.store.writer import Store
-from runners.bisect.domain.question import CandidateRange, Question, rules_of
+from runners.bisect.domain.question import CandidateRange, Question, counted_rules_of, rules_of
 from runners.bisect.domain.rules import Observation
-from runners.bisect.inference.search import Search
+from runners.bisect.inference.guided_search import GuidedSearch
+from suites.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class Round:
 
     log_ratios: Mapping[int, float]
     """By position, without good: ln(value / value of good)."""
+
+    counted: bool = False
+    """Whether it is a counted pass that guides the search, and the values are its counts."""
 
 
 Entry = BisectEvent | Round
@@ -65,8 +69,12 @@ class Log:
         yield from self._of(session, last, None)
 
     def all_rounds(self) -> Iterator[Round]:
-        """Yield the rounds in order."""
-        yield from (entry for entry in self.entries() if isinstance(entry, Round))
+        """Yield the rounds of the metric in order, without counted passes that guide the search."""
+        yield from (entry for entry in self.entries() if isinstance(entry, Round) and not entry.counted)
+
+    def passes(self) -> Iterator[Round]:
+        """Yield the counted passes that guide the search, in order."""
+        yield from (entry for entry in self.entries() if isinstance(entry, Round) and entry.counted)
 
     def _of(self, session: str, after: int, upto: int | None) -> Iterator[Round]:
         for entry in self.rounds.get(session, ()):
@@ -82,7 +90,7 @@ def read_log(store: Store, bisect: Bisect) -> Log:
     rounds = {}
     for uid in bisect.sessions:
         session = store.latest_session((), uid=uid)
-        runs = () if session is None else store.runs(session.id, (), {question.metric})
+        runs = () if session is None else store.runs(session.id, (), question.metrics)
         rounds[uid] = rounds_of_runs(uid, runs, span, question)
     return Log(bisect, rounds)
 
@@ -90,15 +98,29 @@ def read_log(store: Store, bisect: Bisect) -> Log:
 def answered(bisect: Bisect) -> Log:
     """Return the log of a bisect with a verdict from the observations that are stored with it."""
     assert bisect.verdict is not None
-    return Log(bisect, rounds_of_observations(bisect.verdict["observations"]))
+    kept = bisect.verdict
+    return Log(bisect, rounds_of_observations(kept["observations"], kept.get("counted_observations", ())))
 
 
-def rounds_of_runs(uid: str, runs: Iterable[Run], span: CandidateRange, question: Question) -> list[Round]:
-    """Return the rounds of a session in which good and at least one other position finished."""
+def rounds_of_runs(uid: str, runs: Sequence[Run], span: CandidateRange, question: Question) -> list[Round]:
+    """Return the rounds of a session in which good and at least one other position finished, in order."""
+    rounds = _of_metric(uid, runs, span, question, question.metric)
+    evidence = METRICS[question.metric].evidence
+    passes = _of_metric(uid, runs, span, question, evidence) if evidence else []
+    return sorted([*rounds, *(replace(each, counted=True) for each in passes)], key=_in_order)
+
+
+def _in_order(entry: Round) -> tuple[int, bool]:
+    return entry.number, entry.counted
+
+
+def _of_metric(
+    uid: str, runs: Iterable[Run], span: CandidateRange, question: Question, metric: str
+) -> list[Round]:
     positions = {version: position for position, version in enumerate(span.versions)}
     by_number: dict[int, dict[int, float]] = {}
     for run in runs:
-        value = run.values.get(question.metric, 0.0)
+        value = run.values.get(metric, 0.0)
         position = positions.get(run.version)
         if (
             run.status is RunStatus.FINISHED
@@ -126,39 +148,48 @@ def observations(rounds: Iterable[Round]) -> list[list[Any]]:
     ]
 
 
-def rounds_of_observations(kept: Iterable[Sequence[Any]]) -> dict[str, list[Round]]:
-    """Read what `observations` wrote, by session. Raises ValueError for anything else."""
-    by_round: dict[tuple[str, int], dict[int, float]] = {}
-    for session, number, position, ratio in kept:
-        by_round.setdefault((str(session), int(number)), {})[int(position)] = float(ratio)
+def rounds_of_observations(
+    kept: Iterable[Sequence[Any]], counted: Iterable[Sequence[Any]] = ()
+) -> dict[str, list[Round]]:
+    """Read what `observations` wrote of rounds and of counted passes, by session.
+
+    Raises ValueError for anything else.
+    """
+    by_round: dict[tuple[str, int, bool], dict[int, float]] = {}
+    for is_pass, written in ((False, kept), (True, counted)):
+        for session, number, position, ratio in written:
+            by_round.setdefault((str(session), int(number), is_pass), {})[int(position)] = float(ratio)
     by_session: dict[str, list[Round]] = {}
-    for (session, number), ratios in by_round.items():
-        by_session.setdefault(session, []).append(Round(session, number, ratios))
-    return by_session
+    for (session, number, is_pass), ratios in by_round.items():
+        by_session.setdefault(session, []).append(Round(session, number, ratios, is_pass))
+    return {session: sorted(rounds, key=_in_order) for session, rounds in by_session.items()}
 
 
 # --- the search
 
 
-def new_search(bisect: Bisect) -> Search:
+def new_search(bisect: Bisect) -> GuidedSearch:
     """Return the search of a bisect before its first entry."""
     kept = bisect.question
-    return Search(CandidateRange.of_json(bisect.span).length, rules_of(kept), kept["build_cost_rounds"])
+    length = CandidateRange.of_json(bisect.span).length
+    return GuidedSearch(length, rules_of(kept), kept["build_cost_rounds"], counted_rules_of(kept))
 
 
-def apply_entry(search: Search, entry: Entry) -> None:
+def apply_entry(search: GuidedSearch, entry: Entry) -> None:
     """Apply one entry of the log to the search."""
     if isinstance(entry, Round):
         for position, ratio in entry.log_ratios.items():
-            search.observe(Observation(position, ratio))
+            search.observe(Observation(position, ratio, entry.counted))
     elif entry.kind is EventKind.BUILT:
         for position in entry.detail["positions"]:
             search.built(position)
     elif entry.kind is EventKind.EXCLUDED:
-        search.exclude(entry.detail["position"])
+        # A pass that failed says nothing of rounds.
+        leave = search.leave_uncounted if entry.detail.get("counted") else search.exclude
+        leave(entry.detail["position"])
 
 
-def search_after(whole: Log) -> Search:
+def search_after(whole: Log) -> GuidedSearch:
     """Return the search at the end of a log."""
     search = new_search(whole.bisect)
     for entry in whole.entries():

@@ -1,6 +1,6 @@
 """Writing the log of a bisect: every event goes into the history first, and to the search after that."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -8,12 +8,13 @@ from typing import Any
 from build.errors import TidemarkError
 from history.store import bisects
 from history.store.bisects import Bisect, BisectEvent, EventKind
-from history.store.records import RunStatus
+from history.store.records import Run, RunStatus
 from history.store.writer import Store
 from runners.bisect.domain.rules import SearchVerdict
-from runners.bisect.inference.search import Search
+from runners.bisect.inference.guided_search import GuidedSearch
 from runners.bisect.run.event_log import (
     Log,
+    Round,
     apply_entry,
     observations,
     read_log,
@@ -48,7 +49,7 @@ class EventRecorder:
         self._store, self._bisect, self._now = store, bisect, now
         whole = read_log(store, bisect)
         self.question, self.span = whole.question, whole.span
-        self.search: Search = search_after(whole)
+        self.search: GuidedSearch = search_after(whole)
         self._session, self._rounds = "", 0
 
     @property
@@ -71,26 +72,45 @@ class EventRecorder:
             bisects.append(connection, self._bisect, kind, detail, when, session)
         apply_entry(self.search, BisectEvent(0, kind, session, detail, when))
 
+    def take_pass(self, uid: str, number: int) -> tuple[int, ...]:
+        """Apply a recorded counted pass to the search; return the positions that it counted, without good."""
+        rounds = [entry for entry in self._recorded(uid, number)[1] if entry.counted]
+        for entry in rounds:
+            apply_entry(self.search, entry)
+        self._rounds = number
+        return tuple(place for entry in rounds for place in entry.log_ratios)
+
     def take_round(self, uid: str, number: int) -> None:
         """Apply a recorded round to the search. Raises MetricError when it has no value of the metric."""
-        session = self._store.latest_session((), uid=uid)
-        assert session is not None
-        runs = self._store.runs(session.id, (), {self.question.metric})
-        runs_of_round = [run for run in runs if run.repetition == number]
-        rounds = rounds_of_runs(uid, runs_of_round, self.span, self.question)
+        runs_of_round, rounds = self._recorded(uid, number)
         for entry in rounds:
             apply_entry(self.search, entry)
         self._rounds = number
         finished = [run.version for run in runs_of_round if run.status is RunStatus.FINISHED]
         if not rounds and self.span.versions[0] in finished and len(finished) > 1:
-            values = [run.values for run in self._store.runs(session.id) if run.repetition == number]
+            values = [run.values for run in self._runs(uid, ()) if run.repetition == number]
             self._refuse_metric({name for metrics in values for name, value in metrics.items() if value > 0})
+
+    def _recorded(self, uid: str, number: int) -> tuple[list[Run], list[Round]]:
+        runs = [run for run in self._runs(uid, self.question.metrics) if run.repetition == number]
+        return runs, rounds_of_runs(uid, runs, self.span, self.question)
+
+    def _runs(self, uid: str, metrics: Collection[str]) -> Sequence[Run]:
+        session = self._store.latest_session((), uid=uid)
+        assert session is not None
+        return self._store.runs(session.id, (), metrics)
 
     def conclude(self, verdict: SearchVerdict) -> None:
         """Record the verdict with the observations that it is based on."""
-        kept = observations(self.log.all_rounds())
+        log = self.log
+        kept, counted = observations(log.all_rounds()), observations(log.passes())
         self._session = ""
-        detail = {"verdict": asdict(verdict), "observations": kept, "alternatives": self.search.alternatives}
+        detail = {
+            "verdict": asdict(verdict),
+            "observations": kept,
+            **({"counted_observations": counted} if counted else {}),
+            "alternatives": self.search.alternatives,
+        }
         self.write(EventKind.VERDICT, detail)
 
     def worth_compiling(self, count: int) -> list[int]:
@@ -100,13 +120,20 @@ class EventRecorder:
         unusable = {
             place
             for event in self.log.bisect.events
+            if not event.detail.get("counted")
             for place in (*event.detail.get("positions", ()), event.detail.get("position"))
         }
         return [place for place in halves(self.span.length) if place not in unusable][:count]
 
-    def progress(self, positions: Sequence[int]) -> str:
-        """Describe the levels of positions after their rounds, and the likeliest culprit."""
-        levels = ", ".join("{:.3f} ({:.3f}–{:.3f})".format(*self.search.level(place)) for place in positions)
+    def progress(self, positions: Sequence[int], *, counted: bool = False) -> str:
+        """Describe the levels of positions after their rounds or passes, and the likeliest culprit."""
+        if counted:
+            levels = ", ".join(f"{self.search.counted_level(place)[0]:.4f}" for place in positions)
+            levels = f"instructions {levels}"
+        else:
+            levels = ", ".join(
+                "{:.3f} ({:.3f}–{:.3f})".format(*self.search.level(place)) for place in positions
+            )
         posterior = self.search.posterior
         likeliest = int(posterior[1:].argmax()) + 1
         point = self.span.points[likeliest]

@@ -229,6 +229,14 @@ def test_paths_of_mysql() -> None:
     assert not is_immaterial("share/messages_to_clients.txt", patterns)
 
 
+def test_paths_of_mariadb() -> None:
+    patterns = immaterial(Engine.MARIADB)
+    assert is_immaterial("storage/rocksdb/ha_rocksdb.cc", patterns)
+    assert is_immaterial("mysql-test/main/a.test", patterns)
+    assert not is_immaterial("storage/maria/ma_open.c", patterns)
+    assert not is_immaterial("scripts/mariadb_system_tables.sql", patterns)
+
+
 _NAMES = st.sampled_from(["doc/a", "src/a.c", "src/test/b", "x.po", "README.md", "src/b.h", "doc/b/c"])
 _COMMITS = st.lists(st.lists(_NAMES, max_size=4), max_size=12)
 

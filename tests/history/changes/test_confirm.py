@@ -28,7 +28,7 @@ def found(**intervals: tuple[float, float]) -> dict[str, MetricChange]:
     measured = {
         names[name]: Interval((low * high) ** 0.5, low, high, 5) for name, (low, high) in intervals.items()
     }
-    findings = findings_of(GONE, measured, members)
+    findings = findings_of(GONE, measured, members, {})
     return {name: findings[number] for name, number in names.items() if number in findings}
 
 
@@ -62,4 +62,4 @@ def test_without_a_rate_nothing_follows() -> None:
 
 def test_what_is_no_member_says_nothing() -> None:
     interval = Interval(1.0, 0.99, 1.01, 5)
-    assert findings_of(GONE, {7: interval}, {1: member(1, "qps", 0.6)}) == {}
+    assert findings_of(GONE, {7: interval}, {1: member(1, "qps", 0.6)}, {}) == {}

@@ -30,6 +30,8 @@ from tests.history.handmade import MACHINE, NIGHT, session_start
 STEP = "update-nonindex"
 NOISE = 0.01
 QPS = 10_000.0
+SCATTER = 0.0007
+"""Of counted passes."""
 
 
 class KilledError(BaseException):
@@ -92,11 +94,20 @@ class Stand:
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Further metrics of every run."""
 
+    counts: Mapping[str, float] | None = None
+    """Version -> instructions per query without scatter; None where nothing can be counted."""
+
+    uncountable: Sequence[str] = ()
+    """Versions whose counted pass fails."""
+
     machine: Machine = MACHINE
     progress: Silent = field(default_factory=Silent)
     built: list[str] = field(default_factory=list)
     loaded: list[str] = field(default_factory=list)
     destroyed: list[str] = field(default_factory=list)
+    counted: int = 0
+    """Counted passes so far."""
+
     minutes: float = 0.0
     """Of the clock; each round takes one."""
 
@@ -105,6 +116,7 @@ class Stand:
         """As a bisect takes them."""
         return Dependencies(
             provide=self.provide,
+            callgrind=lambda request, progress: self.counts,
             run=self.run,
             machine=lambda home: self.machine,
             now=lambda: NIGHT,
@@ -180,6 +192,11 @@ class FakeRounds:
     stand: Stand
     session: int
 
+    @property
+    def passes(self) -> object | None:
+        """Whether instructions can be counted."""
+        return self.stand.counts
+
     def add_version(self, build: Build, folder: Path) -> MeasuredVersion:
         """Load a build."""
         self.stand.fuse.pass_()
@@ -203,10 +220,33 @@ class FakeRounds:
         self.stand.store.record_runs(self.session, records)
         self.stand.fuse.pass_()
 
+    def count_round(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> None:
+        """One counted pass, written at once."""
+        self.stand.fuse.pass_()
+        counts = self.stand.counts
+        assert counts is not None
+        records = []
+        for place, version in enumerate(versions):
+            if version.name in self.stand.uncountable:
+                continue
+            count = counts[version.name] * (1 + self._noise(version, SCATTER))
+            records.append(self._finished(number, step, version, place, {"instructions_per_op": count}))
+        self.stand.store.record_runs(self.session, records)
+        self.stand.counted += 1
+        self.stand.fuse.pass_()
+
+    def _noise(self, version: MeasuredVersion, deviation: float) -> float:
+        seed = f"{total_rounds(self.stand.store)} {version.name}"
+        return random.Random(seed).gauss(0.0, deviation)
+
     def _record(self, number: int, step: Step, version: MeasuredVersion, place: int) -> RunRecord:
-        noise = random.Random(f"{total_rounds(self.stand.store)} {version.name}").gauss(0.0, NOISE)
-        qps = self.stand.rates[version.name] * (1 + noise)
+        qps = self.stand.rates[version.name] * (1 + self._noise(version, NOISE))
         values = {"qps": qps, "server_cpu_us_per_op": 1e6 / qps, **self.stand.metrics}
+        return self._finished(number, step, version, place, values)
+
+    def _finished(
+        self, number: int, step: Step, version: MeasuredVersion, place: int, values: Mapping[str, float]
+    ) -> RunRecord:
         return RunRecord(
             build=version.build,
             configuration=None,

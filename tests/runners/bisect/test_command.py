@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from build.version import Engine
+from build.home import Home
+from build.sources.commits import RangeError
+from build.sources.releases import record_pin
+from build.version import Engine, Version
 from history.open import open_store
 from runners.bisect.domain.question import QuestionError, metric_named
-from runners.bisect.run.candidates import git_source_of
+from runners.bisect.run.candidates import candidate_range, git_source_of
 from runners.cli import main, parser
 from runners.commands import bisect
 from tests.runners.bisect.conftest import Line
@@ -26,7 +29,9 @@ def command(stand: Made, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyP
     def called(*steps: tuple[int, float], words: tuple[str, ...] = ()) -> int:
         machine = made[0] if made else stand(*steps)
         made.append(machine)
-        monkeypatch.setattr(bisect, "real_dependencies", lambda home, shown, variant: machine.dependencies)
+        monkeypatch.setattr(
+            bisect, "real_dependencies", lambda home, shown, suite, variant: machine.dependencies
+        )
         ends = ("--good", line.good, "--bad", line.code[-1], "--step", "update-nonindex")
         history = ("--history", str(tmp_path / "history.db"))
         return main(["bisect", *ends, "--git", str(line.repository.path), *history, *words])
@@ -122,6 +127,24 @@ def test_releases_without_git_are_a_list_and_with_it_commits(monkeypatch: pytest
     assert git(Engine.POSTGRES, "REL_17_0", "18.6", None) == "https://git.postgresql.org/git/postgresql.git"
     monkeypatch.setenv("TIDEMARK_GIT_POSTGRES", "/env/pg")
     assert git(Engine.POSTGRES, "15.17", "18.6", None) == "/env/pg"
+
+
+def test_releases_of_mariadb_are_those_between_good_and_bad(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TIDEMARK_GIT_MARIADB", raising=False)
+    home, engine = Home(tmp_path), Engine.MARIADB
+    for release in ("11.4.9", "10.6.20", "12.1.2"):
+        record_pin(Version(engine, release), "0" * 64, home)
+    address = git_source_of(engine, "10.11.18", "11.8.6", None)
+    between = candidate_range(engine, "10.11.18", "11.8.6", address, home)
+    assert [point.version for point in between.points] == [
+        f"mariadb@{release}" for release in ("10.11.18", "11.4.9", "11.8.6")
+    ]
+    with pytest.raises(RangeError, match="good and bad are swapped"):
+        candidate_range(engine, "11.8.6", "10.11.18", address, home)
+    branch = git_source_of(engine, "git:10.11", "11.8.6", None)
+    assert branch == "https://github.com/MariaDB/server.git"
 
 
 def test_a_password_stays_out_of_the_question(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ The commits are the same in every run, so that their builds come from the build 
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,9 @@ def test_the_planted_commit_is_found(home: Home, planted: PlantedHistory, tmp_pa
     assert [each["commit"] for each in kept["blamed"]] == [planted.culprit]
     assert [each["commit"] for each in kept["span"]["points"]] == [planted.good, *planted.candidates]
     assert {each["commit"] for each in kept["span"]["collapsed"]} >= set(planted.collapsed)
+    if shutil.which("valgrind"):
+        assert kept["counted_observations"], "the burning is counted before it is located by rounds"
+        assert "counted passes" in found.stdout
     low, high = kept["verdict"]["interval"]
     assert low < high < 0.9
 

@@ -13,7 +13,6 @@ from history.stats.repeated_intervals import Design
 from history.store.records import RunStatus
 from history.store.resume import Recorded, recorded
 from runners.measuring import counted_passes, round_measurement
-from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.failure_policy import FailurePolicy
 from runners.measuring.request import Exact, Request
 from runners.measuring.round_measurement import RoundMeasurement
@@ -95,11 +94,11 @@ def session(repetitions: int, exact: Exact, before: Recorded | None = None) -> t
     generator: Any = FakeGenerator(journal, servers)
     verdicts = SequentialVerdicts(str(OLD.version), [str(NEW.version)], Design(2, 3, 20), 0.02, {})
     recorder = RunRecorder(request, store, 1, Silent(), before or {})
-    counting = CountedPasses(request, room, generator, Callgrind("valgrind", "valgrind-3.19.0"))
-    counting.resume(before or {})
-    policy = FailurePolicy(recorder, verdicts, request.least_rounds, count=counting.add_to)
+    callgrind = Callgrind("valgrind", "valgrind-3.19.0")
+    counting = counted_passes.session_passes(request, room, generator, callgrind, before or {})
+    policy = FailurePolicy(recorder, verdicts, request.least_rounds, passes=counting)
     measurement = RoundMeasurement(request, room, generator)
-    Rounds(request, serve, measurement, recorder, policy, verdicts, Silent(), counting).run(
+    Rounds(request, serve, measurement, recorder, policy, verdicts, Silent()).run(
         (OLD, NEW), Path("/nowhere")
     )
     return journal, recorder.failures

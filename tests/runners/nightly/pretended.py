@@ -17,12 +17,16 @@ from build.home import Home
 from build.progress import Silent
 from build.version import Version
 from history.open import open_store
-from runners.measuring import preparation
+from runners.measuring import counted_passes, preparation
 from runners.measuring import session as session_module
+from runners.measuring.request import Exact
 from runners.measuring.round_measurement import RoundMeasurement
 from runners.nightly.night import NightResult, measure
 from runners.nightly.plan import Plan
+from suites.counting.counted_pass import CountedPass
+from suites.counting.tool import Callgrind
 from suites.measurement import Measurement
+from suites.metrics import INSTRUCTIONS
 from suites.sizing import Hardware, sizes
 from tests.history.handmade import MACHINE, NIGHT
 from tests.runners.measuring.journal import FakeServer, Journal
@@ -45,6 +49,10 @@ class Lab:
         self.day = 0
         self.measured: list[tuple[tuple[str, ...], str, int]] = []
         """Versions, step and round."""
+        self.counts: dict[str, Mapping[str, float]] | None = None
+        """Instructions per query by version, and by step, 1 unless said; None where nothing is counted."""
+        self.passes: list[tuple[str, str]] = []
+        """Version and step of every counted pass."""
         self.unbuildable: set[str] = set()
         self.before_round: Callable[[int], None] = lambda count: None
         self.minutes_a_round = 0.0
@@ -52,11 +60,15 @@ class Lab:
         self.progress = Silent()
         self._pretend(monkeypatch)
 
-    def commit(self, speeds: Mapping[str, float] | None = None) -> str:
+    def commit(
+        self, speeds: Mapping[str, float] | None = None, counts: Mapping[str, float] | None = None
+    ) -> str:
         """The branch moves; the name of its new version."""
         self._git("commit", "-q", "--allow-empty", "-m", f"day {self.day}")
         name = f"postgres@git:{self._git('rev-parse', 'HEAD')[:12]}"
         self.speeds[name] = speeds or {}
+        if self.counts is not None:
+            self.counts[name] = counts or {}
         return name
 
     def plan(self, **changes: Any) -> Plan:
@@ -135,6 +147,8 @@ class Lab:
         monkeypatch.setattr(session_module, "data_folder", data_folder)
         monkeypatch.setattr(preparation, "require_engine", lambda *_: None)
         monkeypatch.setattr(session_module, "describe", lambda _: MACHINE)
+        monkeypatch.setattr(session_module, "callgrind_of", self._callgrind)
+        monkeypatch.setattr(counted_passes, "count", self._count)
         monkeypatch.setattr(session_module, "make_generator", lambda *_: Generator())
         monkeypatch.setattr(
             session_module, "server_factory", lambda *_: lambda build, folder: FakeServer(build, Journal())
@@ -142,6 +156,18 @@ class Lab:
         monkeypatch.setattr(session_module, "resumable_since", lambda: self._clock() - timedelta(days=1))
         monkeypatch.setattr(RoundMeasurement, "load", lambda rounds, version: None)
         monkeypatch.setattr(RoundMeasurement, "from_loaded_data", self._measure)
+
+    def _callgrind(self, request: Any, progress: object) -> object | None:
+        wanted = request.exact is not Exact.NO and request.passes
+        return Callgrind("valgrind", "valgrind-3.19.0") if wanted and self.counts is not None else None
+
+    def _count(self, server: Any, generator: object, step: Any, *_: object, stacks: bool) -> CountedPass:
+        assert self.counts is not None
+        name = str(server.build.version)
+        self.passes.append((name, step.name))
+        scatter = random.Random(f"{name} {step.name} {len(self.passes)}").gauss(0.0, 0.0007)
+        level = self.counts.get(name, {}).get(step.name, 1.0)
+        return CountedPass({INSTRUCTIONS: 50_000 * level * (1 + scatter)}, None)
 
     def _measure(
         self, number: int, step: Any, active: Sequence[Any]

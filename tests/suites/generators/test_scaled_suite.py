@@ -1,4 +1,4 @@
-"""A suite with its own scale, which touches nothing but its folder, on real servers of both engines."""
+"""A suite with its own scale, which touches nothing but its folder, on real servers of every engine."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,7 +14,7 @@ from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Load, LoadError, Share
 from suites.generators.registry import make_generator
-from suites.mysql.server import MysqlServer
+from suites.innodb.server import InnodbServer
 from suites.postgres.server import PostgresServer
 from suites.server import Server
 from suites.sizing import Hardware, Sizes, sizes
@@ -24,7 +24,7 @@ from tests.test_docs import example
 
 pytestmark = pytest.mark.server
 
-BUILDS = {"postgres": "postgres_18", "mysql": "mysql_9"}
+BUILDS = {"postgres": "postgres_18", "mysql": "mysql_9", "mariadb": "mariadb_11"}
 LEAST_MACHINE = Hardware(cores=1, memory_bytes=1)
 
 
@@ -61,7 +61,7 @@ def server(
 def total(server: Server, expression: str, table: str) -> int:
     """What an aggregate over a table comes to; Tidemark's database is the only one with tables."""
     schema = "" if server.build.version.engine == "postgres" else f"{server.address.database}."
-    assert isinstance(server, PostgresServer | MysqlServer)
+    assert isinstance(server, PostgresServer | InnodbServer)
     with closing(server.connect()) as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT {expression} FROM {schema}{table}")
         ((value,),) = cursor.fetchall()

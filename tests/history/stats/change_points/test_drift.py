@@ -77,7 +77,8 @@ def test_a_step_along_the_drift_is_hardly_seen_sooner_than_one_against_it() -> N
         raised = [[each.raised or 0 for each in found] for found in watch_many(matrix)]
         delays.append(np.mean([min([60, *(n - 279 for n in each if n >= 280)]) for each in raised]))
     along, against = delays
-    assert against - 0.8 < along < against < 5.5
+    # A step against the drift waits longest for the second look: the nights before it lie on the other side.
+    assert against - 1.5 < along < against < 6.5
 
 
 def test_a_small_step_is_not_learnt_as_a_trend() -> None:

@@ -122,7 +122,7 @@ def test_a_share_that_nothing_was_measured_for_is_refused(share: float) -> None:
         SeriesWatch(share)
 
 
-@pytest.mark.parametrize(("size", "most"), [(1.5, 10.9), (2.0, 6.3), (3.0, 3.5)])
+@pytest.mark.parametrize(("size", "most"), [(1.5, 10.9), (2.0, 6.5), (3.0, 3.5)])
 def test_steps_are_seen_soon(size: float, most: float) -> None:
     matrix = noise(3, 300, 260)
     matrix[:, 200:] += size * SIGMA

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -15,14 +15,12 @@ Cursor = pymysql.cursors.Cursor
 
 POLL_SECONDS = 0.05
 
-DRIVEN: dict[str, str] = {
+DRIVEN: Mapping[str, str] = {
     # The order matters: the low-water mark may not exceed the limit.
     "innodb_max_dirty_pages_pct_lwm": "0",
     "innodb_max_dirty_pages_pct": "0",
-    # Purge truncates the history in batches, and sleeps while up to 128 of them are left.
-    "innodb_purge_rseg_truncate_frequency": "1",
 }
-"""Settings that make InnoDB clean up immediately; they are restored afterwards."""
+"""Settings that make InnoDB write its dirty pages immediately, in every server around it."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,10 @@ class ResetLimits:
     """Time limit for purge, and for flushing."""
 
 
-def reset(connection: "Connection[Cursor]", database: str, limits: ResetLimits) -> dict[str, float]:
-    """Speed up purge and flushing, wait for both, and restore the settings.
+def reset(
+    connection: "Connection[Cursor]", database: str, driven: Mapping[str, str], limits: ResetLimits
+) -> dict[str, float]:
+    """Speed up purge and flushing by the settings `driven`, wait for both, and restore the settings.
 
     Return the reset_* metrics and the sizes of tables and indexes. Raises ResetError, with the metrics and
     the oldest open transaction, if a time limit is exceeded.
@@ -46,7 +46,7 @@ def reset(connection: "Connection[Cursor]", database: str, limits: ResetLimits) 
     started = time.monotonic()
     metrics = {"reset_history_before": _history(connection), "reset_dirty_pages_before": _dirty(connection)}
     redo_before = log_sequence_number(connection)
-    with _driven(connection):
+    with _driven(connection, driven):
         purged = _wait(lambda: _history(connection) <= limits.history, limits.seconds)
         metrics["reset_purge_seconds"] = time.monotonic() - started
         flushing = time.monotonic()
@@ -113,14 +113,14 @@ def _sizes(connection: "Connection[Cursor]", database: str) -> dict[str, float]:
 
 
 @contextmanager
-def _driven(connection: "Connection[Cursor]") -> Iterator[None]:
-    before = {name: str(_query(connection, f"SELECT @@global.{name}")[0][0]) for name in DRIVEN}
+def _driven(connection: "Connection[Cursor]", driven: Mapping[str, str]) -> Iterator[None]:
+    before = {name: str(_query(connection, f"SELECT @@global.{name}")[0][0]) for name in driven}
     try:
-        for name, value in DRIVEN.items():
+        for name, value in driven.items():
             _query(connection, f"SET GLOBAL {name} = {value}")
         yield
     finally:
-        for name in reversed(DRIVEN):
+        for name in reversed(list(driven)):
             _query(connection, f"SET GLOBAL {name} = {before[name]}")
 
 

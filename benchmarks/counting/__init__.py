@@ -1,0 +1,1 @@
+"""Benchmarks of what is counted instead of timed, on real builds."""

@@ -1,0 +1,68 @@
+"""The answers of configure, which one compile leaves for the next: with them configure takes a few seconds.
+
+Autoconf writes what it has found out about the machine into the file that `--cache-file` names, and takes it
+from there. The answers depend on the script that asks, on its options, on the compiler and on what is
+installed, and so do the names of the files in which they are kept.
+"""
+
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from build import host
+from build.build_spec import BuildSpec
+from build.files import make_folder
+from build.home import Home
+
+SCRIPT = "configure"
+"""The script in a source tree that asks."""
+
+INSTALLED = (
+    "/var/lib/dpkg/status",
+    "/usr/include",
+    "/usr/local/include",
+    "/usr/lib",
+    "/usr/local/lib",
+)
+"""Files and folders that change when a package is installed or removed, or a library by hand."""
+
+
+@dataclass
+class KeptAnswers:
+    """The answers for one build; `file` is where its configure reads and writes them.
+
+    A recipe without the placeholder `{answers}` neither takes nor leaves any.
+    """
+
+    home: Home
+    spec: BuildSpec
+    file: Path
+    _kept: Path | None = None
+
+    def take_over(self, source: Path) -> None:
+        """Provide the answers of an earlier run of the same script in the tree `source`, if there are any."""
+        if not any("{answers}" in word for stage in self.spec.recipe.stages for word in stage.command):
+            return
+        self._kept = self.home.answers / _name(self.spec, source / SCRIPT)
+        if self._kept.exists():
+            shutil.copyfile(self._kept, self.file)
+
+    def keep(self) -> None:
+        """Keep the answers for the next compile, unless it has some; the compile has succeeded."""
+        if self._kept is None or self._kept.exists() or not self.file.exists():
+            return
+        partial = make_folder(self.home.answers) / f".{self._kept.name}.{os.getpid()}"
+        shutil.copyfile(self.file, partial)
+        partial.replace(self._kept)
+
+
+def _name(spec: BuildSpec, script: Path) -> str:
+    """Return the hex digest of everything that the answers depend on."""
+    digest = hashlib.sha256(script.read_bytes())
+    changed = [f"{path} {path.stat().st_mtime_ns if path.exists() else 0}" for path in map(Path, INSTALLED)]
+    command, compiler = spec.recipe.stages[0].command, spec.compiler
+    parts = [*command, compiler.command, compiler.version, host.os_name(), *changed]
+    digest.update("\0".join(parts).encode())
+    return digest.hexdigest()

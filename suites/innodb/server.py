@@ -1,0 +1,225 @@
+"""A server of the MySQL family with a data directory of its own: what MySQL and MariaDB do alike."""
+
+import contextlib
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import pymysql
+from pymysql.connections import Connection
+
+from build.build import Build
+from build.engines import ENGINES
+from suites.durability import Durability
+from suites.innodb import reset
+from suites.innodb.data_directory import require_own_data
+from suites.lifecycle import LocalServer
+from suites.processes import (
+    as_server_user,
+    open_log,
+    own,
+    require_reachable,
+    run,
+    start,
+    tail_of,
+    write_for_server,
+)
+from suites.server import Address, Instrument, ServerError, require_short
+from suites.sizing import Sizes
+
+NAME = "tidemark"
+"""Account, password and database. Only the server's user can access the folder of the socket."""
+
+START_SECONDS = 300
+"""Time limit of a start, including crash recovery."""
+STOP_SECONDS = 300
+"""Time limit of a shutdown, which writes all dirty pages."""
+
+OPTION_FILE = "my.cnf"
+"""The name of the option file, which is beside the data directory."""
+
+
+class InnodbServer(LocalServer):
+    """A server of the MySQL family; its subclasses implement suites.server.Server."""
+
+    SOCKET: ClassVar[str]
+    """The name of the socket in the server's folder."""
+
+    DRIVEN: ClassVar[Mapping[str, str]] = reset.DRIVEN
+    """Settings that the reset changes while it waits."""
+
+    def __init__(
+        self,
+        build: Build,
+        sizes: Sizes,
+        durability: Durability,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        socket = folder / self.SOCKET
+        super().__init__(build, sizes, folder, Address(build.version.engine, socket, NAME, NAME, NAME))
+        self.limits = reset.ResetLimits()
+        self._configuration = self.render(build, sizes, durability, folder, settings or {})
+
+    def render(
+        self, build: Build, sizes: Sizes, durability: Durability, folder: Path, settings: Mapping[str, str]
+    ) -> str:
+        """Return the text of the option file for a server in `folder`. Raises CapabilityError."""
+        raise NotImplementedError
+
+    def initialize_command(self) -> list[str | Path]:
+        """Return the command that creates the data directory, with a root account without password."""
+        raise NotImplementedError
+
+    def account_statement(self) -> str:
+        """Return the SQL statement that creates the account of the load, unless it exists."""
+        raise NotImplementedError
+
+    def roles(self) -> Mapping[int, str]:
+        """Return thread id -> role of a thread. Raises ServerError."""
+        raise NotImplementedError
+
+    def create(self) -> None:
+        """Create the option file and the data directory. Raises ServerError."""
+        require_short(self.address.socket)
+        require_reachable(self.build.prefix)
+        require_reachable(self.folder.parent)
+        if self.data.exists():
+            require_own_data(self.data, self.build)
+            raise ServerError(
+                "the data directory exists already",
+                where=str(self.data),
+                hint="remove it, or start the server instead of creating it",
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+        own(self.folder)
+        write_for_server(self.folder / OPTION_FILE, self._configuration)
+        argv = [*self.initialize_command(), f"--log-error={self.folder / 'initialize.log'}"]
+        try:
+            run(
+                as_server_user(argv, dies_by="TERM"),
+                what=f"initializing {self.build.version}",
+                cwd=self.folder,
+            )
+        except Exception as error:
+            last_lines = tail_of(self.folder / "initialize.log")
+            raise ServerError(
+                f"{self.build.version} cannot create a data directory: {last_lines}", where=str(self.folder)
+            ) from error
+
+    def start(self, instrument: Instrument | None = None) -> None:
+        """Start the server, with crash recovery if necessary, and wait until it accepts connections."""
+        require_own_data(self.data, self.build)
+        open_log(self.log).close()
+        command, bound_to = self.command(), self._bound_to
+        if instrument is not None:
+            settings = (f"--{name}={value}" for name, value in instrument.settings.items())
+            command, bound_to = [*instrument.command, *command, *settings], None
+        argv = as_server_user(command, dies_by="TERM")
+        self._process = start(
+            argv, subprocess.DEVNULL, bound_to=bound_to, stderr=subprocess.DEVNULL, cwd=self.folder
+        )
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                self._connect("root", "").close()
+                break
+            except pymysql.err.OperationalError as error:
+                self._require_starting(error, deadline)
+            time.sleep(0.05)
+        # The loaded data, from which a server starts under an instrument, have the account.
+        if instrument is None:
+            self._create_account()
+
+    def connect(self) -> "Connection[pymysql.cursors.Cursor]":
+        """Return a connection in autocommit mode. Raises ServerError if the server refuses it."""
+        try:
+            return self._connect(NAME, NAME)
+        except pymysql.err.OperationalError as error:
+            raise ServerError(
+                f"{self.build.version} refuses the login of '{NAME}': {error.args[-1]}",
+                where=str(self.log),
+                hint="check whether the account was dropped or locked; a new run creates it again",
+            ) from error
+
+    def stop(self) -> None:
+        """Shut down by SIGTERM, and after STOP_SECONDS by SIGKILL. InnoDB uses no shared memory."""
+        self._end(((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, 30)))
+        self._remove_socket()
+
+    def abandon(self) -> None:
+        """Kill the server, because flushing dirty pages that are no longer needed would waste time."""
+        self._end(((signal.SIGKILL, 30),))
+        self._remove_socket()
+
+    def settings(self) -> Mapping[str, str]:
+        """Return every global variable of the running server."""
+        request = self.request("reading the settings")
+        with request, self.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW GLOBAL VARIABLES")
+            return {str(name): str(value) for name, value in cursor.fetchall()}
+
+    def counters(self) -> Mapping[str, float]:
+        """Return the bytes of redo written (log sequence number) and the pages flushed since the start."""
+        with self.request("reading the counters"), self.connect() as connection:
+            return {
+                "wal_bytes_per_op": float(reset.log_sequence_number(connection)),
+                "pages_flushed_per_op": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
+            }
+
+    def reset(self) -> Mapping[str, float]:
+        """Purge, flush and verify; see suites.innodb.reset."""
+        with self.request("the reset"), self.connect() as connection:
+            return reset.reset(connection, NAME, self.DRIVEN, self.limits)
+
+    @contextlib.contextmanager
+    def request(self, what: str) -> Iterator[None]:
+        """Convert errors of pymysql, such as after the death of the server, into ServerError."""
+        try:
+            with self._answering(what):
+                yield
+        except pymysql.err.Error as error:
+            reason = self._death_soon() or str(error)
+            raise ServerError(
+                f"{self.build.version}: {what} failed: {reason}", where=str(self.log)
+            ) from error
+
+    def _remove_socket(self) -> None:
+        self.address.socket.unlink(missing_ok=True)
+        self.address.socket.with_name(self.SOCKET + ".lock").unlink(missing_ok=True)
+
+    def command(self) -> list[str | Path]:
+        """Return the command that starts the server."""
+        program = self.build.program(ENGINES[self.build.version.engine].server_program)
+        return [program, f"--defaults-file={self.folder / OPTION_FILE}"]
+
+    def _connect(self, user: str, password: str) -> "Connection[pymysql.cursors.Cursor]":
+        socket = str(self.address.socket)
+        return pymysql.connect(
+            unix_socket=socket, user=user, password=password, autocommit=True, connect_timeout=10
+        )
+
+    def _require_starting(self, error: pymysql.err.OperationalError, deadline: float) -> None:
+        """Raise ServerError if the server has ended, refuses the login, or is not up at the deadline."""
+        ended = self.death()
+        if ended is not None:
+            raise ServerError(f"{self.build.version} did not start: {ended}", where=str(self.log)) from error
+        if error.args[0] == pymysql.constants.ER.ACCESS_DENIED_ERROR:
+            self.stop()
+            raise ServerError(f"{self.build.version} refuses the login of root: {error.args[-1]}") from error
+        if time.monotonic() > deadline:
+            self.stop()
+            raise ServerError(
+                f"{self.build.version} did not answer within {START_SECONDS} s: {tail_of(self.log)}",
+                where=str(self.log),
+            ) from error
+
+    def _create_account(self) -> None:
+        with self._connect("root", "") as connection, connection.cursor() as cursor:
+            cursor.execute(self.account_statement())
+            cursor.execute(f"GRANT ALL ON *.* TO {NAME}@localhost")
+            cursor.execute(f"CREATE DATABASE IF NOT EXISTS {NAME}")

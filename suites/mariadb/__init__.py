@@ -1,0 +1,1 @@
+"""The MariaDB server: settings, data directory, accounts and thread roles."""

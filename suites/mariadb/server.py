@@ -1,0 +1,52 @@
+"""A MariaDB server with a data directory of its own."""
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from suites.innodb.server import NAME, OPTION_FILE, InnodbServer
+from suites.mariadb.configuration import SOCKET, render
+from suites.mariadb.roles import CONNECTION, role_of
+
+INSTALL_DB = "scripts/mariadb-install-db"
+"""The script that creates a data directory, below the prefix of a build."""
+
+
+class MariadbServer(InnodbServer):
+    """A MariaDB server; implements suites.server.Server."""
+
+    SOCKET = SOCKET
+    render = staticmethod(render)
+
+    def initialize_command(self) -> list[str | Path]:
+        """Return the command line of mariadb-install-db, which feeds SQL to a server without connections."""
+        return [
+            self.build.prefix / INSTALL_DB,
+            f"--defaults-file={self.folder / OPTION_FILE}",
+            f"--basedir={self.build.prefix}",
+            f"--datadir={self.data}",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            # Without looking up the host's name, which no account needs.
+            "--force",
+        ]
+
+    def account_statement(self) -> str:
+        """Return the statement for an account with MariaDB's default plugin, mysql_native_password."""
+        return f"CREATE USER IF NOT EXISTS {NAME}@localhost IDENTIFIED BY '{NAME}'"
+
+    def roles(self) -> Mapping[int, str]:
+        """Return thread id -> role: `client connection`, or what the name of a background thread says.
+
+        performance_schema, from which MySQL's come, is off in MariaDB unless it is switched on.
+        """
+        query = "SELECT tid FROM information_schema.processlist WHERE tid <> 0"
+        request = self.request("reading the threads")
+        with request, self.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(query)
+            connections = {int(str(row[0])) for row in cursor.fetchall()}
+        roles = dict.fromkeys(connections, CONNECTION)
+        for thread in Path(f"/proc/{self.pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                roles.setdefault(int(thread.name), role_of((thread / "comm").read_text().strip()))
+        return roles

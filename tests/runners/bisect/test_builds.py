@@ -1,0 +1,80 @@
+"""What a bisect compiles: slim builds, or whole ones where those cannot be made."""
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.build import Build
+from build.home import Home
+from build.progress import Silent
+from build.recipes.choices import PLAIN, BuildChoices
+from build.version import Version, parse_version
+from build.work import CompileError
+from runners.bisect.run import builds
+from runners.bisect.run.builds import provider
+from runners.measuring.variants import Variant
+
+PATCH = Path("/srv/fix.patch")
+VARIANT = Variant({}, PLAIN.plus("CFLAGS", "-O3"), (PATCH,))
+VERSION = parse_version("postgres@git:0123456789ab")
+
+
+class Compiles:
+    """Compiles that fail when they are slim; what was asked for, in order."""
+
+    def __init__(self, failure: CompileError) -> None:
+        self.failure = failure
+        self.slim: list[Sequence[str] | None] = []
+
+    def __call__(
+        self,
+        version: Version,
+        home: Home,
+        progress: object,
+        *,
+        patches: Sequence[Path],
+        choices: BuildChoices,
+        git_source: object,
+        slim: Any = None,
+    ) -> Build:
+        self.slim.append(slim)
+        assert (list(patches), choices) == ([PATCH], VARIANT.choices)
+        if slim is not None:
+            raise self.failure
+        return Build(version, "18.99", "key", Path("/nowhere"), {})
+
+
+def asked_for(
+    failure: CompileError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[Sequence[str] | None]:
+    compiles = Compiles(failure)
+    monkeypatch.setattr(builds, "provide", compiles)
+    provided = provider(Home(tmp_path), Silent(), ("pgbench",), VARIANT)
+    with contextlib.suppress(CompileError):
+        assert provided(VERSION, None).key == "key"
+    return compiles.slim
+
+
+def test_a_source_that_is_laid_out_differently_is_compiled_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    log.write_text("make: *** src/pl/plpgsql/src: No such file or directory.  Stop.\n")
+    failure = CompileError("compile src/pl/plpgsql/src failed (exit status 2)", where=str(log))
+    assert asked_for(failure, tmp_path, monkeypatch) == [("pgbench",), None]
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [("a.c:7:1: error: expected ';'", "compile failed"), ("", "cc: No space left on device")],
+    ids=["the commit", "the machine"],
+)
+def test_what_would_fail_again_is_not_compiled_again(
+    line: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    log.write_text(f"{line}\n")
+    assert asked_for(CompileError(what, where=str(log)), tmp_path, monkeypatch) == [("pgbench",)]
