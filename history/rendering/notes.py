@@ -10,11 +10,11 @@ from history.comparison.explanation import Explanation, is_cost
 from history.comparison.pairs import Failure
 from history.comparison.plans import ChangedPlan, changed_plans
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
-from history.comparison.variants import definition_notes
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds
 from history.rendering.numbers import amount, bounds, percent, signed_percent
 from history.rendering.profiles import named_functions
+from history.series.variants import definition_notes
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY
 from suites.metrics import METRICS, Better, Role, label_of, of_role
 

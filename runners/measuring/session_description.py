@@ -10,7 +10,7 @@ from build.addresses import redacted
 from build.home import ROOT
 from build.version import Version
 from history.comparison.curves import LEVELS
-from history.comparison.variants import VARIANTS
+from history.series.variants import VARIANTS
 from history.store.records import CONFIRMS, EXACT, Machine, SessionStart
 from runners.measuring.request import Request
 from runners.measuring.variants import recorded

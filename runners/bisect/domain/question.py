@@ -7,7 +7,7 @@ from typing import Any
 from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
-from history.comparison.variants import described
+from history.series.variants import described
 from runners.bisect.domain.rules import Direction, Rules
 from suites.definition import Mode, Step, Suite
 from suites.metrics import METRICS, Better, Metric, short_names

@@ -1,5 +1,6 @@
 """Variants: what a command line defines, what each version gets of it, and what is refused."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from build.recipes.choices import BuildChoices, ChoiceError
 from build.version import parse_version
-from history.comparison.variants import definition_notes, described
+from history.series.variants import definition_notes, described, option_words
 from runners.measuring.variants import (
     EVERY,
     UNCHANGED,
@@ -84,6 +85,19 @@ def test_any_word_is_read_or_refused(word: str, kind: str) -> None:
     ((name, variant),) = variants.items()
     assert name == EVERY or parse_version(f"postgres@18.6#{name}").variant == name
     assert variant != UNCHANGED
+
+
+def test_the_words_of_a_definition_define_it_again() -> None:
+    variants = read_variants(
+        ["fast:work_mem=8MB"], ["fast:CFLAGS=-O3 -g", "fast:configure=-a", "fast:configure=-b"], ["fast=x"]
+    )
+    words = option_words("fast", variants["fast"].to_json())
+    by_option = {
+        option: [value for word, value in pairwise(words) if word == option]
+        for option in ("--set", "--build", "--patch")
+    }
+    assert read_variants(*by_option.values()) == variants
+    assert option_words("fast", {}) == []
 
 
 def test_a_definition_in_words() -> None:

@@ -11,15 +11,31 @@ VARIANTS = "variants"
 
 def definition_notes(options: Mapping[str, Any], versions: Sequence[Version]) -> list[str]:
     """Return a sentence for each of the versions that is a variant with a recorded definition."""
+    named = [version for version in versions if version.variant]
+    definitions = [(version, definition_in(options, version.variant)) for version in named]
+    return [f"{version}: {described(definition)}" for version, definition in definitions if definition]
+
+
+def definition_in(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the definition of the variant called `name` in the options of a session; empty without one."""
     definitions = options.get(VARIANTS)
-    if not isinstance(definitions, dict):
-        return []
-    texts = []
-    for version in versions:
-        definition = definitions.get(version.variant)
-        if version.variant and isinstance(definition, dict):
-            texts.append(f"{version}: {described(definition)}")
-    return texts
+    definition = definitions.get(name) if isinstance(definitions, dict) else None
+    return definition if isinstance(definition, dict) else {}
+
+
+def option_words(name: str, definition: Mapping[str, Any]) -> list[str]:
+    """Return the words of a command line that define a variant, such as `--set mem:work_mem=8MB`."""
+    words: list[str] = []
+    settings, build, patches = (definition.get(key) for key in ("settings", "build", "patches"))
+    if isinstance(settings, dict):
+        words += [word for key, value in settings.items() for word in ("--set", f"{name}:{key}={value}")]
+    if isinstance(build, dict):
+        for key, value in build.items():
+            for each in value if isinstance(value, list) else [value]:
+                words += ["--build", f"{name}:{key}={each}"]
+    if isinstance(patches, list):
+        words += [word for patch in patches for word in ("--patch", f"{name}={patch}")]
+    return words
 
 
 def described(definition: Mapping[str, Any]) -> str:
