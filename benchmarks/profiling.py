@@ -9,7 +9,15 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.figures import Figure, report
-from benchmarks.real_verdicts import BASE, PATCH, SLOWED, Bench, bench_of, burn_nanoseconds, burning
+from benchmarks.real_builds.real_verdicts import (
+    BASE,
+    PATCH,
+    SLOWED,
+    Bench,
+    bench_of,
+    burn_nanoseconds,
+    burning,
+)
 from build.home import Home, locate
 from build.inferno import provide_inferno
 from build.make import provide

@@ -2,17 +2,19 @@
 
 The large history has 2,000 sessions, as many as a nightly service writes in years on two boxes; those of the
 last nights have rounds, as after `history prune`. Pages are loaded from disk by Debian's Chromium, beside an
-empty page in the same run.
+empty page in the same run. `$TIDEMARK_BENCH_PARTS` selects parts: `written` (the large history) and `loaded`
+(pages in the browser).
 """
 
 import gzip
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
@@ -20,6 +22,7 @@ from typing import Any
 
 from benchmarks.figures import Figure, report
 from benchmarks.simulation.years import FIRST_NIGHT, HistoryScale, add_night, write
+from build.errors import TidemarkError
 from build.home import ROOT, locate
 from history.changes import repository
 from history.changes.level_shift import Direction, Shift, ShiftOutcome
@@ -53,17 +56,15 @@ print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_m
 
 def main() -> int:
     """Write the histories and their sites, measure, and return 0 if all targets are met, else 1."""
+    parts = os.environ.get("TIDEMARK_BENCH_PARTS", " ".join(PARTS)).split()
+    if unknown := [part for part in parts if part not in PARTS]:
+        raise TidemarkError(
+            f"bench site has no part '{unknown[0]}'", hint=f"the parts are: {', '.join(PARTS)}"
+        )
     home = locate()
     home.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home.scratch) as name:
-        folder = Path(name)
-        print(f"writing {SCALE.values:,} values, seed {SEED}", file=sys.stderr)
-        write(folder / "large.db", SCALE, SEED)
-        write(folder / "boxes.db", TEN_BOXES, SEED)
-        write(folder / "ladder.db", LADDER, SEED)
-        fingerprint = plant_change(folder / "boxes.db")
-        figures = [*_written(folder), *_weights(folder / "large"), *_loaded(folder, fingerprint)]
-        return report(figures)
+        return report([figure for part in parts for figure in PARTS[part](Path(name))])
 
 
 def plant_change(path: Path) -> str:
@@ -100,7 +101,10 @@ def _write(history: Path, site: Path) -> tuple[float, float, int]:
     return float(seconds), float(memory), int(changed)
 
 
-def _written(folder: Path) -> list[Figure]:
+def written_figures(folder: Path) -> list[Figure]:
+    """Return time, memory and size of the site of the large history, and of its renewal."""
+    print(f"writing {SCALE.values:,} values, seed {SEED}", file=sys.stderr)
+    write(folder / "large.db", SCALE, SEED)
     print("writing the site of the large history from nothing", file=sys.stderr)
     seconds, memory, _ = _write(folder / "large.db", folder / "large")
     files = [path for path in (folder / "large").rglob("*") if path.is_file()]
@@ -110,8 +114,6 @@ def _written(folder: Path) -> list[Figure]:
     print("renewing it after one more night", file=sys.stderr)
     again, _, changed = _write(folder / "large.db", folder / "large")
     untouched = sum(path.exists() and path.stat().st_mtime_ns == when for path, when in before.items())
-    for name in ("boxes", "ladder"):
-        _write(folder / f"{name}.db", folder / name)
     return [
         Figure("series", SCALE.values / SCALE.nights, ""),
         Figure("written from nothing", seconds, "s", at_most=300, note=f"{len(files):,} files"),
@@ -119,6 +121,7 @@ def _written(folder: Path) -> list[Figure]:
         Figure("renewed after one more night", again, "s", at_most=10, note=f"{changed:,} files written"),
         Figure("files that stay as they are", 100 * untouched / len(before), "%"),
         Figure("size without flame graphs", size / 1e6, "MB", at_most=120),
+        *_weights(folder / "large"),
     ]
 
 
@@ -134,17 +137,24 @@ def _weights(site: Path) -> list[Figure]:
     return figures
 
 
-def _loaded(folder: Path, fingerprint: str) -> list[Figure]:
+def loaded_figures(folder: Path) -> list[Figure]:
+    """Return how much longer than an empty page Chromium takes to show pages from disk."""
     program = shutil.which("chromium")
     if program is None:
         print("there is no chromium: apt-get install chromium", file=sys.stderr)
         return [Figure("pages loaded by chromium", 0, "", at_least=1, note="there is no chromium")]
     from playwright.sync_api import sync_playwright  # a package of the tests
 
+    print("writing the histories of ten boxes and of thirty versions, and their sites", file=sys.stderr)
+    write(folder / "boxes.db", TEN_BOXES, SEED)
+    write(folder / "ladder.db", LADDER, SEED)
+    fingerprint = plant_change(folder / "boxes.db")
+    for name in ("boxes", "ladder"):
+        _write(folder / f"{name}.db", folder / name)
     (folder / "empty.html").write_text("<!doctype html><title>empty</title><p>empty")
     (ladder,) = [path for path in (folder / "ladder/compare").iterdir() if path.name != "index.html"]
     pages = (
-        ("index", folder / "large/index.html", "", "", 0.5),
+        ("index", folder / "boxes/index.html", "", "", 0.5),
         ("a change's page", folder / "boxes" / addresses.change(fingerprint), "", "", 0.5),
         (
             "a series of 1,000 nights on ten boxes",
@@ -184,6 +194,13 @@ def _beside(browser: Any, empty: Path, address: str, ready: str) -> float:
     times = [[one() for one in loads] for _ in range(LOADS)]
     page.close()
     return median(both[1] for both in times) - median(both[0] for both in times)
+
+
+PARTS: Mapping[str, Callable[[Path], list[Figure]]] = {
+    "written": written_figures,
+    "loaded": loaded_figures,
+}
+"""Part -> function that returns its figures, which works in a folder of its own."""
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.figures import Figure, report
-from benchmarks.real_verdicts import BASE, PROFILE, TWIN, Bench, bench_of
+from benchmarks.real_builds.real_verdicts import BASE, PROFILE, TWIN, Bench, bench_of
 from build.home import locate
 from build.make import provide
 from runners.console import Lines

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.figures import Figure, report
-from benchmarks.real_verdicts import bench_of, equal_figures, planted_figures
+from benchmarks.real_builds.real_verdicts import bench_of, equal_figures, planted_figures
 from benchmarks.simulation.simulated_verdicts import RECORDING, simulated_figures
 from build.home import locate
 from runners.console import Lines

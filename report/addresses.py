@@ -96,9 +96,14 @@ def bisect(uid: str) -> str:
     return f"bisects/{file_name(uid)}.html"
 
 
-def shard(box: str, suite: str, configuration: str, step_name: str, year: int) -> str:
-    """Return the data of all series of a step in one year."""
-    return f"data/{digest(box, configuration)}/{file_name(suite)}/{file_name(step_name)}/{year}.js"
+def shard_folder(box: str, suite: str, configuration: str) -> str:
+    """Return where the data of all series of an environment lies."""
+    return f"data/{digest(box, configuration)}/{file_name(suite)}"
+
+
+def shard(box: str, suite: str, configuration: str, step_name: str, period: str) -> str:
+    """Return the data of all series of a step in one year or month."""
+    return f"{shard_folder(box, suite, configuration)}/{file_name(step_name)}/{period}.js"
 
 
 def profile_data(uid: str, step_name: str, version: str) -> str:
@@ -114,16 +119,6 @@ def flame_graph(uid: str, step_name: str, what: str) -> str:
 def anchor(text: str) -> str:
     """Return the id of an element for a text; unlike the text, it has no space and begins with a letter."""
     return f"x-{file_name(text)}"
-
-
-def term(name: str) -> str:
-    """Return the place of a term in the help."""
-    return f"{HELP}#{anchor(name)}"
-
-
-def relative(path: str, root: str) -> str:
-    """Return the address of a page as seen from a page whose way to the root is `root`, such as `../`."""
-    return f"{root}{path}"
 
 
 def way_to_root(path: str) -> str:

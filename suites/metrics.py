@@ -262,8 +262,6 @@ _ROWS = (
            noun="instructions", column="instr",
            legend="exact instructions (instr) under callgrind", short_name="instructions-per-op",
            threshold_percent=0.5, scatter=COUNTED),
-    Metric("other_instructions_per_op", "instructions/query", _NEITHER, _CONTEXT,
-           "instructions of the server's other threads during a counted pass, per query", engines=_INNODB),
     Metric("pages_flushed_per_op", "pages/query", _LOWER, _COST,
            "InnoDB pages written from the buffer pool per query", engines=_INNODB),
 

@@ -103,6 +103,8 @@ def test_a_session_of_counts_alone_is_judged_by_them(tmp_path: Path) -> None:
         **MORE,
         "insert": [[60_000, 60_020], [60_100, 60_090]],
         "delete": [[7e4, 7e4], [7e4, 7.1e4]],
+        "update-one": [[5e4, 5e4, 5e4], [5e4, 5.1e4, 5.2e4]],
+        "update-zipf": [[5e4, 5e4, 5e4], [5e4, 5.1e4, 5.1e4]],
     }
     comparison = compared(tmp_path, counts)
     steps = {step.step: step.judgement for step in comparison.contenders[0].steps}
@@ -111,8 +113,11 @@ def test_a_session_of_counts_alone_is_judged_by_them(tmp_path: Path) -> None:
     assert steps["insert"].verdict is Verdict.UNCHANGED
     assert (steps["delete"].verdict, steps["delete"].gap) == (None, Gap.DISAGREE)
     text = terminal(comparison)
-    assert "update-index 50005 52445 1.049 1.046–1.051 regression" in text
-    assert "no verdict: delete: passes of one version differ by more than 0.2 %: count it once more" in text
+    assert "update-index 50005 52445 1.049 1.045–1.052 regression" in text
+    assert "no verdict: delete: passes of one version differ by more than 0.3 %: count it once more" in text
+    assert steps["update-one"].gap is Gap.DISAGREE
+    assert "update-one: no two of 3 passes of one version agree to 0.3 %" in text
+    assert steps["update-zipf"].verdict is Verdict.REGRESSION, "the third pass agrees with the second"
     assert "update-index: instructions per query gained by planted_loop +2450 (100%)" in text
     assert "2 passes" in text
     assert " cs " not in text, "columns of what was not measured"

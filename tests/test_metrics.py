@@ -15,6 +15,7 @@ import compare as program
 from build.home import ROOT
 from build.version import Engine, parse_version
 from compare import Comparison, compare
+from history.changes.detection import RULES
 from history.changes.suspects import series_count
 from history.comparison.verdict import MetricChange
 from history.open import open_store
@@ -372,6 +373,10 @@ def test_what_is_searched_by_steps_has_a_threshold_of_its_own() -> None:
     for name in judged_metrics(Detection.STEP):
         assert METRICS[name].threshold(0.02) != 0.02
     assert METRICS["qps"].threshold(0.02) == 0.02
+
+
+def test_every_way_of_detection_has_a_rule() -> None:
+    assert set(RULES) == set(Detection)
 
 
 def test_evidence_is_counted() -> None:

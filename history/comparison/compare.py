@@ -76,10 +76,10 @@ def compare(
     comparisons = tuple(
         comparison for name in names for comparison in compare_name(history, base_name, options, name)
     )
-    return Comparison(base, comparisons, _as_judged(options, comparisons), history.where)
+    return Comparison(base, comparisons, as_judged(options, comparisons), history.where)
 
 
-def _as_judged(options: CompareOptions, comparisons: Sequence[ContenderComparison]) -> CompareOptions:
+def as_judged(options: CompareOptions, comparisons: Sequence[ContenderComparison]) -> CompareOptions:
     """Return the options with the metric that was judged, which sessions of counted passes alone choose."""
     judged = {step.judged.metric for contender in comparisons for step in contender.steps}
     return replace(options, metric=judged.pop()) if len(judged) == 1 else options

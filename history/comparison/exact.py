@@ -41,12 +41,17 @@ def is_exact(metric: str) -> bool:
     return METRICS[metric].is_counted
 
 
+def agree(values: Collection[float], agreement: float) -> bool:
+    """Whether passes, whose values are above zero, differ by no more than `agreement`."""
+    return math.log(max(values) / min(values)) <= agreement
+
+
 def agreeing(values: Sequence[float], agreement: float) -> tuple[float, ...]:
     """Return the passes that agree: all, else the two closest ones of at least three; empty without such."""
     logs = sorted(math.log(value) for value in values)
     if len(logs) < LEAST_PASSES:
         return ()
-    if logs[-1] - logs[0] <= agreement:
+    if agree(values, agreement):
         return tuple(logs)
     closest = min(pairwise(logs), key=lambda pair: pair[1] - pair[0])
     return closest if len(logs) > LEAST_PASSES and closest[1] - closest[0] <= agreement else ()

@@ -202,8 +202,10 @@ def _why_no_interval(step: StepPairs, metric: str, pairs: int, intervals: Interv
     if intervals.exact is not None and is_exact(metric):
         what = "counted pass"
         if pairs >= needed:
-            most = 100 * intervals.exact.agreement
-            return Gap.DISAGREE, f"passes of one version differ by more than {most:g} %: count it once more"
+            most = f"{100 * intervals.exact.agreement:g} %"
+            if pairs > needed:
+                return Gap.DISAGREE, f"no two of {pairs} passes of one version agree to {most}"
+            return Gap.DISAGREE, f"passes of one version differ by more than {most}: count it once more"
     if pairs >= needed:
         return Gap.NO_RATIO, f"{metric} is not above zero in every {what.split()[-1]}"
     if pairs:

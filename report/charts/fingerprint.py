@@ -4,14 +4,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import htpy as h
+from markupsafe import Markup
 
 from report.charts import svg
 from report.markup.formats import percent
+from report.markup.template import Template
 
-MARKS = ("CPU", "cs", "WAL", "wrt")
-"""CPU time, context switches, WAL or redo, KiB written: the narrow headings of the tables."""
-
+_WHOLE = Template('<span class="fingerprint">{}{}</span>')
+_WHY = Template('<span class="why" title="{}">?</span>')
 _HEIGHT, _BAR, _GAP = 24, 8, 3
 _FULL = math.log(1.5)
 """A bar is full from a change by half on."""
@@ -27,7 +27,7 @@ class CostMark:
     """better, worse, open or plain."""
 
 
-def fingerprint(marks: Sequence[CostMark], unexplained: str) -> h.Node:
+def fingerprint(marks: Sequence[CostMark], unexplained: str) -> Markup:
     """Return the bars, upwards where a query costs more; `unexplained` says why a sign stands beside them."""
     middle = _HEIGHT / 2
     width = (_BAR + _GAP) * len(marks) + _GAP
@@ -42,6 +42,4 @@ def fingerprint(marks: Sequence[CostMark], unexplained: str) -> h.Node:
         parts.append(svg.rect(x, round(top, 1), _BAR, round(size, 1), f"cost-bar {mark.tone}"))
     label = ", ".join(f"{mark.label} {percent(mark.ratio)}" for mark in marks)
     drawn = svg.picture(width, _HEIGHT, parts, f"Costs per query: {label}", "fingerprint")
-    return h.span(".fingerprint", title=label)[
-        drawn, h.span(".why", title=unexplained)["?"] if unexplained else None
-    ]
+    return _WHOLE(drawn, _WHY(unexplained) if unexplained else "")

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from report.charts import svg
 from report.charts.scales import RatioScale
 from report.markup.formats import DASH, percent, span
-from report.markup.parts import numeric, table
+from report.markup.parts import cell, charted, numeric, row, table
 
 WIDTH = 960
 _ROW, _TOP, _LEFT, _RIGHT = 26, 24, 290, 20
@@ -41,7 +41,7 @@ def interval_figure(
 
 def _draw(rows: Sequence[IntervalRow], caption: str, threshold: float | None) -> Markup:
     height = _TOP + _ROW * len(rows) + 8
-    values = [value for row in rows for value in (row.ratio, row.low, row.high) if value is not None]
+    values = [value for one in rows for value in (one.ratio, one.low, one.high) if value is not None]
     x = RatioScale.around(values, _LEFT, WIDTH - _RIGHT)
     parts = []
     if threshold is not None:
@@ -52,32 +52,32 @@ def _draw(rows: Sequence[IntervalRow], caption: str, threshold: float | None) ->
             svg.line(x.at(ratio), _TOP - 4, x.at(ratio), height, "one" if abs(ratio - 1) < 1e-9 else "grid")
         )
         parts.append(svg.text(x.at(ratio), 12, label, "tick", "middle"))
-    for number, row in enumerate(rows):
-        parts += _row(row, _TOP + _ROW * number + _ROW / 2, x)
+    for number, one in enumerate(rows):
+        parts += _row(one, _TOP + _ROW * number + _ROW / 2, x)
     return svg.picture(WIDTH, height, parts, caption)
 
 
-def _row(row: IntervalRow, y: float, x: RatioScale) -> Iterator[Markup]:
-    label = svg.text(_LEFT - 12, y + 4, row.label[:44], "row-label", "end")
-    yield svg.link(row.href, row.label, label) if row.href else label
-    if row.ratio is None:
-        yield svg.text(_LEFT + 6, y + 4, row.note or DASH, "tick")
+def _row(one: IntervalRow, y: float, x: RatioScale) -> Iterator[Markup]:
+    label = svg.text(_LEFT - 12, y + 4, one.label[:44], "row-label", "end")
+    yield svg.link(one.href, one.label, label) if one.href else label
+    if one.ratio is None:
+        yield svg.text(_LEFT + 6, y + 4, one.note or DASH, "tick")
         return
-    if row.low is not None and row.high is not None:
-        yield svg.line(x.at(row.low), y, x.at(row.high), y, f"whisker {row.tone}")
-        for edge in (row.low, row.high):
-            yield svg.line(x.at(edge), y - 4, x.at(edge), y + 4, f"whisker {row.tone}")
-    yield svg.circle(x.at(row.ratio), y, 3 if row.is_small else 5, f"dot {row.tone}", f"{row.ratio:.4f}")
+    if one.low is not None and one.high is not None:
+        yield svg.line(x.at(one.low), y, x.at(one.high), y, f"whisker {one.tone}")
+        for edge in (one.low, one.high):
+            yield svg.line(x.at(edge), y - 4, x.at(edge), y + 4, f"whisker {one.tone}")
+    yield svg.circle(x.at(one.ratio), y, 3 if one.is_small else 5, f"dot {one.tone}", f"{one.ratio:.4f}")
 
 
 def _numbers(rows: Sequence[IntervalRow], caption: str, what: str) -> h.Node:
     body = (
-        h.tr[
-            h.th(scope="row")[h.a(href=row.href)[row.label] if row.href else row.label],
-            h.td(".n", data_y=f"{row.ratio:.4f}" if row.ratio is not None else None)[percent(row.ratio)],
-            numeric(span(row.low, row.high) if row.low is not None and row.high is not None else DASH),
-            h.td[row.note],
-        ]
-        for row in rows
+        row(
+            h.a(href=one.href)[one.label] if one.href else one.label,
+            charted(percent(one.ratio), one.ratio),
+            numeric(span(one.low, one.high) if one.low is not None and one.high is not None else DASH),
+            cell(one.note),
+        )
+        for one in rows
     )
     return table((what, "change", "interval", "remark"), body, caption=caption)

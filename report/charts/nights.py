@@ -4,17 +4,18 @@ Three uncertainties have three marks: the hatched band is what a step cannot see
 interval of one session, the bracket is the range of nights in which a change lies.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 import htpy as h
 from markupsafe import Markup
 
+from history.comparison.result import THRESHOLD
 from report.charts import svg
 from report.charts.scales import RatioScale, TimeScale
-from report.markup.formats import DASH, day, moment, percent
-from report.markup.parts import table
+from report.markup.formats import DASH, day, moment, percent, share, span
+from report.markup.parts import cell, charted, numeric, row, table
 from suites.metrics import Better
 
 WIDTH, HEIGHT = 960, 260
@@ -36,6 +37,9 @@ class NightMark:
 
     interval: tuple[float, float] | None = None
     """The interval of its session, where it is known."""
+
+    is_open: bool | None = None
+    """Whether the verdict of its session is open; None where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class NightChart:
     visible: float | None
     """The smallest change that the step is likely to see, as a fraction; None without a calibration."""
 
-    threshold: float = 0.02
+    threshold: float = THRESHOLD / 100
     changes: Sequence[ChangeMark] = ()
     notes: Sequence[tuple[datetime, str]] = ()
     """What else changed before a night: machine, base, suite."""
@@ -78,7 +82,9 @@ class NightChart:
     """Further values that the axis shows, to be common within a row of charts."""
 
     def is_blind(self, mark: NightMark) -> bool:
-        """Whether a night shows nothing: its step cannot see a change of the size that it has."""
+        """Whether a night shows nothing: undecided, or a change that its step cannot see."""
+        if mark.is_open is not None:
+            return mark.is_open
         if self.visible is None:
             return True
         return mark.ratio is not None and self.visible > self.threshold and abs(mark.ratio - 1) < self.visible
@@ -101,10 +107,11 @@ def draw(chart: NightChart, *, small: bool = False) -> Markup:
     x = TimeScale.over([mark.when for mark in chart.marks], _LEFT, width - _RIGHT)
     values = [mark.ratio for mark in chart.marks if mark.ratio is not None]
     levels = [level for change in chart.changes for level in (change.level_before, change.level_after)]
-    y = RatioScale.around([*values, *levels, *chart.y_values], height - _BOTTOM, _TOP)
+    ends = [end for mark in chart.marks if not small for end in mark.interval or ()]
+    y = RatioScale.around([*values, *levels, *ends, *chart.y_values], height - _BOTTOM, _TOP)
     label = f"{chart.title}: {len(values)} nights"
     parts = [
-        svg.HATCH.format(f"hatch-{chart.name}"),
+        svg.hatch(f"hatch-{chart.name}"),
         *_band(chart, x, y),
         *_axes(x, y, height),
         *_changes(chart, x, y, height),
@@ -119,10 +126,14 @@ def chart_key(chart: NightChart) -> h.Node:
     sees = (
         "Hollow points and the hatched ground: what this step can see was never measured here."
         if chart.visible is None
-        else f"Hatched: changes below {chart.visible:.1%} cannot be seen; points in it are hollow."
+        else f"Hatched: changes below {share(chart.visible)} cannot be seen by this step."
     )
     return h.p(".key")[
         sees,
+        " Bars: the interval of a session." if any(mark.interval for mark in chart.marks) else None,
+        " Hollow: an undecided night, or one whose change cannot be seen."
+        if chart.visible is not None
+        else None,
         " Shaded: the nights between which a change lies; its frame is solid once it was confirmed."
         if chart.changes
         else None,
@@ -170,9 +181,7 @@ def _notes(chart: NightChart, x: TimeScale, height: float) -> Iterator[Markup]:
     for when, what in chart.notes:
         at = x.at(when)
         mark = svg.path(f"M{at:g} {height - _BOTTOM}l-5 -9h10z", "event")
-        yield Markup('<g tabindex="0" role="img" aria-label="{0}"><title>{0}</title>{1}</g>').format(
-            f"{day(when)}: {what}", mark
-        )
+        yield svg.noted(f"{day(when)}: {what}", mark)
 
 
 def _points(chart: NightChart, x: TimeScale, y: RatioScale, height: float, small: bool) -> Iterator[Markup]:
@@ -212,19 +221,27 @@ def _label(mark: NightMark) -> str:
     return f"{moment(mark.when)}, {mark.version}: {percent(mark.ratio)}"
 
 
+def _happened(
+    mark: NightMark, notes: Mapping[datetime, str], changes: Mapping[datetime, str]
+) -> Iterator[str | None]:
+    yield mark.gap
+    yield "undecided" if mark.is_open else None
+    yield notes.get(mark.when)
+    yield changes.get(mark.when)
+
+
 def _numbers(chart: NightChart) -> h.Node:
     changes = {change.first_after: change.label for change in chart.changes}
     notes = dict(chart.notes)
     rows = (
-        h.tr[
-            h.th(scope="row")[h.a(href=mark.href)[moment(mark.when)] if mark.href else moment(mark.when)],
-            h.td[mark.version],
-            h.td(".n", data_y=f"{mark.ratio:.4f}" if mark.ratio is not None else None)[
-                f"{mark.ratio:.4f}" if mark.ratio is not None else DASH
-            ],
-            h.td[", ".join(filter(None, (mark.gap, notes.get(mark.when), changes.get(mark.when))))],
-        ]
+        row(
+            h.a(href=mark.href)[moment(mark.when)] if mark.href else moment(mark.when),
+            cell(mark.version),
+            charted(f"{mark.ratio:.4f}" if mark.ratio is not None else DASH, mark.ratio),
+            numeric(span(*mark.interval) if mark.interval else DASH),
+            cell(", ".join(filter(None, _happened(mark, notes, changes)))),
+        )
         for mark in reversed(chart.marks)
     )
-    heads = ("night", "version", "ratio to the base", "what happened")
+    heads = ("night", "version", "ratio to the base", "interval", "what happened")
     return table(heads, rows, caption=f"{chart.title}, night by night")

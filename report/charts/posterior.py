@@ -9,7 +9,7 @@ from markupsafe import Markup
 from report.charts import svg
 from report.charts.scales import LinearScale, RatioScale
 from report.markup.formats import DASH, percent, probability, span
-from report.markup.parts import numeric, table
+from report.markup.parts import charted, numeric, table
 
 WIDTH, HEIGHT = 960, 300
 _LEFT, _RIGHT = 56, 14
@@ -86,7 +86,7 @@ def _numbers(marks: Sequence[PositionMark], nobody: float) -> h.Node:
             numeric(str(mark.position)),
             h.th(scope="row")[h.a(href=mark.href)[h.code[mark.commit]] if mark.href else h.code[mark.commit]],
             numeric(probability(mark.probability)),
-            h.td(".n", data_y=f"{mark.ratio:.4f}" if mark.ratio is not None else None)[percent(mark.ratio)],
+            charted(percent(mark.ratio), mark.ratio),
             numeric(span(mark.low, mark.high) if mark.low is not None and mark.high is not None else DASH),
             numeric(str(mark.rounds) if mark.rounds else DASH),
             h.td[mark.excluded or mark.subject],

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from report.charts import svg
 from report.charts.scales import RatioScale
 from report.markup.formats import percent
-from report.markup.parts import numeric, table
+from report.markup.parts import charted, numeric, table
 
 WIDTH, HEIGHT = 640, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 18, 42
@@ -44,10 +44,7 @@ def _draw(marks: Sequence[DebtMark]) -> Markup:
     y = RatioScale.around([mark.throughput for mark in marks], HEIGHT - _BOTTOM, _TOP)
     parts = [
         svg.rect(x.at(1), _TOP, x.edge - x.at(1), y.at(1) - _TOP, "debt"),
-        svg.text(x.edge - 8, _TOP + 16, "faster, but pays later", "corner", "end"),
-        svg.text(_LEFT + 8, _TOP + 16, "faster, and cleans up sooner", "corner"),
-        svg.text(x.edge - 8, HEIGHT - _BOTTOM - 8, "slower, and pays more", "corner", "end"),
-        svg.text(_LEFT + 8, HEIGHT - _BOTTOM - 8, "slower, with less left over", "corner"),
+        *(svg.text(left, top + 11, text, "corner") for text, left, top in _corners(x)),
     ]
     for ratio, label in x.ticks():
         parts.append(
@@ -65,9 +62,24 @@ def _draw(marks: Sequence[DebtMark]) -> Markup:
     return svg.picture(WIDTH, HEIGHT, parts, f"Throughput against reset, {len(marks)} steps", "quadrant")
 
 
+def _corners(x: RatioScale) -> list[tuple[str, float, float]]:
+    """Return what each quadrant means, with left edge and top of the text."""
+    top, bottom, left = _TOP + 5, HEIGHT - _BOTTOM - 19, _LEFT + 8.0
+    texts = (
+        ("faster, and cleans up sooner", "faster, but pays later"),
+        ("slower, with less left over", "slower, and pays more"),
+    )
+    return [
+        placed
+        for (first, second), at in zip(texts, (top, bottom), strict=True)
+        for placed in ((first, left, at), (second, x.edge - 8 - _LETTER * len(second), at))
+    ]
+
+
 def _marks(marks: Sequence[DebtMark], x: RatioScale, y: RatioScale) -> list[Markup]:
     parts: list[Markup] = []
     taken = [(x.at(mark.reset) - 6, y.at(mark.throughput) - 6, 12.0) for mark in marks]
+    taken += [(left, top, _LETTER * len(text)) for text, left, top in _corners(x)]
     for mark in sorted(marks, key=lambda one: (y.at(one.throughput), one.step)):
         at = (x.at(mark.reset), y.at(mark.throughput))
         name = mark.step[:20]
@@ -90,7 +102,9 @@ def _room(
         for down in (shift, -shift):
             for left in (at[0] + 9, at[0] - 9 - width):
                 top = at[1] - 7 + down * 7
-                inside = left > _LEFT and left + width < WIDTH and _TOP < top < HEIGHT - _BOTTOM - _LINE
+                inside = (
+                    left > _LEFT and left + width < WIDTH - _RIGHT and _TOP < top < HEIGHT - _BOTTOM - _LINE
+                )
                 free = all(
                     abs(top - other[1]) >= _LINE or left > other[0] + other[2] or left + width < other[0]
                     for other in taken
@@ -105,7 +119,7 @@ def _numbers(marks: Sequence[DebtMark]) -> h.Node:
     rows = (
         h.tr[
             h.th(scope="row")[h.a(href=mark.href)[mark.step] if mark.href else mark.step],
-            h.td(".n", data_y=f"{mark.throughput:.4f}")[percent(mark.throughput)],
+            charted(percent(mark.throughput), mark.throughput),
             numeric(percent(mark.reset)),
             h.td["decided" if mark.is_decided else "undecided"],
         ]

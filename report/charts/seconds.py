@@ -9,7 +9,7 @@ from markupsafe import Markup
 from report.charts import svg
 from report.charts.scales import LinearScale
 from report.markup.formats import DASH, amount
-from report.markup.parts import numeric, table
+from report.markup.parts import numeric, row, table
 
 WIDTH, HEIGHT = 960, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 26, 22
@@ -91,14 +91,14 @@ def _rounds(
 
 def _numbers(rounds: Sequence[RoundSeconds], base: str, contender: str) -> h.Node:
     rows = (
-        h.tr[
-            h.th(scope="row")[str(one.number)],
+        row(
+            str(one.number),
             numeric(str(second + 1)),
-            [
+            *(
                 numeric(amount(values[second]) if second < len(values) else DASH)
                 for values in (one.base, one.contender)
-            ],
-        ]
+            ),
+        )
         for one in rounds
         for second in range(max(len(one.base), len(one.contender)))
     )

@@ -9,11 +9,15 @@ from markupsafe import Markup
 
 from report.charts import svg
 from report.markup.formats import day, percent, ratio_text
-from report.markup.parts import numeric, shade_of, table
+from report.markup.parts import numbers, shade_of, table
+from report.markup.template import Template, joined
 from suites.metrics import Better
 
 _ROW, _HEAD, _LABELS = 18, 22, 170
 WIDTH = 960
+_GROUP = Template('<g transform="translate({} {}) scale({} 1)">{}</g>')
+_CELL = Template('<rect x="{}" class="cell {}"><title>{}</title></rect>')
+_BLIND = Template('<path d="M{} 16l.9-16" class="blind"/>')
 
 
 @dataclass(frozen=True)
@@ -67,32 +71,25 @@ def _heads(strip: Strip, width: float) -> Iterator[Markup]:
 
 
 def _rows(strip: Strip, width: float) -> Iterator[Markup]:
+    """Draw each row in a group of its own, a night wide per unit: a strip has thousands of cells."""
+    days = [day(when) for when, _, _ in strip.nights]
     for row, (step, cells) in enumerate(strip.rows.items()):
         y = _HEAD + _ROW * row
         label = svg.text(_LABELS - 8, y + 13, step[:24], "row-label", "end")
         yield svg.link(strip.links[step], f"{step}: its series", label)
-        for number, (cell, night) in enumerate(zip(cells, strip.nights, strict=True)):
-            x = round(_LABELS + width * number, 1)
-            yield _cell(strip, step, cell, night, (x, y, round(max(width - 1, 1.5), 1), _ROW - 2))
+        drawn = (
+            _cell(strip, cell, number, f"{step}, {on}")
+            for number, (cell, on) in enumerate(zip(cells, days, strict=True))
+        )
+        yield _GROUP(_LABELS, y, round(width, 2), joined(drawn))
 
 
-def _cell(
-    strip: Strip,
-    step: str,
-    cell: StripCell,
-    night: tuple[datetime, str, str],
-    box: tuple[float, float, float, float],
-) -> Markup:
-    when, version, _ = night
+def _cell(strip: Strip, cell: StripCell, number: int, where: str) -> Markup:
     if cell.ratio is None:
-        return svg.rect(*box, "cell none", f"{step}, {day(when)}, {version}: {cell.reason or 'no value'}")
-    title = f"{step}, {day(when)}, {version}: {percent(cell.ratio)}"
-    shade = f"cell {shade_of(cell.ratio, strip.better)}"
-    drawn = svg.rect(*box, shade, f"{title}{', below what this step can see' if cell.is_blind else ''}")
-    if not cell.is_blind:
-        return drawn
-    x, y, width, height = box
-    return drawn + svg.line(x, y + height, x + width, y, "blind")
+        return _CELL(number, "none", f"{where}: {cell.reason or 'no value'}")
+    below = ", below what this step can see" if cell.is_blind else ""
+    drawn = _CELL(number, shade_of(cell.ratio, strip.better), f"{where}: {percent(cell.ratio)}{below}")
+    return drawn + _BLIND(number) if cell.is_blind else drawn
 
 
 def _numbers(strip: Strip) -> h.Node:
@@ -103,8 +100,10 @@ def _numbers(strip: Strip) -> h.Node:
     rows = (
         h.tr[
             h.th(scope="row")[step],
-            (numeric(ratio_text(cell.ratio)) for cell in reversed(cells)),
+            numbers(ratio_text(cell.ratio) for cell in reversed(cells)),
         ]
         for step, cells in strip.rows.items()
     )
-    return table(heads, rows, caption=f"{strip.title}: ratios to the base, latest night first")
+    return table(
+        heads, rows, caption=f"{strip.title}: ratios to the base, latest night first", class_="numbers"
+    )

@@ -1,7 +1,6 @@
 """Elements of SVG, and the frame of a chart: a picture with its numbers as a table below it.
 
-Templates are filled by markupsafe, which escapes every value: a strip has thousands of cells, for which htpy
-would take minutes.
+They are made from templates: a strip has thousands of cells, for which htpy would take minutes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,58 +8,77 @@ from collections.abc import Iterable, Sequence
 import htpy as h
 from markupsafe import Markup
 
-HATCH = Markup(
-    '<defs><pattern id="{0}" width="6" height="6" patternUnits="userSpaceOnUse" '
+from report.markup.parts import flat
+from report.markup.template import Template, joined
+
+_HATCH = Template(
+    '<defs><pattern id="{}" width="6" height="6" patternUnits="userSpaceOnUse" '
     'patternTransform="rotate(45)">'
     '<rect width="6" height="6" class="hatch-ground"/><line x1="0" y1="0" x2="0" y2="6" class="hatch-line"/>'
     "</pattern></defs>"
 )
-"""The pattern of what is blind or undecided; its id must differ between the charts of a page."""
 
-_HATCHED = Markup('<rect x="{}" y="{}" width="{}" height="{}" class="band" fill="url(#{})"/>')
-_LINE = Markup('<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>')
-_TEXT = Markup('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>')
-_PATH = Markup('<path d="{}" class="{}"/>')
-_RECT = Markup('<rect x="{}" y="{}" width="{}" height="{}" class="{}"/>')
-_TITLED = Markup('<rect x="{}" y="{}" width="{}" height="{}" class="{}"><title>{}</title></rect>')
-_LINKED = Markup('<a href="{}" aria-label="{}"><title>{}</title>{}</a>')
-_CIRCLE = Markup('<circle cx="{}" cy="{}" r="{}" class="{}" data-y="{}"/>')
+_FIGURE = Template(
+    "<figure><figcaption>{}</figcaption>"
+    '<div class="{}" tabindex="0" role="group" aria-label="Chart">{}</div>{}{}</figure>'
+)
+_NUMBERS = Template('<details class="numbers"><summary>The same as a table</summary>{}</details>')
+_SVG = Template('<svg viewBox="0 0 {} {}" class="{}" role="group" aria-label="{}">{}</svg>')
+_NOTED = Template('<g tabindex="0" role="img" aria-label="{}"><title>{}</title>{}</g>')
+_HATCHED = Template('<rect x="{}" y="{}" width="{}" height="{}" class="band" fill="url(#{})"/>')
+_LINE = Template('<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>')
+_TEXT = Template('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>')
+_PATH = Template('<path d="{}" class="{}"/>')
+_RECT = Template('<rect x="{}" y="{}" width="{}" height="{}" class="{}"/>')
+_TITLED = Template('<rect x="{}" y="{}" width="{}" height="{}" class="{}"><title>{}</title></rect>')
+_LINKED = Template('<a href="{}" aria-label="{}"><title>{}</title>{}</a>')
+_CIRCLE = Template('<circle cx="{}" cy="{}" r="{}" class="{}" data-y="{}"/>')
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
     """Return a straight line."""
-    return _LINE.format(x1, y1, x2, y2, class_)
+    return _LINE(x1, y1, x2, y2, class_)
 
 
 def text(x: float, y: float, content: str, class_: str = "", anchor: str = "start") -> Markup:
     """Return a text; `anchor` is start, middle or end."""
-    return _TEXT.format(x, y, class_, anchor, content)
+    return _TEXT(x, y, class_, anchor, content)
 
 
 def path(commands: str, class_: str) -> Markup:
     """Return a path."""
-    return _PATH.format(commands, class_)
+    return _PATH(commands, class_)
 
 
 def rect(x: float, y: float, width: float, height: float, class_: str, title: str = "") -> Markup:
     """Return a rectangle, with a title that is shown while the mouse is over it."""
     size = (x, y, round(max(width, 0.0), 1), round(max(height, 0.0), 1))
-    return _TITLED.format(*size, class_, title) if title else _RECT.format(*size, class_)
+    return _TITLED(*size, class_, title) if title else _RECT(*size, class_)
+
+
+def hatch(pattern: str) -> Markup:
+    """Return the pattern of what is blind or undecided; its id must differ between the charts of a page."""
+    return _HATCH(pattern)
 
 
 def hatched(x: float, y: float, width: float, height: float, pattern: str) -> Markup:
-    """Return a rectangle filled with the pattern of this id (HATCH)."""
-    return _HATCHED.format(x, y, round(width, 1), round(height, 1), pattern)
+    """Return a rectangle filled with the pattern of this id (`hatch`)."""
+    return _HATCHED(x, y, round(width, 1), round(height, 1), pattern)
 
 
 def circle(x: float, y: float, radius: float, class_: str, value: str = "") -> Markup:
     """Return a mark; `value` is its number as the table beside the chart has it."""
-    return _CIRCLE.format(x, y, radius, class_, value)
+    return _CIRCLE(x, y, radius, class_, value)
 
 
 def link(href: str, label: str, content: Markup) -> Markup:
     """Return a mark that leads to a page; the keyboard reaches it."""
-    return _LINKED.format(href, label, label, content)
+    return _LINKED(href, label, label, content)
+
+
+def noted(label: str, content: Markup) -> Markup:
+    """Return a mark with a label that leads nowhere; the keyboard reaches it."""
+    return _NOTED(label, label, content)
 
 
 def polyline(points: Sequence[tuple[float, float] | None]) -> str:
@@ -77,19 +95,15 @@ def polyline(points: Sequence[tuple[float, float] | None]) -> str:
 
 def picture(width: int, height: int, parts: Iterable[Markup], label: str, class_: str = "") -> Markup:
     """Return the SVG of a chart; `label` says in a sentence what it shows."""
-    opened = Markup('<svg viewBox="0 0 {} {}" class="{}" role="group" aria-label="{}">')
-    return (
-        opened.format(width, height, f"chart {class_}".strip(), label)
-        + Markup("").join(parts)
-        + Markup("</svg>")
-    )
+    return _SVG(width, height, f"chart {class_}".strip(), label, joined(parts))
 
 
-def figure(svg: Markup, caption: h.Node, numbers: h.Node, *, wide: bool = True, key: h.Node = None) -> h.Node:
+def figure(svg: Markup, caption: h.Node, numbers: h.Node, *, wide: bool = True, key: h.Node = None) -> Markup:
     """Return a chart with its caption and the same numbers as a table that can be opened."""
-    return h.figure[
-        h.figcaption[caption],
-        h.div(class_="plot" + (" wide" if wide else ""), tabindex="0", role="group", aria_label="Chart")[svg],
-        key,
-        h.details(".numbers")[h.summary["The same as a table"], numbers] if numbers is not None else None,
-    ]
+    return _FIGURE(
+        flat(caption),
+        "plot wide" if wide else "plot",
+        svg,
+        flat(key),
+        _NUMBERS(flat(numbers)) if numbers is not None else "",
+    )

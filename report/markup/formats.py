@@ -24,6 +24,11 @@ def percent(ratio: float | None, digits: int = 1) -> str:
     return f"{text.replace('-', MINUS)} %"
 
 
+def share(fraction: float | None, digits: int = 1) -> str:
+    """Return a fraction in percent, without a sign: `2.2 %`."""
+    return DASH if fraction is None else f"{100 * fraction:.{digits}f} %"
+
+
 def ratio_text(ratio: float | None) -> str:
     """Return a ratio with two decimals."""
     return DASH if ratio is None else f"{ratio:.2f}"
@@ -50,12 +55,6 @@ def amount(value: float | None) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
     return f"{value:.4g}"
-
-
-def with_unit(value: float | None, metric: str) -> str:
-    """Return a value of a metric with its unit; a metric of a newer Tidemark has none."""
-    unit = METRICS[metric].unit if metric in METRICS else ""
-    return DASH if value is None else f"{amount(value)} {unit}".rstrip()
 
 
 def unit_of(metric: str) -> str:

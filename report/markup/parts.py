@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import htpy as h
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from history.comparison.verdict import TRAITS, MetricChange, Tone, Verdict, verdict_of
 from history.stats.estimators import Interval
 from report.markup.formats import DASH, bounds, percent, ratio_text
+from report.markup.template import Template, joined
 from suites.metrics import METRICS, Better
 
 STEPS_OF_COLOUR = (0.01, 0.03, 0.06, 0.12, 0.20)
@@ -70,21 +71,65 @@ def shade_of(ratio: float, better: Better) -> str:
     return f"{'better' if (change > 0) is (better is Better.HIGHER) else 'worse'}-{strength}"
 
 
-_NUMBER = Markup('<td class="n">{}</td>')
-
-
-def numeric(text: str) -> Markup:
-    """Return a cell with a number. Pages have thousands of them, for which an element each takes too long."""
-    return _NUMBER.format(text)
+_ROW = Template('<tr><th scope="row">{}</th>{}</tr>')
+_CELL = Template("<td>{}</td>")
+_CLASSED = Template('<td class="{}">{}</td>')
+_CHARTED = Template('<td class="n" data-y="{}">{}</td>')
+_TITLE = Template(' title="{}"')
+_HEAD = Template('<th scope="col">{}</th>')
+_CLASS = Template(' class="{}"')
+_FOOT = Template("<tfoot>{}</tfoot>")
+_TABLE = Template(
+    '<div class="scroll" tabindex="0" role="group" aria-label="{}"><table{}><caption>{}</caption>'
+    "<thead><tr>{}</tr></thead><tbody>{}</tbody>{}</table></div>"
+)
+_FACTS = Template('<dl class="facts">{}</dl>')
+_SECTION = Template("<section{}><h2>{}</h2>{}{}</section>")
+_ID = Template(' id="{}"')
+_LEAD = Template('<p class="lead">{}</p>')
+_FACT = Template("<div><dt>{}</dt><dd>{}</dd></div>")
+_HEAT = Template('<td class="heat {}"{}>{}</td>')
+_LINK = Template('<a href="{}" title="{}">{}</a>')
+_TITLED = Template('<span title="{}">{}</span>')
+_SIGN = Template('<span class="sign" aria-hidden="true">{}</span>')
+_SORTED_BY = Template(' data-v="{}"')
+_COST = Template('<td class="cost {}"{}>{}{}</td>')
+_BADGE = Template('<span class="badge {}">{}{}</span>')
+_HIDDEN = Template('<span aria-hidden="true">{} </span>')
 
 
 def flat(*parts: h.Node) -> Markup:
     """Return elements as markup that is rendered already.
 
     htpy passes each piece of an element through all elements around it; in a table of thousands of cells that
-    takes most of the time.
+    takes most of the time. For the same reason what stands in cells is made from templates.
     """
-    return Markup("".join(str(h.fragment[part]) for part in parts))
+    return joined(part if type(part) is Markup else escape(h.fragment[part]) for part in parts)
+
+
+def row(head: h.Node, *cells: Markup) -> Markup:
+    """Return a row of a table that begins with its heading."""
+    return _ROW(flat(head), joined(cells))
+
+
+def cell(content: h.Node = "", class_: str = "") -> Markup:
+    """Return a cell of a table."""
+    return _CLASSED(class_, flat(content)) if class_ else _CELL(flat(content))
+
+
+def numeric(text: str) -> Markup:
+    """Return a cell with a number."""
+    return _CLASSED("n", text)
+
+
+def charted(text: str, value: float | None) -> Markup:
+    """Return a cell with a number that is also a mark of the chart above; tests compare the two."""
+    return _CHARTED(f"{value:.4f}", text) if value is not None else numeric(text)
+
+
+def numbers(texts: Iterable[str]) -> Markup:
+    """Return cells of a table whose class is `numbers`, in which all cells but the first are such."""
+    return joined(_CELL(text) for text in texts)
 
 
 def tone_of(verdict: Verdict | None) -> str:
@@ -92,33 +137,31 @@ def tone_of(verdict: Verdict | None) -> str:
     return _TONES[TRAITS[verdict].tone] if verdict is not None else "plain"
 
 
-def verdict_badge(verdict: Verdict | None, reason: str = "") -> h.Node:
+def verdict_badge(verdict: Verdict | None, reason: str = "") -> Markup:
     """Return a verdict with its sign, or the reason why there is none."""
     if verdict is None:
-        return h.span(".badge.plain")[reason or DASH]
-    return h.span(class_=f"badge {tone_of(verdict)}")[
-        h.span(aria_hidden="true")[f"{SIGNS[verdict]} "], str(verdict)
-    ]
+        return _BADGE("plain", "", reason or DASH)
+    return _BADGE(tone_of(verdict), _HIDDEN(SIGNS[verdict]), str(verdict))
 
 
-def heat_cell(heat: Heat, href: str | None = None, note: str = "") -> h.Node:
+def heat_cell(heat: Heat, href: str | None = None, note: str = "") -> Markup:
     """Return a cell of a table with a ratio, its sign and its colour, perhaps as a link."""
     title = f"{heat}{'; ' + note if note else ''}"
     text = ratio_text(heat.ratio) if heat.ratio is not None else DASH
-    inner: h.Node = [h.span(".sign", aria_hidden="true")[heat.sign], text]
-    inner = h.a(href=href, title=title)[inner] if href else h.span(title=title)[inner]
-    return h.td(class_=f"heat {heat.shade}", data_v=f"{heat.ratio:.6g}" if heat.ratio is not None else None)[
-        inner
-    ]
+    inner = _SIGN(heat.sign) + text
+    value = _SORTED_BY(f"{heat.ratio:.6g}") if heat.ratio is not None else ""
+    return _HEAT(heat.shade, value, _LINK(href, title, inner) if href else _TITLED(title, inner))
 
 
-def cost_cell(metric: str, value: float | None, change: MetricChange, title: str) -> h.Node:
+def cost_cell(metric: str, value: float | None, change: MetricChange, title: str = "") -> Markup:
     """Return the cell of a metric beside a verdict: its ratio, and by how it changed a colour and a sign."""
     better = METRICS[metric].better if metric in METRICS else Better.NEITHER
     decided = change in (MetricChange.MORE, MetricChange.LESS)
     verdict = verdict_of(change, better) if decided and better is not Better.NEITHER else None
     sign = {MetricChange.MORE: "+", MetricChange.LESS: "\N{MINUS SIGN}"}.get(change, "")
-    return h.td(class_=f"cost {tone_of(verdict)}", title=title)[ratio_text(value), h.span(".sign")[sign]]
+    return _COST(
+        tone_of(verdict), _TITLE(title) if title else "", ratio_text(value), _SIGN(sign) if sign else ""
+    )
 
 
 def table(
@@ -129,25 +172,24 @@ def table(
     class_: str = "",
     foot: Iterable[h.Node] = (),
     sortable: bool = False,
-) -> h.Node:
+) -> Markup:
     """Return a table that scrolls sideways in its own frame, and can be reached by keyboard for that."""
-    footer = list(foot)
-    return flat(
-        h.div(".scroll", tabindex="0", role="group", aria_label=caption)[
-            h.table(class_=f"{class_}{' sortable' if sortable else ''}".strip() or None)[
-                h.caption[caption],
-                h.thead[h.tr[(h.th(scope="col")[head] for head in heads)]],
-                h.tbody[flat(*rows)],
-                h.tfoot[footer] if footer else None,
-            ]
-        ]
+    name = f"{class_}{' sortable' if sortable else ''}".strip()
+    footer = flat(*foot)
+    return _TABLE(
+        caption,
+        _CLASS(name) if name else "",
+        caption,
+        joined(_HEAD(flat(head)) for head in heads),
+        flat(*rows),
+        _FOOT(footer) if footer else "",
     )
 
 
-def facts(pairs: Iterable[tuple[str, h.Node]]) -> h.Node:
+def facts(pairs: Iterable[tuple[str, h.Node]]) -> Markup:
     """Return names with their values, without those that have none."""
     shown = [(name, value) for name, value in pairs if value not in (None, "", ())]
-    return h.dl(".facts")[(h.div[h.dt[name], h.dd[value]] for name, value in shown)]
+    return _FACTS(joined(_FACT(name, flat(value)) for name, value in shown))
 
 
 def stat(number: h.Node, label: h.Node, tone: str = "", href: str | None = None) -> h.Node:
@@ -172,9 +214,9 @@ def bullets(lines: Iterable[h.Node]) -> h.Node:
     return h.ul(".plain-list")[(h.li[item] for item in items)] if items else None
 
 
-def section(heading: str, *content: h.Node, id_: str = "", lead: h.Node = None) -> h.Node:
+def section(heading: str, *content: h.Node, id_: str = "", lead: h.Node = None) -> Markup:
     """Return a part of a page with a heading of its own."""
-    return flat(h.section(id=id_ or None)[h.h2[heading], h.p(".lead")[lead] if lead else None, list(content)])
+    return _SECTION(_ID(id_) if id_ else "", heading, _LEAD(flat(lead)) if lead else "", flat(*content))
 
 
 def legend() -> h.Node:

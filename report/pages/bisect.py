@@ -25,14 +25,12 @@ def bisect_page(
     """
     path = addresses.bisect(values.uid)
     root = addresses.way_to_root(path) if linked else ""
-    body = [
+    body: list[h.Node] = [
         h.p(".sentence")[values.headline],
         facts(
             (
-                (
-                    "question",
-                    values.question if not clearance.is_public else values.question.split(", from ")[0],
-                ),
+                ("question", values.question),
+                ("source", clearance.text(values.source)),
                 ("box", clearance.box(values.box)),
                 ("began", moment(values.began_at)),
                 ("rounds", str(len(values.rounds))),
@@ -67,7 +65,7 @@ def bisects_page(bisects: Sequence[BisectPage], clearance: Clearance) -> Page:
             h.th(scope="row")[h.a(href=f"{root}{addresses.bisect(one.uid)}")[one.uid]],
             h.td[moment(one.began_at)],
             h.td[clearance.box(one.box)],
-            h.td[one.question.split(", from ")[0]],
+            h.td[one.question],
             h.td[one.headline],
             numeric(str(len(one.rounds))),
         ]

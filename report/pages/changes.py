@@ -136,16 +136,20 @@ def chart_of(
     member = one.member
     key = member.key
     box = catalog.clearance.box(key.environment.box)
-    marks = [
-        NightMark(
-            point.night.started_at,
-            point.night.version,
-            point.relative,
-            catalog.clearance.text(point.gap),
-            f"{root}{addresses.session(catalog.by_id[point.night.session_id].uid)}" if linked else "",
+    marks = []
+    for point in one.points:
+        low, high, is_open = one.intervals.get(point.night.session_id, (None, None, None))
+        marks.append(
+            NightMark(
+                point.night.started_at,
+                point.night.version,
+                point.relative,
+                catalog.clearance.text(point.gap),
+                f"{root}{addresses.session(catalog.by_id[point.night.session_id].uid)}" if linked else "",
+                (low, high) if low is not None and high is not None else None,
+                is_open,
+            )
         )
-        for point in one.points
-    ]
     return NightChart(
         f"{key.step}, {metric_name(key.metric)}, {key.branch} on {box}",
         marks,
@@ -182,7 +186,8 @@ def replication(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> 
         worse = is_worse(member)
         tone = "plain" if worse is None else "worse" if worse else "better"
         key = member.key.environment
-        note_text = f"{key.configuration}; kernel {dossier.kernels.get(key.box, 'unknown')}"
+        configuration = catalog.clearance.place(key).configuration
+        note_text = f"{configuration}; kernel {dossier.kernels.get(key.box, 'unknown')}"
         address = f"{root}{addresses.machine(box)}" if linked else ""
         rows.append(
             IntervalRow(

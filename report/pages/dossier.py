@@ -9,11 +9,12 @@ import htpy as h
 from build.engines import ENGINES
 from build.version import Version, parse_version
 from history.changes.repository import ChangeStatus
+from history.comparison.result import THRESHOLD
 from history.rendering.confirmations import counted_rounds
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import night_figure
-from report.markup.formats import DASH, amount, day, metric_name, moment, percent, span
+from report.markup.formats import amount, day, metric_name, moment, percent, share, span
 from report.markup.frame import Page
 from report.markup.parts import commands, facts, note, numeric, section, table, tone_of
 from report.pages.bisect import posterior_section
@@ -30,6 +31,7 @@ from report.pages.setup import differences
 from report.pages.verdicts import cost_rows
 from report.values.bisect_page import BisectPage
 from report.values.catalog import Catalog
+from report.values.clearance import Clearance
 from report.values.dossier import Dossier
 from suites.metrics import METRICS, PRIMARY, Role
 
@@ -58,7 +60,7 @@ def dossier_page(
         )
         if bisect
         else None,
-        _costs(dossier),
+        _costs(dossier, catalog),
         _functions(dossier),
         _environment(dossier, catalog),
         _others(dossier, catalog, root, linked),
@@ -112,7 +114,7 @@ def _facts(dossier: Dossier, catalog: Catalog, root: str, tracker: str, linked: 
             ("commits", _commits(dossier)),
             ("detected", moment(change.found_at)),
             ("base", report.base or "none"),
-            ("issue", _issue(dossier, tracker)),
+            ("issue", _issue(dossier, catalog.clearance, tracker)),
             ("fingerprint", h.code[change.fingerprint]),
         )
     )
@@ -129,10 +131,11 @@ def _commits(dossier: Dossier) -> h.Node:
     return h.a(href=address, rel="noreferrer")[text] if address.startswith("https:") else text
 
 
-def _issue(dossier: Dossier, tracker: str) -> h.Node:
+def _issue(dossier: Dossier, clearance: Clearance, tracker: str) -> h.Node:
     if dossier.issue is None:
         return None
-    repository, number, state = dossier.issue
+    name, number, state = dossier.issue
+    repository = clearance.repository(name)
     text = f"{repository}#{number}, {state}"
     if tracker.startswith("https:") and _REPOSITORY.fullmatch(repository):
         return h.a(href=f"{tracker}/{repository}/issues/{number}", rel="noreferrer")[text]
@@ -177,7 +180,7 @@ def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -
             rows,
             f"{confirmed.after.version} over {confirmed.before.version}, round by round",
             what="pass" if confirmed.is_counted else "round",
-            threshold=METRICS[confirmed.key.metric].threshold(0.02),
+            threshold=METRICS[confirmed.key.metric].threshold(THRESHOLD / 100),
         ),
         lead=[
             "Session ",
@@ -187,7 +190,7 @@ def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -
     )
 
 
-def _costs(dossier: Dossier) -> h.Node:
+def _costs(dossier: Dossier, catalog: Catalog) -> h.Node:
     main = dossier.report.main_series.key
     if dossier.confirmation is not None:
         step = next((one for one in dossier.confirmation.steps if one.step == main.step), None)
@@ -209,7 +212,7 @@ def _costs(dossier: Dossier) -> h.Node:
     rows = (
         h.tr[
             h.th(scope="row")[metric_name(one.key.metric)],
-            h.td[one.key.environment.configuration],
+            h.td[catalog.clearance.place(one.key.environment).configuration],
             numeric(percent(one.ratio)),
             numeric(span(one.ratio_low, one.ratio_high)),
         ]
@@ -235,7 +238,7 @@ def _functions(dossier: Dossier) -> h.Node:
             numeric(amount(one.base.own)),
             numeric(amount(one.contender.own)),
             numeric(f"{one.own_change:+.3g}"),
-            numeric(f"{one.own_share:.0%}" if one.own_share is not None else DASH),
+            numeric(share(one.own_share, 0)),
         ]
         for one in gained
     )
@@ -247,14 +250,8 @@ def _functions(dossier: Dossier) -> h.Node:
 
 def _environment(dossier: Dossier, catalog: Catalog) -> h.Node:
     clearance = catalog.clearance
-    settings = [
-        {name: clearance.setting(name, value) for name, value in one.settings.items()}
-        for one in dossier.setups
-    ]
-    manifests = [
-        {name: clearance.manifest(name, value) for name, value in one.manifest.items()}
-        for one in dossier.setups
-    ]
+    settings = [clearance.settings(one.settings) for one in dossier.setups]
+    manifests = [clearance.manifest(one.manifest) for one in dossier.setups]
     changed = [
         f"{clearance.box(one.box)}, {day(one.night.started_at)}: {clearance.text(one.text)}"
         for one in dossier.report.environment

@@ -36,7 +36,7 @@ def subjects_of(glossary: str) -> tuple[Subject, ...]:
 
 def help_page(subjects: Sequence[Subject]) -> Page:
     """Return the help."""
-    body = [
+    body: list[h.Node] = [
         section(
             "Colours and signs",
             legend(),
@@ -70,11 +70,11 @@ def _marks() -> Iterator[h.Node]:
         (svg.circle(20, 10, 4, "point"), "a night, or a round, whose change can be seen"),
         (
             svg.circle(20, 10, 4, "point hollow"),
-            "a night that shows nothing: its step is blind for a change of that size",
+            "a night that shows nothing: undecided, with dropped rounds, or too small a change to be seen",
         ),
         (svg.path("M16 6l8 8m0 -8l-8 8", "gap"), "a night without a value; its reason is in the table"),
         (
-            svg.HATCH.format("hatch-help") + svg.hatched(2, 3, 36, 14, "hatch-help"),
+            svg.hatch("hatch-help") + svg.hatched(2, 3, 36, 14, "hatch-help"),
             "changes of this size cannot be seen; all of the chart when it was never measured",
         ),
         (svg.line(20, 2, 20, 18, "error"), "the interval of one session or of one commit"),

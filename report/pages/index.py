@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import htpy as h
 
+from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import ChangeStatus
+from history.comparison.verdict import Verdict
 from report import addresses
 from report.markup.formats import counted, day, moment, percent
 from report.markup.frame import Page
@@ -47,7 +49,7 @@ def _overview(
 ) -> h.Node:
     opened = [one for one in reports if one.change.status is ChangeStatus.OPEN]
     undecided, steps = sum(one.undecided for one in latest), sum(len(one.comparison.steps) for one in latest)
-    worse = sum(one.change.direction == "regression" for one in opened)
+    worse = sum(one.change.direction is Direction.REGRESSION for one in opened)
     return [
         h.ul(".stats")[
             stat(
@@ -98,7 +100,7 @@ def _branches(latest: Sequence[LatestComparison], catalog: Catalog) -> h.Node:
                 numeric(percent(mean)),
                 [
                     numeric(str(_count(one, verdict)) or "–")
-                    for verdict in ("regression", "improvement", "unchanged")
+                    for verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.UNCHANGED)
                 ],
                 h.td(class_="n" + (" open-text" if one.undecided else ""))[
                     f"{one.undecided} of {len(steps)}"
@@ -122,8 +124,8 @@ def _branches(latest: Sequence[LatestComparison], catalog: Catalog) -> h.Node:
     return [table(heads, rows, caption="Each branch against its base", sortable=True), legend()]
 
 
-def _count(one: LatestComparison, verdict: str) -> int:
-    return sum(step.judgement.verdict == verdict for step in one.comparison.steps)
+def _count(one: LatestComparison, verdict: Verdict) -> int:
+    return sum(step.judgement.verdict is verdict for step in one.comparison.steps)
 
 
 def _boxes(boxes: Sequence[BoxState], catalog: Catalog) -> h.Node:

@@ -6,7 +6,7 @@ import htpy as h
 
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
-from report.markup.formats import counted, day, moment
+from report.markup.formats import counted, day, moment, share
 from report.markup.frame import Page
 from report.markup.parts import bullets, facts, note, numeric, section, stat, table
 from report.values.catalog import Catalog
@@ -77,7 +77,7 @@ def machines_page(boxes: Sequence[MachinePage], catalog: Catalog) -> Page:
                 h.td[machine.kernel],
                 numeric(str(one.nights)),
                 numeric(str(len(one.missed))),
-                h.td[f"{min(sees):.1%} to {max(sees):.1%}" if sees else "never calibrated"],
+                h.td[f"{share(min(sees))} to {share(max(sees))}" if sees else "never calibrated"],
                 h.td[day(period.last.started_at)],
             ]
         )
@@ -137,7 +137,7 @@ def _sees(values: MachinePage, root: str) -> h.Node:
             1 - one.visible,
             1 / (1 - one.visible),
             "open",
-            f"sees {one.visible:.1%}",
+            f"sees {share(one.visible)}",
             is_small=True,
         )
         for one in shown
@@ -148,9 +148,9 @@ def _sees(values: MachinePage, root: str) -> h.Node:
             h.td[one.suite],
             h.td[one.profile],
             h.th(scope="row")[one.step],
-            numeric(f"{one.sd:.2%}"),
+            numeric(share(one.sd, 2)),
             numeric(str(one.rounds)),
-            numeric(f"{one.visible:.1%}"),
+            numeric(share(one.visible)),
         ]
         for one in values.noise
     )

@@ -11,18 +11,19 @@ from history.stats.estimators import geometric_mean
 from report import addresses
 from report.markup.formats import amount, counted, moment
 from report.markup.frame import Page
-from report.markup.parts import bullets, commands, facts, legend, note, numeric, section, table
+from report.markup.parts import bullets, commands, facts, legend, note, numbers, numeric, section, table
 from report.pages.verdicts import debt, verdict_table
+from report.values.catalog import SessionKind
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
 
 KINDS = {
-    "night": "a night of the nightly service, or a comparison by hand",
-    "comparison": "not a night: it has no version of a branch",
-    "confirmation": "it measured two commits of a branch side by side, to confirm a change",
-    "bisect": "rounds of a bisect",
-    "calibration": "one version against itself, to learn how noisy the steps are",
-    "imported": "taken over from other people's tables",
+    SessionKind.NIGHT: "a night of the nightly service, or a comparison by hand",
+    SessionKind.COMPARISON: "not a night: it has no version of a branch",
+    SessionKind.CONFIRMATION: "it measured two commits of a branch side by side, to confirm a change",
+    SessionKind.BISECT: "rounds of a bisect",
+    SessionKind.CALIBRATION: "one version against itself, to learn how noisy the steps are",
+    SessionKind.IMPORTED: "taken over from other people's tables",
 }
 
 
@@ -81,7 +82,10 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
             ("machine", f"{machine.cpu_model}, {machine.cores} cores, {gib:.0f} GiB, {machine.kernel}"),
             ("suite", f"{session.suite}, profile {session.profile}, durability {session.durability}"),
             ("rounds", f"{session.repetitions} planned"),
-            ("tools", ", ".join(f"{name} {version}" for name, version in session.tools.items())),
+            (
+                "tools",
+                ", ".join(f"{name} {version}" for name, version in clearance.tools(session.tools).items()),
+            ),
             (
                 "setup",
                 _link(root, addresses.setup(entry.uid), "settings and builds")
@@ -137,12 +141,12 @@ def _without_comparison(values: SessionPage, root: str | None) -> h.Node:
     rows = (
         h.tr[
             h.th(scope="row")[step],
-            (numeric(amount(one.get(branch))) for branch in branches),
+            numbers(amount(one.get(branch)) for branch in branches),
         ]
         for step, one in values.night_values.items()
     )
     kept = (
-        table(("step", *branches), rows, caption="Queries per second that the night kept")
+        table(("step", *branches), rows, caption="Queries per second that the night kept", class_="numbers")
         if branches
         else None
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import htpy as h
 
+from history.store.records import SessionStatus
 from report import addresses
 from report.markup.formats import moment, short_version
 from report.markup.frame import Page
@@ -65,7 +66,7 @@ def _row(entry: SessionEntry, catalog: Catalog, root: str) -> h.Node:
     box = catalog.clearance.box(entry.box)
     versions = [short_version(one) for one in entry.versions[:MOST_VERSIONS]]
     more = len(entry.versions) - len(versions)
-    pruned = ", rounds pruned" if not entry.runs and entry.status == "finished" else ""
+    pruned = ", rounds pruned" if not entry.runs and entry.status is SessionStatus.FINISHED else ""
     return h.tr[
         h.td[moment(entry.started_at)],
         h.th(scope="row")[h.a(href=f"{root}{addresses.session(entry.uid)}")[entry.uid]],

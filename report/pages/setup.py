@@ -7,7 +7,7 @@ import htpy as h
 from report import addresses
 from report.markup.formats import DASH, counted
 from report.markup.frame import Page
-from report.markup.parts import note, section, table
+from report.markup.parts import cell, note, row, section, table
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, VersionSetup
 
@@ -16,12 +16,8 @@ def setup_page(values: SessionPage, clearance: Clearance) -> Page:
     """Return the page with settings and manifests; the session must have a setup."""
     uid = values.entry.uid
     setups = values.setups
-    settings = [
-        {name: clearance.setting(name, value) for name, value in one.settings.items()} for one in setups
-    ]
-    manifests = [
-        {name: clearance.manifest(name, value) for name, value in one.manifest.items()} for one in setups
-    ]
+    settings = [clearance.settings(one.settings) for one in setups]
+    manifests = [clearance.manifest(one.manifest) for one in setups]
     body = [
         section("Settings of the servers", differences(setups, settings, "setting")),
         section("Builds", differences(setups, manifests, "entry of the manifest")),
@@ -44,10 +40,7 @@ def differences(setups: Sequence[VersionSetup], values: Sequence[Mapping[str, st
     equal = [name for name in names if name not in set(differing)]
     several = what.replace("entry", "entries") if "entry" in what else ""
     heads = (what, *(one.version for one in setups))
-    rows = [
-        h.tr[h.th(scope="row")[h.code[name]], (h.td(".value")[one.get(name, DASH)] for one in values)]
-        for name in differing
-    ]
+    rows = [row(h.code[name], *(cell(one.get(name, DASH), "value") for one in values)) for name in differing]
     return [
         table(
             heads,
@@ -60,10 +53,7 @@ def differences(setups: Sequence[VersionSetup], values: Sequence[Mapping[str, st
             h.summary[f"Equal in all versions: {len(equal)}"],
             table(
                 (what, "value"),
-                (
-                    h.tr[h.th(scope="row")[h.code[name]], h.td(".value")[values[0].get(name, DASH)]]
-                    for name in equal
-                ),
+                (row(h.code[name], cell(values[0].get(name, DASH), "value")) for name in equal),
                 caption="Equal in all versions",
             ),
         ]

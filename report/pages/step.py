@@ -6,17 +6,29 @@ from typing import NamedTuple
 import htpy as h
 
 from history.comparison.profile_diff import Differential
-from history.comparison.result import ContenderComparison, StepComparison
+from history.comparison.result import THRESHOLD, ContenderComparison, StepComparison
 from history.rendering.profiles import quality
 from history.stats.estimators import mean
 from history.store.records import Run, RunStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.seconds import RoundSeconds, seconds_figure
-from report.markup.formats import DASH, amount, bounds, metric_name, moment, percent, unit_of
+from report.markup.formats import amount, bounds, metric_name, moment, percent, share, unit_of
 from report.markup.frame import Page
-from report.markup.parts import facts, note, numeric, section, table, tone_of, verdict_badge
-from report.pages.verdicts import cost_rows, step_fingerprint
+from report.markup.parts import (
+    cell,
+    facts,
+    note,
+    numbers,
+    numeric,
+    row,
+    section,
+    table,
+    tone_of,
+    verdict_badge,
+)
+from report.pages.verdicts import cost_rows
+from report.values.catalog import SessionEntry
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
 from suites.metrics import METRICS, PRIMARY, Role, of_role
@@ -37,23 +49,37 @@ class _Both(NamedTuple):
 
 def step_page(values: SessionPage, step: StepRuns, clearance: Clearance, graphs: FlameGraphs) -> Page:
     """Return the page of a step."""
-    uid = values.entry.uid
-    path = addresses.step(uid, step.step)
-    root = addresses.way_to_root(path)
+    root = addresses.way_to_root(addresses.step(values.entry.uid, step.step))
     pairs = _pairs(values, step)
     body: list[h.Node] = [_contender(values, step, both, clearance, root, graphs) for both in pairs]
     if not pairs:
         body.append(_alone(step))
     body.append(_failures(step, clearance))
     body.append(_runs(step))
+    return _page(values.entry, step.step, body)
+
+
+def pruned_step_page(values: SessionPage, step: str) -> Page:
+    """Return the page of a step whose rounds were pruned: what the night kept of it, so that links stay."""
+    kept = values.night_values.get(step, {})
+    rows = (row(branch, numeric(amount(value))) for branch, value in sorted(kept.items()))
+    body = [
+        note("The rounds of this step were pruned: its seconds, latencies, costs and functions are gone."),
+        table(("branch", "queries/s"), rows, caption="Queries per second that the night kept")
+        if kept
+        else None,
+    ]
+    return _page(values.entry, step, body)
+
+
+def _page(entry: SessionEntry, step: str, body: h.Node) -> Page:
     return Page(
-        path,
-        f"{step.step} in session {uid}",
+        addresses.step(entry.uid, step),
+        f"{step} in session {entry.uid}",
         body,
-        values.entry.ended_at or values.entry.started_at,
-        heading=[step.step, h.span(".quiet")[f" {moment(values.entry.started_at)}"]],
-        crumbs=(("Sessions", addresses.SESSIONS), (f"Session {uid}", addresses.session(uid))),
-        scripts=(),
+        entry.ended_at or entry.started_at,
+        heading=[step, h.span(".quiet")[f" {moment(entry.started_at)}"]],
+        crumbs=(("Sessions", addresses.SESSIONS), (f"Session {entry.uid}", addresses.session(entry.uid))),
     )
 
 
@@ -98,9 +124,8 @@ def _verdict(step: StepComparison | None) -> h.Node:
             ("values", f"{amount(judged.base)} to {amount(judged.contender)} {unit_of(judged.metric)}"),
             (
                 "smallest visible change",
-                f"{step.smallest_visible:.1%}" if step.smallest_visible else "never measured on this box",
+                share(step.smallest_visible) if step.smallest_visible else "never measured on this box",
             ),
-            ("costs", step_fingerprint(step)),
             ("base's drift", percent(step.base_drift) if step.base_drift else None),
         )
     )
@@ -145,7 +170,7 @@ def _rounds(step: StepRuns, both: _Both) -> h.Node:
             )
         )
     return (
-        interval_figure(rows, "Ratio of each round, and of all", what="round", threshold=0.02)
+        interval_figure(rows, "Ratio of each round, and of all", what="round", threshold=THRESHOLD / 100)
         if rows
         else None
     )
@@ -184,13 +209,11 @@ def _metric_table(step: StepRuns, both: _Both, names: Sequence[str], caption: st
         old, new = (_mean(step, version, name) for version in (both.base, both.contender))
         ratio = new / old if old and new else None
         rows.append(
-            h.tr[
-                h.th(scope="row", title=METRICS[name].description)[metric_name(name)],
-                h.td(".quiet")[METRICS[name].unit],
-                numeric(amount(old)),
-                numeric(amount(new)),
-                numeric(percent(ratio)),
-            ]
+            row(
+                metric_name(name),
+                cell(METRICS[name].unit, "quiet"),
+                *(numeric(text) for text in (amount(old), amount(new), percent(ratio))),
+            )
         )
     heads = ("metric", "unit", "base", "new", "change")
     return [h.h3[caption], table(heads, rows, caption=f"{caption}, means of the rounds")]
@@ -230,26 +253,19 @@ def _functions(
 
 def function_table(profiled: Differential, count: int = FUNCTIONS) -> h.Node:
     """Return the functions whose own CPU time changed most."""
-    rows: list[h.Node] = [
-        h.tr[
-            h.th(scope="row")["whole server"],
-            numeric(amount(profiled.base_total)),
-            numeric(amount(profiled.contender_total)),
-            numeric(_signed(profiled.contender_total - profiled.base_total)),
-            h.td,
-            h.td,
-        ]
-    ]
+    whole = profiled.contender_total - profiled.base_total
+    totals = (amount(profiled.base_total), amount(profiled.contender_total), _signed(whole))
+    rows = [row("whole server", *(numeric(text) for text in totals), cell(), cell())]
     rows += [
-        h.tr[
-            h.th(scope="row")[h.code[one.name[:80]]],
+        row(
+            h.code[one.name[:80]],
             numeric(amount(one.base.own)),
             numeric(amount(one.contender.own)),
             numeric(_signed(one.own_change)),
-            numeric(f"{one.own_share:.0%}" if one.own_share is not None else DASH),
-            h.td["certain" if one.is_certain else "within its error"],
-        ]
-        for one in profiled.functions[:count]
+            numeric(share(one.own_share, 0)),
+            cell("certain" if one.is_certain else "within its error"),
+        )
+        for one in [one for one in profiled.functions if one.base.own or one.contender.own][:count]
     ]
     heads = (
         "function",
@@ -272,11 +288,7 @@ def _graph(address: str, what: str) -> h.Node:
 
 def _alone(step: StepRuns) -> h.Node:
     rows = (
-        h.tr[
-            h.th(scope="row")[version],
-            numeric(str(number)),
-            numeric(amount(_value(run))),
-        ]
+        row(version, numeric(str(number)), numeric(amount(_value(run))))
         for version, by_round in step.runs.items()
         for number, run in sorted(by_round.items())
     )
@@ -300,16 +312,13 @@ def _runs(step: StepRuns) -> h.Node:
         (version, number, run) for version, one in step.runs.items() for number, run in sorted(one.items())
     ]
     rows = (
-        h.tr[
-            h.th(scope="row")[name],
-            h.td(".quiet")[unit_of(name)],
-            (numeric(amount(run.values.get(name))) for _, _, run in columns),
-        ]
+        row(name, cell(unit_of(name)), numbers(amount(run.values.get(name)) for _, _, run in columns))
         for name in metrics
     )
     heads = ("metric", "unit", *(f"{version}, round {number}" for version, number, _ in columns))
     return h.details[
-        h.summary["Every value of every round"], table(heads, rows, caption="Every value of every round")
+        h.summary["Every value of every round"],
+        table(heads, rows, caption="Every value of every round", class_="numbers"),
     ]
 
 

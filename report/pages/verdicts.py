@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator
 
 import htpy as h
+from markupsafe import Markup
 
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import MetricChange, Ratio, verdict_of
 from report.charts.fingerprint import CostMark, fingerprint
 from report.charts.quadrant import DebtMark, quadrant_figure
-from report.markup.formats import amount, bounds, metric_name, percent, ratio_text
-from report.markup.parts import Heat, cost_cell, heat_cell, numeric, table, tone_of, verdict_badge
+from report.markup.formats import DASH, amount, bounds, metric_name, percent, ratio_text
+from report.markup.parts import Heat, cell, cost_cell, heat_cell, numeric, row, table, tone_of, verdict_badge
 from suites.metrics import METRICS, QPS, Better, Role
 
 FINGERPRINT = (
@@ -30,8 +31,8 @@ def verdict_table(comparison: Comparison, contender: ContenderComparison, addres
     unit = comparison.metric.unit
     heads: list[h.Node] = [
         "step",
-        f"base, {unit}",
-        f"new, {unit}",
+        "base",
+        "new",
         "ratio",
         "interval",
         "costs",
@@ -42,7 +43,7 @@ def verdict_table(comparison: Comparison, contender: ContenderComparison, addres
         *(["sees"] if contender.has_visible else []),
         "verdict",
     ]
-    rows = (_row(comparison, contender, step, columns, address) for step in contender.steps)
+    rows = (_row(contender, step, columns, address) for step in contender.steps)
     foot = _means(contender, columns)
     caption = f"{contender.contender} against {contender.base}: {comparison.metric.name}, {unit}"
     return table(heads, rows, caption=caption, foot=foot, sortable=True, class_="verdicts")
@@ -56,7 +57,7 @@ def heat_of(step: StepComparison) -> Heat:
     return Heat(judged.value, verdict, better, step.judgement.interval, step.judgement.reason)
 
 
-def step_fingerprint(step: StepComparison) -> h.Node:
+def _fingerprint(step: StepComparison) -> h.Node:
     """Return the marks of what a query of a step costs, with a sign where none explains the verdict."""
     by_name = {ratio.metric: ratio for ratio in step.beside}
     marks = []
@@ -89,36 +90,30 @@ def debt(contender: ContenderComparison, resets: dict[str, float], address: Addr
 
 
 def _row(
-    comparison: Comparison,
-    contender: ContenderComparison,
-    step: StepComparison,
-    columns: tuple[str, ...],
-    address: Address,
-) -> h.Node:
+    contender: ContenderComparison, step: StepComparison, columns: tuple[str, ...], address: Address
+) -> Markup:
     by_name = {ratio.metric: ratio for ratio in step.beside}
     href = address(step.step)
     visible = step.smallest_visible
-    return h.tr(id=None)[
-        h.th(scope="row")[h.a(href=href)[step.step] if href else step.step],
+    verdict = step.judgement.verdict
+    sees = percent(1 + visible).lstrip("+") if visible is not None else DASH
+    reason = h.span(".quiet")[f" {step.judgement.reason}"] if step.judgement.reason else None
+    return row(
+        h.a(href=href)[step.step] if href else step.step,
         numeric(amount(step.judged.base)),
         numeric(amount(step.judged.contender)),
         heat_cell(heat_of(step)),
-        h.td(".n.interval")[bounds(step.judgement.interval)],
-        h.td(".costs")[step_fingerprint(step)],
-        (_cost(by_name.get(name)) for name in columns),
-        numeric(percent(1 + visible).lstrip("+") if visible is not None else "–")
-        if contender.has_visible
-        else None,
-        h.td(class_=f"verdict {tone_of(step.judgement.verdict)}")[
-            verdict_badge(step.judgement.verdict, step.judgement.gap or ""),
-            h.span(".quiet")[f" {step.judgement.reason}"] if step.judgement.reason else None,
-        ],
-    ]
+        cell(bounds(step.judgement.interval), "n interval"),
+        cell(_fingerprint(step), "costs"),
+        *(_cost(by_name.get(name)) for name in columns),
+        *([numeric(sees)] if contender.has_visible else []),
+        cell([verdict_badge(verdict, step.judgement.gap or ""), reason], f"verdict {tone_of(verdict)}"),
+    )
 
 
-def _cost(ratio: Ratio | None) -> h.Node:
+def _cost(ratio: Ratio | None) -> Markup:
     if ratio is None or not ratio.pairs:
-        return h.td(".cost.quiet", title="not recorded")["–"]
+        return cell(h.span(title="not recorded")[DASH], "cost quiet")
     unit = METRICS[ratio.metric].unit
     title = f"{metric_name(ratio.metric)}: {amount(ratio.base)} to {amount(ratio.contender)} {unit}"
     return cost_cell(ratio.metric, ratio.value, ratio.change, f"{title}, interval {bounds(ratio.interval)}")
@@ -136,24 +131,24 @@ def _head(metric: str) -> str:
     return METRICS[metric].column or metric_name(metric)
 
 
-def _means(contender: ContenderComparison, columns: tuple[str, ...]) -> Iterator[h.Node]:
+def _means(contender: ContenderComparison, columns: tuple[str, ...]) -> Iterator[Markup]:
     count, ratios = contender.geometric_means()
     means = [(mean.group, mean.steps, mean.ratios) for mean in contender.group_means()]
     if count > 1:
-        means.append((f"geometric mean of {count} steps", count, ratios))
+        means.append((f"geomean of {count}", count, ratios))
     for name, steps, values in means:
         judged = next(iter(values.values()), None)
-        yield h.tr[
-            h.th(scope="row")[name if name.startswith("geometric") else f"{name} ({steps})"],
-            h.td,
-            h.td,
+        yield row(
+            name if name.startswith("geomean") else f"{name} ({steps})",
+            cell(),
+            cell(),
             numeric(ratio_text(judged)),
-            h.td,
-            h.td,
-            (numeric(ratio_text(values.get(column))) for column in columns),
-            h.td if contender.has_visible else None,
-            h.td,
-        ]
+            cell(),
+            cell(),
+            *(numeric(ratio_text(values.get(column))) for column in columns),
+            *([cell()] if contender.has_visible else []),
+            cell(),
+        )
 
 
 def _tone(ratio: Ratio | None) -> str:
@@ -163,15 +158,15 @@ def _tone(ratio: Ratio | None) -> str:
     return "plain" if better is Better.NEITHER else tone_of(verdict_of(ratio.change, better))
 
 
-def cost_rows(step: StepComparison, role: Role) -> Iterator[h.Node]:
+def cost_rows(step: StepComparison, role: Role) -> Iterator[Markup]:
     """Yield the rows of all metrics of a role, with both values, ratio and interval."""
     for ratio in step.metrics:
         if METRICS[ratio.metric].role is role and ratio.pairs:
-            yield h.tr[
-                h.th(scope="row")[metric_name(ratio.metric)],
-                h.td(".quiet")[METRICS[ratio.metric].unit],
+            yield row(
+                metric_name(ratio.metric),
+                cell(METRICS[ratio.metric].unit, "quiet"),
                 numeric(amount(ratio.base)),
                 numeric(amount(ratio.contender)),
-                cost_cell(ratio.metric, ratio.value, ratio.change, METRICS[ratio.metric].description),
-                h.td(".n.interval")[bounds(ratio.interval)],
-            ]
+                cost_cell(ratio.metric, ratio.value, ratio.change),
+                cell(bounds(ratio.interval), "n interval"),
+            )

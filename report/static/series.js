@@ -1,12 +1,12 @@
 "use strict";
-// The series explorer: chooses a series, loads its years, draws it with uPlot and fills the table.
+// The series explorer: chooses a series, loads its periods, draws it with uPlot and fills the table.
 {
   /** @typedef {{id: string, place: number, branch: number, step: number, metric: number}} Series */
-  /** @typedef {{at: number, uid: string, version: string, value: number | null, base: number | null, gap: string}} Point */
+  /** @typedef {{low: number | null, high: number | null, open: boolean}} Interval */
+  /** @typedef {{at: number, uid: string, version: string, value: number | null, base: number | null, gap: string, interval: Interval | null, dropped: number}} Point */
 
   const MINUTE = 60;
   const LEAST_RANGE = 0.05;
-  const THRESHOLD = 0.02;
   const ids = ["place", "branch", "step", "metric"];
 
   /** @param {string} id @returns {any} */
@@ -35,27 +35,44 @@
   /** @param {Series} one */
   const name = (one) => `${list().steps[one.step][0]} ${list().metrics[one.metric][1]}, ${list().branches[one.branch]} on ${list().places[one.place][0]}`;
 
-  /** Loads the shards of a series between two years; missing ones are years without a value.
+  /** @param {any[][]} rows rows that begin with the number of a night @returns {Map<number, any[]>} */
+  const byNight = (rows) => new Map((rows || []).map((row) => [row[0], row]));
+
+  /** The digit of a character; three of the printable ones are none (series_data.py).
+   * @param {number} code */
+  const digit = (code) => code - 33 - Number(code > 34) - Number(code > 60) - Number(code > 92);
+  const DIGITS = 91;
+
+  /** @param {[number, number, string]} row lowest value, size of a step, two characters for each night
+   * @returns {(number | null)[]} */
+  const unpacked = ([low, step, text]) => Array.from({ length: text.length / 2 }, (_, night) => (text[2 * night] === " " ? null
+    : low + step * (digit(text.charCodeAt(2 * night)) * DIGITS + digit(text.charCodeAt(2 * night + 1)))));
+
+  /** Loads the shards of a series; missing ones are periods without a value.
    * @param {Series} one @returns {Promise<Point[]>} */
   const points = async (one) => {
     const place = list().places[one.place];
-    const [, , , base, years, folder] = place;
+    const [, , , base, periods, folder] = place;
     const file = list().steps[one.step][1];
     const branch = list().branches[one.branch];
     const metric = list().metrics[one.metric][0];
     /** @type {Point[]} */ const found = [];
-    for (const year of years) {
-      const path = `${folder}/${file}/${year}.js`;
+    const paths = periods.map((/** @type {string} */ period) => `${folder}/${file}/${period}.js`);
+    await Promise.all(paths.map(async (/** @type {string} */ path) => {
       if (!tidemark.shards.has(path) && !(await tidemark.load(path))) tidemark.shards.set(path, null);
+    }));
+    for (const path of paths) {
       const shard = tidemark.shards.get(path);
       if (!shard) continue;
       /** @param {string} whose */
-      const row = (whose) => (shard.v[whose] || {})[metric] || [0, []];
-      const [exponent, values] = row(branch);
-      const [baseExponent, bases] = row(base);
+      const row = (whose) => unpacked((shard.v[whose] || {})[metric] || [0, 0, ""]);
+      const values = row(branch);
+      const bases = row(base);
       const versions = shard.w[branch] || [];
       const gaps = new Map(shard.g.filter((/** @type {any[]} */ gap) => gap[1] === branch || gap[1] === base)
         .map((/** @type {any[]} */ gap) => [gap[0], gap[2]]));
+      const intervals = metric === "qps" ? byNight(shard.i[branch]) : new Map();
+      const dropped = byNight(shard.d);
       let at = 0;
       shard.n.forEach((/** @type {number} */ minutes, /** @type {number} */ night) => {
         while (at + 1 < versions.length && versions[at + 1][0] <= night) at += 1;
@@ -66,8 +83,10 @@
           at: minutes * MINUTE,
           uid: shard.u[night],
           version: versions[at][1],
-          value: value === null ? null : value * 10 ** exponent,
-          base: below === null ? null : below * 10 ** baseExponent,
+          value,
+          base: below,
+          interval: intervals.has(night) ? { low: intervals.get(night)[1], high: intervals.get(night)[2], open: intervals.get(night)[3] } : null,
+          dropped: (dropped.get(night) || [0, 0])[1],
           gap: gaps.get(night) || (value === null ? "not recorded" : below === null ? "no value of the base" : ""),
         });
       });
@@ -89,6 +108,15 @@
     const row = list().sees.find((/** @type {any[]} */ sees) => sees[0] === box && sees[1] === suite && sees[2] === configuration
       && sees[3] === list().branches[one.branch] && sees[4] === list().steps[one.step][0]);
     return row ? row[5] : null;
+  };
+
+  /** Whether a night shows nothing for certain: its verdict is open, rounds were dropped, or its step is blind.
+   * @param {Series} one @param {Point} point @param {number | null} sees */
+  const isHollow = (one, point, sees) => {
+    if (point.dropped || (point.interval && point.interval.open)) return true;
+    if (point.interval || list().branches[one.branch] === list().places[one.place][3]) return false;
+    const ratio = shown(one, point, true);
+    return sees === null || (ratio !== null && sees > list().threshold && Math.abs(ratio - 1) < sees);
   };
 
   /** @param {Series} one */
@@ -149,6 +177,8 @@
     by("chart").replaceChildren();
     if (!times.length) return;
     const sees = visible(rows[0]);
+    const margin = Math.max((times[times.length - 1] - times[0]) * 0.012, 12 * 3600);
+    const [bottom, top] = ends();
     const ink = color("--soft");
     const axis = { stroke: ink, grid: { stroke: color("--rule"), width: 1 }, ticks: { stroke: color("--rule") }, font: "12px system-ui, sans-serif" };
     const unit = list().metrics[rows[0].metric][2];
@@ -158,9 +188,9 @@
       height: 380,
       tzDate: (/** @type {number} */ at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       scales: {
-        x: { time: true },
+        x: { time: true, range: (/** @type {any} */ _, /** @type {number} */ first, /** @type {number} */ last) => [first - margin, last + margin] },
         y: relative
-          ? { distr: 3, log: 2, range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min((low ?? 1) * 0.99, 1 - LEAST_RANGE), Math.max((high ?? 1) * 1.01, 1 + LEAST_RANGE)] }
+          ? { distr: 3, log: 2, range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min((low ?? 1) * 0.99, bottom, 1 - LEAST_RANGE), Math.max((high ?? 1) * 1.01, top, 1 + LEAST_RANGE)] }
           : { range: (/** @type {any} */ _, /** @type {number} */ _low, /** @type {number} */ high) => [0, (high || 1) * 1.06] },
       },
       axes: [
@@ -179,11 +209,11 @@
           label: number ? list().places[one.place][0] : `${list().branches[one.branch]}, ${list().places[one.place][0]}`,
           stroke: color(colours[number % colours.length]),
           width: 1,
-          points: { show: times.length < 1500, size: 4.5, fill: (/** @type {any} */ self) => color("--sheet") && (sees === null || (relative && sees > THRESHOLD && number === 0) ? color("--sheet") : color(colours[number % colours.length])) },
+          points: { show: false }, // `nights` draws them, filled or hollow
           value: (/** @type {any} */ _, /** @type {number} */ value) => (value === null || value === undefined ? "–" : relative ? percent(value) : `${amount(value)} ${unit}`),
         })),
       ],
-      hooks: { drawClear: [(/** @type {any} */ self) => under(self, relative, sees)], draw: [(/** @type {any} */ self) => over(self, marks)] },
+      hooks: { drawClear: [(/** @type {any} */ self) => under(self, relative, sees)], draw: [(/** @type {any} */ self) => { over(self, marks); nights(self, rows, relative); }] },
     }, data, by("chart"));
     const upper = by("chart").querySelector(".u-over");
     upper.addEventListener("click", () => {
@@ -191,6 +221,14 @@
       const point = at === null || at === undefined ? null : drawn[0].find((one) => one.at === times[at]);
       if (point) pick(rows[0], point);
     });
+  };
+
+  /** How far intervals reach, but not further than makes the nights themselves flat. @returns {[number, number]} */
+  const ends = () => {
+    const known = drawn.flat().filter((point) => point.interval && point.interval.low !== null && point.interval.high !== null);
+    const low = Math.min(1, ...known.map((point) => /** @type {number} */ (/** @type {Interval} */ (point.interval).low)));
+    const high = Math.max(1, ...known.map((point) => /** @type {number} */ (/** @type {Interval} */ (point.interval).high)));
+    return [Math.max(low * 0.99, 0.7), Math.min(high * 1.01, 1.4)];
   };
 
   /** @param {number} low @param {number} high */
@@ -207,7 +245,7 @@
     const { ctx, bbox } = self;
     const top = sees === null ? bbox.top : self.valToPos(1 + sees, "y", true);
     const bottom = sees === null ? bbox.top + bbox.height : self.valToPos(1 / (1 + sees), "y", true);
-    if (sees !== null && sees <= THRESHOLD) return;
+    if (sees !== null && sees <= list().threshold) return;
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, Math.max(top, bbox.top), bbox.width, Math.min(bottom, bbox.top + bbox.height) - Math.max(top, bbox.top));
@@ -244,6 +282,56 @@
     ctx.restore();
   };
 
+  /** The nights of each series, filled or hollow, with the interval of each session that still has its rounds.
+   * @param {any} self @param {Series[]} rows @param {boolean} relative */
+  const nights = (self, rows, relative) => {
+    const { ctx, bbox } = self;
+    const ratio = devicePixelRatio;
+    const radius = (self.data[0].length > 400 ? 1.7 : 2.6) * ratio;
+    const sheet = color("--sheet");
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    rows.forEach((one, number) => {
+      const sees = visible(one);
+      ctx.strokeStyle = color(colours[number % colours.length]);
+      ctx.lineWidth = 1.2 * ratio;
+      for (const hollow of [false, true]) {
+        const bars = new Path2D();
+        const circles = new Path2D();
+        for (const point of drawn[number]) {
+          const value = shown(one, point, relative);
+          if (value === null || isHollow(one, point, sees) !== hollow) continue;
+          const x = self.valToPos(point.at, "x", true);
+          const y = self.valToPos(value, "y", true);
+          const { low, high } = (relative && point.interval) || { low: null, high: null };
+          if (low !== null && high !== null) {
+            bars.moveTo(x, self.valToPos(low, "y", true));
+            bars.lineTo(x, self.valToPos(high, "y", true));
+          }
+          circles.moveTo(x + radius, y);
+          circles.arc(x, y, radius, 0, 2 * Math.PI);
+        }
+        ctx.stroke(bars);
+        ctx.fillStyle = hollow ? sheet : ctx.strokeStyle;
+        ctx.fill(circles);
+        ctx.stroke(circles);
+      }
+    });
+    ctx.restore();
+  };
+
+  /** @param {Interval | null} interval */
+  const bounds = (interval) => (interval === null || interval.low === null || interval.high === null ? "–"
+    : `${percent(interval.low).replace(" %", "")} to ${percent(interval.high)}`);
+
+  /** @param {Point} point @param {any} mark */
+  const happened = (point, mark) => [
+    ...(mark ? [tidemark.element("a", { href: mark.path }, `change ${percent(mark.ratio)}`), " "] : []),
+    [point.gap, point.dropped ? `${point.dropped} dropped round${point.dropped > 1 ? "s" : ""}` : "", point.interval && point.interval.open ? "undecided" : ""].filter(Boolean).join(", "),
+  ];
+
   /** @param {Series} one @param {boolean} relative */
   const table = (one, relative) => {
     const unit = list().metrics[one.metric][2];
@@ -262,10 +350,11 @@
         el("td", { class: "n" }, point.value === null ? "–" : amount(point.value)),
         el("td", { class: "n" }, point.base === null ? "–" : amount(point.base)),
         el("td", { class: "n" }, ratio === null ? "–" : percent(ratio)),
-        el("td", {}, mark ? el("a", { href: mark.path }, `change ${percent(mark.ratio)}`) : point.gap),
+        el("td", { class: "n" }, bounds(point.interval)),
+        el("td", {}, ...happened(point, mark)),
         el("td", {}, compare)));
     }
-    const heads = ["night", "version", `value, ${unit}`, `base, ${unit}`, "relative", "what happened", "compare"];
+    const heads = ["night", "version", `value, ${unit}`, `base, ${unit}`, "relative", "interval", "what happened", "compare"];
     by("rows").replaceChildren(el("table", {},
       el("caption", {}, `${name(one)}, latest night first`),
       el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))), body));
@@ -283,7 +372,9 @@
   const key = (one, relative) => {
     const sees = visible(one);
     by("chart-key").textContent = (relative ? `Relative to ${list().places[one.place][3]} in the same night, on a logarithmic axis. ` : "Absolute, from zero. ")
-      + (sees === null ? "Hatched: what this step can see was never measured here. " : sees > THRESHOLD ? `Hatched: changes below ${(100 * sees).toFixed(1)} % cannot be seen by this step. ` : "")
+      + (sees === null ? "Hatched: what this step can see was never measured here. " : sees > list().threshold ? `Hatched: changes below ${(100 * sees).toFixed(1)} % cannot be seen by this step. ` : "")
+      + "Hollow: an undecided night, one with dropped rounds, or one whose change the step cannot see. "
+      + (relative && list().metrics[one.metric][0] === "qps" ? "Bars: the interval of a session, while it has its rounds. " : "")
       + "A point that is clicked is picked; two picked nights can be compared.";
   };
 

@@ -48,6 +48,10 @@ class BisectPage:
 
     uid: str
     question: str
+    step: str
+    source: str
+    """The git source of its commits; empty for releases."""
+
     headline: str
     """Its verdict in one line, or that there is none yet."""
 

@@ -13,6 +13,9 @@ from suites.metrics import QPS
 NIGHTS = 60
 """The nights of a strip; the series explorer has all."""
 
+Sight = Mapping[str, float | None]
+"""The smallest visible change by step, as a fraction; None when it is unknown."""
+
 
 @dataclass(frozen=True)
 class BranchPlace:
@@ -23,15 +26,14 @@ class BranchPlace:
     matrix: SeriesMatrix
     """Throughput relative to the base, [steps, nights]."""
 
-    visible: Mapping[str, float | None]
-    """The smallest visible change by step, as a fraction."""
+    visible: Sight
 
 
 def read_branch(
     connection: Connection,
     catalog: Catalog,
     branch: str,
-    visible: Mapping[Environment, Mapping[str, float | None]],
+    visible: Mapping[Environment, Sight],
 ) -> tuple[BranchPlace, ...]:
     """Return a branch in all environments in which it has a base other than itself."""
     found = []

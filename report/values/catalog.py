@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,17 @@ from history.store.records import CONFIRMS, Environment, SessionStatus
 from history.store.schema import bisect_events, calibrations, machines, nights, profiles, runs, sessions
 from history.timestamps import from_text
 from report.values.clearance import Clearance
+
+
+class SessionKind(StrEnum):
+    """What a session was for."""
+
+    NIGHT = "night"
+    COMPARISON = "comparison"
+    CONFIRMATION = "confirmation"
+    BISECT = "bisect"
+    CALIBRATION = "calibration"
+    IMPORTED = "imported"
 
 
 @dataclass(frozen=True)
@@ -36,8 +48,7 @@ class SessionEntry:
     versions: tuple[str, ...]
     """As they were requested, the base first; empty for sessions of the first releases of Tidemark."""
 
-    kind: str
-    """night, comparison, confirmation, bisect, calibration or imported."""
+    kind: SessionKind
 
     runs: int
     """0 for a session that was pruned, or ended before its first run."""
@@ -45,10 +56,19 @@ class SessionEntry:
     last_run: int
     """The id of its last run, by which a session that goes on is seen to have grown."""
 
+    calibration: str
+    """The uid of the latest calibration of its machine, suite and profile: what its steps see follows it."""
+
+    @property
+    def state(self) -> str:
+        """How far it is: its night does not change any more once it has ended."""
+        return f"{self.status} {self.ended_at}"
+
     @property
     def signature(self) -> str:
         """What its pages are made of, in short: they are written again when it differs."""
-        return f"{self.status} {self.ended_at} {self.runs} {self.last_run}"
+        rounds = f"{self.runs} {self.last_run} {self.calibration}" if self.runs else "no rounds"
+        return f"{self.kind} {self.state} {rounds}"
 
 
 @dataclass(frozen=True)
@@ -119,6 +139,11 @@ class Catalog:
         """The time of the newest data; None in an empty history."""
         return max((one.ended_at or one.started_at for one in self.sessions.values()), default=None)
 
+    @cached_property
+    def nights_by_session(self) -> Mapping[int, NightEntry]:
+        """The night of each session that is one, by the session's id."""
+        return {night.session_id: night for one in self.places for night in one.nights}
+
     def place_named(self, place: Environment) -> PlaceNights | None:
         """Return an environment with its nights; None when it has none."""
         return next((one for one in self.places if one.place == place), None)
@@ -173,10 +198,10 @@ def _sessions(connection: Connection) -> dict[str, SessionEntry]:
         .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
         .order_by(sessions.c.started_at, sessions.c.uid)
     )
+    rows = plain_rows(connection, query)
+    calibrated = {row[2:5]: row[1] for row in rows if row[0] in calibrating}
     entries = {}
-    for id_, uid, machine_id, suite, profile, started, ended, status, text, box in plain_rows(
-        connection, query
-    ):
+    for id_, uid, machine_id, suite, profile, started, ended, status, text, box in rows:
         options = stored_options(text)
         count, last = counts.get(id_, (0, 0))
         entries[uid] = SessionEntry(
@@ -193,20 +218,20 @@ def _sessions(connection: Connection) -> dict[str, SessionEntry]:
             _kind(options, uid in in_bisects, id_ in calibrating, (id_,) in with_nights),
             count,
             last,
+            calibrated.get((machine_id, suite, profile), ""),
         )
     return entries
 
 
-def _kind(options: Mapping[str, Any], in_bisect: bool, calibrates: bool, is_night: bool) -> str:
-    if options.get("imported") is True:
-        return "imported"
-    if in_bisect or options.get("bisect"):
-        return "bisect"
-    if options.get(CONFIRMS):
-        return "confirmation"
-    if calibrates:
-        return "calibration"
-    return "night" if is_night else "comparison"
+def _kind(options: Mapping[str, Any], in_bisect: bool, calibrates: bool, is_night: bool) -> SessionKind:
+    kinds = {
+        SessionKind.IMPORTED: options.get("imported") is True,
+        SessionKind.BISECT: in_bisect or bool(options.get("bisect")),
+        SessionKind.CONFIRMATION: bool(options.get(CONFIRMS)),
+        SessionKind.CALIBRATION: calibrates,
+        SessionKind.NIGHT: is_night,
+    }
+    return next((kind for kind, applies in kinds.items() if applies), SessionKind.COMPARISON)
 
 
 def _places(connection: Connection, uids: Mapping[int, str]) -> tuple[PlaceNights, ...]:

@@ -4,30 +4,68 @@ It is a list of what is allowed, not of what is forbidden: a text that nobody th
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from build.version import Engine
 from history.store.records import Environment, Machine
 from report.addresses import digest
 
 WITHHELD = "withheld on a public site"
 """What stands for a text that may not leave the house."""
 
+_LENGTH = re.compile(r"(rounds|long|\d+(\.\d+)?s)")
+"""The mode and the seconds of a configuration, which stand before its settings."""
+
 _PLAIN_VALUE = re.compile(r"-?\d+(\.\d+)?(us|ms|s|min|h|d|kB|MB|GB|TB|B|[kKMG])?")
 _SWITCHES = frozenset({"on", "off", "true", "false", "yes", "no", "none", "default", "auto", "0", "1"})
+_OWN_SETTING = re.compile(r"[A-Za-z0-9_]+")
+"""The name of a setting of the server itself; one of an extension, or made up, has a dot."""
 
 ENUMERATIONS = frozenset(
     {
         *("wal_level", "wal_compression", "synchronous_commit", "huge_pages", "io_method", "wal_sync_method"),
-        *("fsync", "full_page_writes", "default_toast_compression", "autovacuum", "jit"),
-        *("recovery_init_sync_method", "server_version", "block_size", "innodb_flush_method"),
-        *("innodb_checksum_algorithm", "binlog_format", "sync_binlog", "innodb_doublewrite", "version"),
+        *("default_toast_compression", "recovery_init_sync_method", "innodb_flush_method"),
+        *("innodb_checksum_algorithm", "binlog_format", "innodb_doublewrite"),
         *("transaction_isolation", "default_transaction_isolation", "tx_isolation"),
     }
 )
 """Settings whose values are words of the server, not of the house."""
 
-MANIFEST = frozenset({"engine", "release", "version", "compiler", "options", "flags", "configure", "cflags"})
-"""The keys of a build's manifest that a public site shows."""
+WORDS = frozenset(
+    {
+        *("minimal", "replica", "logical", "pglz", "lz4", "zstd", "remote_apply", "remote_write", "local"),
+        *("try", "worker", "io_uring", "sync", "fdatasync", "fsync", "open_datasync", "open_sync", "syncfs"),
+        *("O_DIRECT", "O_DIRECT_NO_FSYNC", "O_DSYNC", "crc32", "innodb", "ROW", "STATEMENT", "MIXED"),
+        *("ON", "OFF", "DETECT_ONLY", "DETECT_AND_RECOVER", "READ-COMMITTED", "REPEATABLE-READ"),
+        *("SERIALIZABLE", "read committed", "repeatable read", "serializable"),
+    }
+)
+"""The values of ENUMERATIONS that are shown."""
+
+_ENGINE = "|".join(Engine)
+_NUMBERS = r"\d+(\.\d+){0,2}"
+MANIFEST = {
+    "engine": re.compile(_ENGINE),
+    "release": re.compile(rf"{_NUMBERS}(devel|beta\d+|rc\d+)?"),
+    "version": re.compile(rf"({_ENGINE})@[A-Za-z0-9][A-Za-z0-9_.:#-]{{0,79}}"),
+    "compiler.version": re.compile(
+        r"(gcc|clang|Debian clang) version \d+(\.\d+)*( \(Debian [0-9a-z.+~-]+\))?"
+    ),
+    "compiler.target": re.compile(r"(x86_64|aarch64)(-[a-z0-9]+)*-linux-gnu"),
+    "host.architecture": re.compile(r"x86_64|aarch64"),
+    "host.glibc": re.compile(_NUMBERS),
+    "source.kind": re.compile(r"[a-z-]{1,20}"),
+    "source.digest": re.compile(r"sha256:[0-9a-f]{64}|[0-9a-f]{40}"),
+}
+"""The entries of a build's manifest that a public site shows, with the form that their values must have."""
+
+TOOLS = {
+    "generator": re.compile(rf"(sysbench|pgbench \(PostgreSQL\)|pgbench) {_NUMBERS}"),
+    "tidemark": re.compile(r"[0-9a-f]{7,40}(-dirty)?"),
+    "python": re.compile(_NUMBERS),
+}
+"""The measuring programs that a public site names, with the form that their versions must have."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +85,17 @@ class Clearance:
         return self._names.setdefault(hostname, f"box-{digest(self.salt, hostname)[:6]}")
 
     def place(self, place: Environment) -> Environment:
-        """Return an environment with the name of its box."""
-        return replace(place, box=self.box(place.box))
+        """Return an environment with the name of its box; of a public one without settings of the house."""
+        named = replace(place, box=self.box(place.box))
+        return replace(named, configuration=self._configuration(place.configuration))
+
+    def _configuration(self, configuration: str) -> str:
+        """Return profile and durability; settings behind them stay if their names and values are plain."""
+        parts = configuration.split(" ")
+        settings = [part for part in parts[2:] if not _LENGTH.fullmatch(part)]
+        if not self.is_public or all(_is_plain_setting(one) for one in settings):
+            return configuration
+        return f"{' '.join(parts[:2])} set-{digest(self.salt, configuration)[:6]}"
 
     def machine(self, machine: Machine) -> Machine:
         """Return a machine; of a public one processor, memory, kernel and system, and nothing else."""
@@ -65,15 +112,39 @@ class Clearance:
         """Return a text from outside, such as why something failed; it may name paths, hosts and people."""
         return WITHHELD if self.is_public and text else text
 
-    def setting(self, name: str, value: str) -> str:
-        """Return a server's setting; of a public one numbers, switches and ENUMERATIONS."""
-        allowed = name in ENUMERATIONS or value in _SWITCHES or _PLAIN_VALUE.fullmatch(value) or not value
-        return value if allowed or not self.is_public else WITHHELD
+    def settings(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """Return a server's settings; of a public one numbers, switches and WORDS, and no made-up names."""
+        if not self.is_public:
+            return dict(settings)
+        own = {name: value for name, value in settings.items() if _OWN_SETTING.fullmatch(name)}
+        return {name: value if _is_plain(name, value) else WITHHELD for name, value in own.items()}
 
-    def manifest(self, name: str, value: str) -> str:
-        """Return an entry of a build's manifest, whose name has dots between the keys."""
-        head, _, last = name.rpartition(".")
-        allowed = name in ("source.kind", "source.digest", "compiler.version") or (
-            not head and last in MANIFEST
-        )
-        return value if not self.is_public or (allowed and "/" not in value) else WITHHELD
+    def manifest(self, manifest: Mapping[str, str]) -> dict[str, str]:
+        """Return a build's manifest, whose names have dots between the keys; of a public one MANIFEST."""
+        return self._of_form(MANIFEST, manifest)
+
+    def tools(self, versions: Mapping[str, str]) -> dict[str, str]:
+        """Return the versions of the measuring programs; on a public site TOOLS."""
+        return self._of_form(TOOLS, versions)
+
+    def repository(self, name: str) -> str:
+        """Return the repository of an issue; it may be a private one, and a public site names none."""
+        return "" if self.is_public else name
+
+    def _of_form(self, forms: Mapping[str, re.Pattern[str]], values: Mapping[str, str]) -> dict[str, str]:
+        if not self.is_public:
+            return dict(values)
+        return {
+            name: value for name, value in values.items() if name in forms and forms[name].fullmatch(value)
+        }
+
+
+def _is_plain_setting(text: str) -> bool:
+    name, equals, value = text.partition("=")
+    return bool(equals) and _OWN_SETTING.fullmatch(name) is not None and _is_plain(name, value)
+
+
+def _is_plain(name: str, value: str) -> bool:
+    """Whether the value of a setting says nothing of the house."""
+    is_word = name in ENUMERATIONS and value in WORDS
+    return not value or is_word or value in _SWITCHES or _PLAIN_VALUE.fullmatch(value) is not None

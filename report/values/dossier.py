@@ -1,7 +1,7 @@
 """The dossier of a change: everything that the history knows of it, for one page."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from sqlalchemy import Connection, select
@@ -19,6 +19,7 @@ from history.store.reader import Reader
 from history.store.schema import alerts, builds, configurations, runs
 from history.store.session_reads import session_of
 from report.values.catalog import Catalog
+from report.values.night_intervals import NightInterval, NightIntervals
 from report.values.session_page import VersionSetup, flattened
 from suites.metrics import QPS
 
@@ -41,6 +42,9 @@ class MemberSeries:
 
     visible: float | None
     """The smallest visible change of its step, as a fraction; None when it is unknown."""
+
+    intervals: Mapping[int, NightInterval] = field(default_factory=dict)
+    """The intervals of throughput of nights that had rounds when their pages were written, by session."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +74,28 @@ class Dossier:
     """The kernel of each box in the night after it."""
 
 
-def read_dossier(history: Reader, catalog: Catalog, report: ChangeReport) -> Dossier:
+IntervalsOf = Callable[[str], NightIntervals]
+"""Gives the intervals of a night by the uid of its session."""
+
+
+def read_dossier(
+    history: Reader, catalog: Catalog, report: ChangeReport, intervals_of: IntervalsOf = lambda uid: {}
+) -> Dossier:
     """Return the dossier of a change."""
     main = report.main_series
     others = [member for member in report.change.members if member is not main]
     with history.database.reading() as connection:
         drawn = tuple(_series(connection, member) for member in (main, *others)[:MOST_CHARTS])
         setups = tuple(_setup(connection, night) for night in (main.last_before, main.first_after))
-        issue = _issue(connection, report.change.fingerprint)
+        issue = issue_of(connection, report.change.fingerprint)
         kernels = {
             member.key.environment.box: session_of(connection, member.first_after.session_id).machine.kernel
             for member in report.change.members
         }
-    drawn = tuple(_with_sight(history, catalog, one) for one in drawn)
+    drawn = tuple(
+        replace(_with_sight(history, catalog, one), intervals=_intervals(catalog, one, intervals_of))
+        for one in drawn
+    )
     comparison, ratios = _confirmed(history, report)
     by_step: dict[str, tuple[Member, ...]] = {}
     for member in report.change.members:
@@ -102,6 +115,15 @@ def _series(connection: Connection, member: Member) -> MemberSeries:
     )
 
 
+def _intervals(catalog: Catalog, one: MemberSeries, intervals_of: IntervalsOf) -> Mapping[int, NightInterval]:
+    key = one.member.key
+    if key.metric != QPS:
+        return {}
+    ids = [point.night.session_id for point in one.points]
+    found = {id_: intervals_of(catalog.by_id[id_].uid).get(key.branch, {}).get(key.step) for id_ in ids}
+    return {id_: interval for id_, interval in found.items() if interval is not None}
+
+
 def _with_sight(history: Reader, catalog: Catalog, one: MemberSeries) -> MemberSeries:
     """Return a series of throughput with what its step can see in the latest of its nights with rounds."""
     key = one.member.key
@@ -114,7 +136,7 @@ def _with_sight(history: Reader, catalog: Catalog, one: MemberSeries) -> MemberS
         return one
     versions = (entry.versions[one.base], entry.versions[key.branch])
     seen = _visible(history, entry.uid, *versions, key.step)
-    return MemberSeries(one.member, one.base, one.points, one.notes, seen)
+    return replace(one, visible=seen)
 
 
 def _visible(history: Reader, uid: str, base: str, contender: str, step: str) -> float | None:
@@ -162,7 +184,8 @@ def _setup(connection: Connection, night: Night) -> VersionSetup:
     return VersionSetup(night.version, {}, dict(flattened(stored_object(manifest))) if manifest else {})
 
 
-def _issue(connection: Connection, fingerprint: str) -> tuple[str, int, str] | None:
+def issue_of(connection: Connection, fingerprint: str) -> tuple[str, int, str] | None:
+    """Return repository, number and state of the issue of a change; None without one."""
     query = select(alerts.c.repository, alerts.c.issue, alerts.c.issue_state).where(
         alerts.c.fingerprint == fingerprint, alerts.c.issue.is_not(None)
     )

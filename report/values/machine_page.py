@@ -9,12 +9,13 @@ from itertools import pairwise
 
 from sqlalchemy import Connection, select
 
+from history.comparison.result import THRESHOLD
 from history.stats.repeated_intervals import Design, Noise, smallest_visible
 from history.store.records import Machine
 from history.store.schema import calibrations, dropped_rounds, machines, sessions
 from history.store.session_reads import machine_of
 from history.timestamps import from_text
-from report.values.catalog import Catalog, SessionEntry
+from report.values.catalog import Catalog, SessionEntry, SessionKind
 from suites.metrics import QPS
 
 USUAL_GAP = timedelta(days=3)
@@ -75,7 +76,9 @@ class MachinePage:
     """Days without a night between the first night and the last."""
 
 
-def read_machine(connection: Connection, catalog: Catalog, box: str, threshold: float = 0.02) -> MachinePage:
+def read_machine(
+    connection: Connection, catalog: Catalog, box: str, threshold: float = THRESHOLD / 100
+) -> MachinePage:
     """Return what is known of a box; `threshold` is the fraction beyond which a change is reported."""
     own = [entry for entry in catalog.sessions.values() if entry.box == box]
     nights = sorted(
@@ -94,7 +97,7 @@ def read_machine(connection: Connection, catalog: Catalog, box: str, threshold: 
 def _periods(connection: Connection, own: Sequence[SessionEntry]) -> tuple[MachinePeriod, ...]:
     runs: list[list[SessionEntry]] = []
     for entry in own:
-        if entry.kind == "imported":
+        if entry.kind is SessionKind.IMPORTED:
             continue
         if runs and runs[-1][-1].machine_id == entry.machine_id:
             runs[-1].append(entry)

@@ -8,15 +8,16 @@ from typing import Any
 from sqlalchemy import select
 
 from build.version import parse_version
-from history.comparison.compare import CompareOptions, Comparison, ComparisonError, compare
 from history.comparison.profile_diff import Differential, Rounds, differential
+from history.comparison.result import Comparison, ComparisonError
 from history.errors import stored_object
 from history.rendering.notes import notes
 from history.store.reader import Reader
-from history.store.records import DroppedRound, Run, Session
+from history.store.records import DroppedRound, Run, Session, SessionStatus
 from history.store.schema import builds, configurations, gaps, points, runs, samples, series
 from history.store.session_reads import runs_of, session_of
 from report.values.catalog import Catalog, SessionEntry
+from report.values.comparisons import Comparisons
 from suites.metrics import PRIMARY
 from suites.profiling.stacks import StepProfile, merged
 
@@ -76,8 +77,9 @@ class SessionPage:
     """Branch, step (empty for all) and reason of what its night lacks."""
 
 
-def read_session(history: Reader, catalog: Catalog, entry: SessionEntry) -> SessionPage:
+def read_session(comparisons: Comparisons, catalog: Catalog, entry: SessionEntry) -> SessionPage:
     """Return what the pages of a session show."""
+    history = comparisons.history
     with history.database.reading() as connection:
         session = session_of(connection, entry.id)
         found = runs_of(connection, entry.id, ()) if entry.runs else ()
@@ -86,7 +88,7 @@ def read_session(history: Reader, catalog: Catalog, entry: SessionEntry) -> Sess
             per_second[run_id].append(qps)
         setups = _setups(connection.execute(_setups_of(entry.id)).all()) if entry.runs else ()
         values, lacking = _night(connection, entry)
-    comparison, why = _compared(history, entry, found)
+    comparison, why = _compared(comparisons, entry, found)
     steps = _steps(history, entry, found, per_second, catalog)
     lines = {}
     if comparison is not None:
@@ -94,17 +96,23 @@ def read_session(history: Reader, catalog: Catalog, entry: SessionEntry) -> Sess
     return SessionPage(entry, session, comparison, why, lines, steps, setups, values, lacking)
 
 
-def _compared(history: Reader, entry: SessionEntry, found: Sequence[Run]) -> tuple[Comparison | None, str]:
+def _compared(
+    comparisons: Comparisons, entry: SessionEntry, found: Sequence[Run]
+) -> tuple[Comparison | None, str]:
     measured = dict.fromkeys(run.version for run in found)
     if not found:
-        return None, "its rounds were pruned" if entry.status != "running" else "nothing was measured yet"
+        return (
+            None,
+            "its rounds were pruned"
+            if entry.status is not SessionStatus.RUNNING
+            else "nothing was measured yet",
+        )
     ordered = [one for one in entry.versions if one in measured] or list(measured)
     if len(ordered) < 2:
         return None, f"it measured one version, {ordered[0]}"
     base, *contenders = map(parse_version, ordered)
-    options = CompareOptions(session=entry.uid)
     try:
-        return compare(history, base, contenders[:MOST_CONTENDERS], options), ""
+        return comparisons.of_session(entry.uid, base, contenders[:MOST_CONTENDERS]), ""
     except ComparisonError as error:
         return None, error.what
 
@@ -182,16 +190,29 @@ def _setups(rows: Sequence[Any]) -> tuple[VersionSetup, ...]:
 
 
 def flattened(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return the entries of nested mappings, with dots between the keys; lists are joined by spaces."""
+    """Return the entries of nested mappings, with dots between the keys; lists of texts are joined by spaces.
+
+    The items of a list of mappings go by their names, such as the stages of a recipe, or by their numbers.
+    """
     entries: list[tuple[str, str]] = []
     for name, inner in sorted(value.items()):
         if isinstance(inner, Mapping):
             entries += flattened(inner, f"{prefix}{name}.")
+        elif isinstance(inner, list) and any(isinstance(item, Mapping) for item in inner):
+            entries += flattened(_by_name(inner), f"{prefix}{name}.")
         elif isinstance(inner, list):
             entries.append((f"{prefix}{name}", " ".join(map(str, inner))))
         else:
             entries.append((f"{prefix}{name}", str(inner)))
     return entries
+
+
+def _by_name(items: Sequence[Any]) -> dict[str, Any]:
+    named = {}
+    for number, item in enumerate(items, start=1):
+        known = dict(item) if isinstance(item, Mapping) else {"": item}
+        named[str(known.pop("name", number))] = known
+    return named
 
 
 def _night(

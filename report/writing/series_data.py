@@ -1,32 +1,43 @@
-"""The data of the series explorer: classic scripts, each with the values of one step in one year.
+"""The data of the series explorer: classic scripts, each with the values of one step in one period.
 
-From `file://` a browser loads scripts only, neither JSON nor modules. Values are integers with four
-significant digits and a common exponent for each series. Files of past years stay as they are, byte by byte.
+From `file://` a browser loads scripts only, neither JSON nor modules. A value takes two characters: a number
+of steps, of which the range of a series in a period has LEVELS. A period is a year, or a month of the latest
+year, so that a further night writes little; files of past periods stay as they are, byte by byte.
 """
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from history.changes.report import ChangeReport
-from history.series.series import in_environment
+from history.comparison.result import THRESHOLD
+from history.series.series import IDS_PER_QUERY, in_environment
 from history.store.database import plain_rows
 from history.store.records import Environment
-from history.store.schema import gaps, points, series
+from history.store.schema import dropped_rounds, gaps, points, series
 from report import addresses
 from report.values.catalog import Catalog, NightEntry, PlaceNights
+from report.values.night_intervals import NightIntervals
 from suites.metrics import METRICS, label_of
 
-DIGITS = 4
-"""The significant digits of a value: a night's noise is in the third."""
+ALPHABET = "".join(chr(code) for code in range(33, 127) if chr(code) not in '"<\\')
+"""The digits of a value; none of them needs an escape in JSON, and none ends a script."""
+
+LEVELS = len(ALPHABET) ** 2
+"""The steps between zero and the largest value: one is 0.012 % of it, far below a night's noise."""
+
+NO_VALUE = "  "
+_PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 
 _MINUTE = 60
+
+StepSeries = Mapping[str, Sequence[tuple[int, str, str]]]
+"""The id, branch and metric of the series of an environment, by step."""
 
 
 def call(function: str, *arguments: Any) -> str:
@@ -39,74 +50,123 @@ def call(function: str, *arguments: Any) -> str:
 
 @dataclass(frozen=True)
 class Shard:
-    """The file of a step in a year."""
+    """The file of a step in a period."""
 
     path: str
     text: str
 
 
-def years_of(nights: PlaceNights) -> Mapping[int, tuple[NightEntry, ...]]:
-    """Return the nights of an environment by year."""
-    by_year: defaultdict[int, list[NightEntry]] = defaultdict(list)
+def periods_of(nights: PlaceNights) -> Mapping[str, tuple[NightEntry, ...]]:
+    """Return the nights of an environment by period: months of its latest year, and years before it."""
+    latest = max((night.started_at.year for night in nights.nights), default=0)
+    by_period: defaultdict[str, list[NightEntry]] = defaultdict(list)
     for night in nights.nights:
-        by_year[night.started_at.year].append(night)
-    return {year: tuple(of_year) for year, of_year in by_year.items()}
+        when = night.started_at
+        by_period[f"{when:%Y-%m}" if when.year == latest else f"{when:%Y}"].append(night)
+    return {period: tuple(its) for period, its in by_period.items()}
 
 
-def signature(nights: Sequence[NightEntry]) -> str:
-    """Return what the shards of a year are made of: its sessions, by names that hold in every history."""
-    return addresses.digest(*(night.uid for night in nights))
-
-
-def shards(connection: Connection, catalog: Catalog, nights: PlaceNights, year: int) -> Iterator[Shard]:
-    """Yield the shards of a year of an environment."""
-    of_year = years_of(nights)[year]
-    position = {night.session_id: number for number, night in enumerate(of_year)}
-    place = catalog.clearance.place(nights.place)
+def step_series(connection: Connection, place: Environment) -> StepSeries:
+    """Return the series of an environment by step."""
     query = select(series.c.id, series.c.step, series.c.branch, series.c.metric).where(
-        in_environment(series, nights.place)
+        in_environment(series, place)
     )
     by_step: defaultdict[str, list[tuple[int, str, str]]] = defaultdict(list)
     for id_, step, branch, metric in plain_rows(
         connection, query.order_by(series.c.step, series.c.branch, series.c.metric)
     ):
         by_step[step].append((id_, branch, metric))
+    return by_step
+
+
+def shards(
+    connection: Connection,
+    catalog: Catalog,
+    place: Environment,
+    steps: StepSeries,
+    period: str,
+    nights: Sequence[NightEntry],
+    intervals: Sequence[NightIntervals],
+) -> Iterator[Shard]:
+    """Yield the shards of an environment in a period; `intervals` are those of each of its nights."""
+    position = {night.session_id: number for number, night in enumerate(nights)}
+    public = catalog.clearance.place(place)
     lacking = _gaps(connection, catalog, position)
-    for step, rows in by_step.items():
+    dropped = _dropped(connection, position)
+    for step, rows in steps.items():
+        found = _values(connection, [id_ for id_, _, _ in rows], position)
         values: defaultdict[str, dict[str, list[Any]]] = defaultdict(dict)
         for id_, branch, metric in rows:
-            found = _values(connection, id_, position)
-            if found is not None:
-                values[branch][metric] = found
+            if id_ in found:
+                values[branch][metric] = packed(found[id_], len(nights))
         if values:
-            reasons = [entry for entry in lacking if entry[2] in ("", step)]
             content = {
-                "n": [int(night.started_at.timestamp()) // _MINUTE for night in of_year],
-                "u": [addresses.file_name(night.uid) for night in of_year],
-                "w": {branch: _versions(of_year, branch) for branch in sorted(values)},
+                "n": [int(night.started_at.timestamp()) // _MINUTE for night in nights],
+                "u": [addresses.file_name(night.uid) for night in nights],
+                "w": {branch: _versions(nights, branch) for branch in sorted(values)},
                 "v": values,
-                "g": [[at, branch, reason] for at, branch, _, reason in reasons],
+                "g": [[at, branch, reason] for at, branch, of, reason in lacking if of in ("", step)],
+                "i": _intervals(intervals, step),
+                "d": dropped.get(step, []),
             }
-            path = addresses.shard(place.box, place.suite, place.configuration, step, year)
+            path = addresses.shard(public.box, public.suite, public.configuration, step, period)
             yield Shard(path, call("shard", path, content))
 
 
-def _values(connection: Connection, series_id: int, position: Mapping[int, int]) -> list[Any] | None:
-    """Return the exponent and the values of a series by night, None where it has none; None without any."""
-    first, last = min(position), max(position)
-    query = select(points.c.session_id, points.c.value).where(
-        points.c.series_id == series_id, points.c.session_id >= first, points.c.session_id <= last
-    )
-    row: list[int | None] = [None] * len(position)
-    found = [(position[id_], value) for id_, value in plain_rows(connection, query) if id_ in position]
-    if not found:
-        return None
-    largest = max(abs(value) for _, value in found)
-    exponent = math.floor(math.log10(largest)) - DIGITS + 1 if largest > 0 else 0
-    scale = 10.0**-exponent
+def _values(
+    connection: Connection, ids: Sequence[int], position: Mapping[int, int]
+) -> Mapping[int, list[tuple[int, float]]]:
+    """Return the values of several series by id, each with the number of its night."""
+    found: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
+    for start in range(0, len(ids), IDS_PER_QUERY):
+        query = select(points.c.series_id, points.c.session_id, points.c.value).where(
+            points.c.series_id.in_(ids[start : start + IDS_PER_QUERY]),
+            points.c.session_id.between(min(position), max(position)),
+        )
+        for series_id, session_id, value in plain_rows(connection, query):
+            at = position.get(session_id)
+            if at is not None:
+                found[series_id].append((at, value))
+    return found
+
+
+def packed(found: Sequence[tuple[int, float]], nights: int) -> list[Any]:
+    """Return the lowest value, the size of a step and two characters for each night, spaces without a value.
+
+    The lowest value is zero unless there are negative ones. There must be a value.
+    """
+    values = [value for _, value in found]
+    low = min(0.0, *values)
+    step = (max(values) - low) / (LEVELS - 1) or 1.0
+    row = [NO_VALUE] * nights
     for at, value in found:
-        row[at] = round(value * scale)
-    return [exponent, row]
+        row[at] = _PAIRS[round((value - low) / step)]
+    return [low, float(f"{step:.12g}"), "".join(row)]
+
+
+def _intervals(intervals: Sequence[NightIntervals], step: str) -> dict[str, list[list[Any]]]:
+    """Return night, low, high and whether the verdict is open, by branch."""
+    by_branch: defaultdict[str, list[list[Any]]] = defaultdict(list)
+    for at, of_night in enumerate(intervals):
+        for branch, steps in of_night.items():
+            if step in steps:
+                by_branch[branch].append([at, *steps[step]])
+    return by_branch
+
+
+def _dropped(connection: Connection, position: Mapping[int, int]) -> dict[str, list[list[int]]]:
+    """Return the nights with dropped rounds, and their number, by step."""
+    table = dropped_rounds.c
+    query = (
+        select(table.step, table.session_id, func.count())
+        .where(table.session_id.between(min(position), max(position)))
+        .group_by(table.step, table.session_id)
+    )
+    by_step: defaultdict[str, list[list[int]]] = defaultdict(list)
+    for step, session_id, count in plain_rows(connection, query):
+        if session_id in position:
+            by_step[step].append([position[session_id], count])
+    return {step: sorted(rows) for step, rows in by_step.items()}
 
 
 def _versions(nights: Sequence[NightEntry], branch: str) -> list[list[Any]]:
@@ -163,8 +223,9 @@ def series_index(
         series.c.metric,
     )
     for box, suite, configuration, *rest in plain_rows(connection, select(*columns).order_by(*columns)):
-        key = _place_key(catalog, Environment(box, suite, configuration))
-        name = addresses.series_id(catalog.clearance.box(box), suite, configuration, *rest)
+        place = Environment(box, suite, configuration)
+        key, public = _place_key(catalog, place), catalog.clearance.place(place)
+        name = addresses.series_id(public.box, public.suite, public.configuration, *rest)
         parts = zip(("branch", "step", "metric"), rest, strict=True)
         rows.append([number("place", key), *(number(kind, value) for kind, value in parts), name])
     content = {
@@ -173,9 +234,10 @@ def series_index(
         "steps": [[step, addresses.file_name(step)] for step in names["step"]],
         "metrics": [_metric(name) for name in names["metric"]],
         "series": rows,
+        "threshold": THRESHOLD / 100,
         "changes": [_change(one, catalog) for one in changes],
         "sees": [
-            [catalog.clearance.box(key[0]), *key[1:], round(value, 4)]
+            [*json.loads(_place_key(catalog, Environment(*key[:3]))), *key[3:], round(value, 4)]
             for key, value in sorted(visible.items())
         ],
     }
@@ -183,29 +245,26 @@ def series_index(
 
 
 def _places(catalog: Catalog, keys: Sequence[str]) -> list[list[Any]]:
-    """Return box, suite, configuration, base branch, years and folder of each environment."""
+    """Return box, suite, configuration, base branch, periods and folder of each environment."""
     by_key = {_place_key(catalog, one.place): one for one in catalog.places}
     listed = []
     for key in keys:
         nights = by_key.get(key)
-        base, years = (nights.base, sorted(years_of(nights))) if nights is not None else (None, [])
-        listed.append([*json.loads(key), base, years, _folder(json.loads(key))])
+        base, periods = (nights.base, sorted(periods_of(nights))) if nights is not None else (None, [])
+        place = json.loads(key)
+        listed.append([*place, base, periods, addresses.shard_folder(*place)])
     return listed
 
 
 def _place_key(catalog: Catalog, place: Environment) -> str:
-    return json.dumps([catalog.clearance.box(place.box), place.suite, place.configuration])
+    public = catalog.clearance.place(place)
+    return json.dumps([public.box, public.suite, public.configuration])
 
 
 def _metric(name: str) -> list[str]:
     """Return name, label, unit and better direction of a metric."""
     known = METRICS.get(name)
     return [name, label_of(name), known.unit if known else "", str(known.better) if known else "neither"]
-
-
-def _folder(place: Sequence[str]) -> str:
-    box, suite, configuration = place
-    return f"data/{addresses.digest(box, configuration)}/{addresses.file_name(suite)}"
 
 
 def _change(report: ChangeReport, catalog: Catalog) -> list[Any]:

@@ -4,14 +4,15 @@ from collections.abc import Callable, Collection, Mapping
 
 from build.progress import ProgressTask
 from history.comparison.profile_diff import Differential
-from history.store.reader import Reader
 from history.store.records import SessionStatus
 from report import addresses
 from report.markup.frame import Page
 from report.pages.session import session_page
 from report.pages.setup import setup_page
-from report.pages.step import step_page
+from report.pages.step import pruned_step_page, step_page
 from report.values.catalog import Catalog, SessionEntry
+from report.values.comparisons import Comparisons
+from report.values.night_intervals import NightIntervals, night_intervals
 from report.values.session_page import SessionPage, StepRuns, read_session
 from report.writing.profile_data import ProfileEntry, stacks_script
 from report.writing.tree import SiteTree
@@ -29,19 +30,25 @@ def no_graphs(step: str, contender: str, both: Differential) -> Mapping[str, str
     return {}
 
 
+def intervals_of(tree: SiteTree, uid: str) -> NightIntervals:
+    """Return the intervals of a session's night, whose pages must have been written or kept."""
+    return tree.value_of(_steps_of(uid)) or {}
+
+
 def write_sessions(
-    history: Reader,
+    comparisons: Comparisons,
     catalog: Catalog,
     tree: SiteTree,
     prefix: str,
-    touched: Collection[str],
+    touched: Mapping[str, Collection[str]],
     draw: DrawGraphs,
     write: Callable[[Page], None],
     task: ProgressTask,
 ) -> list[ProfileEntry]:
     """Write the pages of all sessions, and return their profiles, latest first.
 
-    `prefix` is what all signatures begin with; `touched` are the sessions of changes and bisects.
+    `prefix` is what all signatures begin with; `touched` are the sessions of changes and bisects, with the
+    steps that are about them.
     """
     entries = list(catalog.sessions.values())
     profiled = [entry.uid for entry in entries if entry.id in catalog.profiles]
@@ -50,23 +57,36 @@ def write_sessions(
     for number, entry in enumerate(entries):
         source = f"session {entry.uid}"
         graphs = entry.uid in drawn and entry.id in catalog.profiles
-        if not entry.runs and entry.status is not SessionStatus.RUNNING and source in tree.old_sources:
-            # Its rounds were pruned: what was written of them stays, and its page says what is left.
-            tree.keep(f"steps of {entry.uid}")
         state = f"{prefix} {entry.signature} {graphs}"
         values: SessionPage | None = None
         with tree.made_of(source, state) as fresh:
             if fresh:
                 task.update(number, len(entries))
-                values = read_session(history, catalog, entry)
+                values = read_session(comparisons, catalog, entry)
                 write(session_page(values, catalog.clearance))
         if entry.runs:
-            with tree.made_of(f"steps of {entry.uid}", state) as fresh:
+            with tree.made_of(_steps_of(entry.uid), state) as fresh:
                 if fresh:
-                    values = values or read_session(history, catalog, entry)
+                    values = values or read_session(comparisons, catalog, entry)
                     _write_steps(values, catalog, tree, draw if graphs else no_graphs, write)
+                    night = catalog.nights_by_session.get(entry.id)
+                    tree.remember(night_intervals(values.comparison, night))
+        elif (
+            entry.status is not SessionStatus.RUNNING
+            and not tree.keep(_steps_of(entry.uid))
+            and (steps := touched.get(entry.uid))
+        ):
+            # Its rounds were pruned before this site was begun: links of its change must lead somewhere.
+            values = values or read_session(comparisons, catalog, entry)
+            with tree.made_of(_steps_of(entry.uid), state):
+                for step in sorted(steps):
+                    write(pruned_step_page(values, step))
         found += [_entry(catalog, entry, *profile) for profile in catalog.profiles.get(entry.id, ())]
     return found[::-1]
+
+
+def _steps_of(uid: str) -> str:
+    return f"steps of {uid}"
 
 
 def _write_steps(

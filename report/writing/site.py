@@ -1,11 +1,15 @@
 """The whole site: every page of a history, of which only what changed is made again."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+
+from sqlalchemy import Connection
 
 from build.home import ROOT
 from build.progress import Progress, ProgressTask
@@ -14,6 +18,7 @@ from history.changes.report import ChangeReport, report_changes
 from history.changes.repository import ChangeStatus
 from history.series.last_nights import last_nights
 from history.store.reader import Reader
+from history.store.records import Environment
 from history.timestamps import now
 from report import addresses
 from report.markup.frame import Page, rendered
@@ -28,16 +33,16 @@ from report.pages.machine import machine_page, machines_page
 from report.pages.series import profiles_page, series_page
 from report.pages.sessions import older_years, sessions_page, year_page
 from report.values.bisect_page import BisectPage
-from report.values.branch_page import read_branch
-from report.values.catalog import Catalog, read_catalog
+from report.values.branch_page import NIGHTS, Sight, read_branch
+from report.values.catalog import Catalog, PlaceNights, read_catalog
 from report.values.comparisons import Comparisons
-from report.values.dossier import read_dossier
+from report.values.dossier import issue_of, read_dossier
 from report.values.ladder import read_ladder
 from report.values.machine_page import read_machine
 from report.values.overview import BoxState, LatestComparison, latest_comparisons
 from report.writing.profile_data import profile_index
-from report.writing.series_data import call, series_index, shards, signature, years_of
-from report.writing.session_files import DrawGraphs, no_graphs, write_sessions
+from report.writing.series_data import call, periods_of, series_index, shards, step_series
+from report.writing.session_files import DrawGraphs, intervals_of, no_graphs, write_sessions
 from report.writing.tree import SiteTree, renewed
 
 STATIC = Path(__file__).parent.parent / "static"
@@ -84,6 +89,11 @@ class _Site:
     comparisons: Comparisons
     tree: SiteTree
 
+    @property
+    def prefix(self) -> str:
+        """What the signature of every source begins with: with other code all pages are made again."""
+        return f"{code_digest()} {self.options.is_public}"
+
     def write(self, page: Page) -> None:
         self.tree.write(page.path, rendered(page, public=self.options.is_public))
 
@@ -100,6 +110,7 @@ def write_site(
         latest = [one for nights in catalog.places for one in latest_comparisons(comparisons, nights)]
         site = _Site(history, options, catalog, reports, latest, comparisons, tree)
         parts: Mapping[str, Callable[[_Site], None]] = {
+            "sessions": partial(_sessions, task=task),
             "overview": _overview,
             "changes": _changes,
             "branches": _branches,
@@ -111,7 +122,6 @@ def write_site(
         for name, write in parts.items():
             task.rename(f"writing {name}")
             write(site)
-        _sessions(site, task)
         _static(site)
     pages = sum(path.endswith(".html") for path in tree.new)
     return SiteSummary(options.folder, pages, len(tree.changed))
@@ -122,7 +132,7 @@ def _overview(site: _Site) -> None:
     site.write(index_page(catalog, site.reports, site.latest, _boxes(site)))
     site.write(sessions_page(catalog))
     for year, entries in older_years(catalog).items():
-        signature_of_year = addresses.digest(code_digest(), *(one.uid + one.signature for one in entries))
+        signature_of_year = addresses.digest(site.prefix, *(one.uid + one.signature for one in entries))
         with site.tree.made_of(f"sessions of {year}", signature_of_year) as fresh:
             if fresh:
                 site.write(year_page(year, entries, catalog))
@@ -156,7 +166,7 @@ def _changes(site: _Site) -> None:
             f"change {change.fingerprint}", _change_signature(site, report, bisect)
         ) as fresh:
             if fresh:
-                dossier = read_dossier(site.history, catalog, report)
+                dossier = read_dossier(site.history, catalog, report, partial(intervals_of, site.tree))
                 site.write(dossier_page(dossier, catalog, bisect, tracker=options.tracker))
 
 
@@ -164,13 +174,15 @@ def _change_signature(site: _Site, report: ChangeReport, bisect: BisectPage | No
     """Return what a change's page is made of: an open one follows the nights, one that is closed does not."""
     change = report.change
     parts = [
-        code_digest(),
-        str(site.options.is_public),
+        site.prefix,
         str(change.updated_at),
         str(change.status),
         str(change.reason),
+        site.options.tracker,
     ]
-    parts.append(f"{bisect.uid} {bisect.updated_at}" if bisect else "")
+    with site.history.database.reading() as connection:
+        issue = issue_of(connection, change.fingerprint)
+    parts += [f"{bisect.uid} {bisect.updated_at}" if bisect else "", str(issue)]
     if change.status is ChangeStatus.OPEN:
         places = {member.key.environment for member in change.members}
         found = [site.catalog.place_named(place) for place in sorted(places, key=str)]
@@ -182,10 +194,24 @@ def _branches(site: _Site) -> None:
     site.write(branches_page(site.catalog))
     for branch in site.catalog.branches:
         visible = {one.place: one.visible for one in site.latest if one.branch == branch}
-        with site.history.database.reading() as connection:
-            places = read_branch(connection, site.catalog, branch, visible)
         own = [one for one in site.reports if one.change.branch == branch]
-        site.write(branch_page(branch, places, own, site.catalog))
+        with site.tree.made_of(f"branch {branch}", _branch_signature(site, branch, visible, own)) as fresh:
+            if fresh:
+                with site.history.database.reading() as connection:
+                    places = read_branch(connection, site.catalog, branch, visible)
+                site.write(branch_page(branch, places, own, site.catalog))
+
+
+def _branch_signature(
+    site: _Site, branch: str, visible: Mapping[Environment, Sight], own: Sequence[ChangeReport]
+) -> str:
+    """Return what a branch's page is made of: its nights, what its steps see, and its changes."""
+    parts = [site.prefix, *(f"{place} {sorted(sees.items())}" for place, sees in visible.items())]
+    for one in site.catalog.nights_of_branch(branch):
+        nights = [site.catalog.by_id[night.session_id] for night in one.of_branch(branch)[-NIGHTS:]]
+        parts += [str(one.place), str(one.base), *(f"{entry.uid} {entry.state}" for entry in nights)]
+    parts += [f"{one.change.fingerprint} {one.change.status} {one.change.updated_at}" for one in own]
+    return addresses.digest(*parts)
 
 
 def _ladders(site: _Site) -> None:
@@ -215,15 +241,9 @@ def _bisects(site: _Site) -> None:
 
 def _series(site: _Site) -> None:
     catalog, tree = site.catalog, site.tree
-    prefix = f"{code_digest()} {site.options.is_public}"
     with site.history.database.reading() as connection:
         for nights in catalog.places:
-            place = nights.place
-            for year, of_year in years_of(nights).items():
-                source = f"series {place.box} {place.suite} {place.configuration} {year}"
-                with tree.made_of(source, f"{prefix} {signature(of_year)}") as fresh:
-                    for shard in shards(connection, catalog, nights, year) if fresh else ():
-                        tree.write(shard.path, shard.text)
+            _shards(site, connection, nights)
         sees: dict[tuple[str, ...], float] = {
             (one.place.box, one.place.suite, one.place.configuration, one.branch, step): visible
             for one in site.latest
@@ -235,17 +255,51 @@ def _series(site: _Site) -> None:
     site.write(series_page(count, catalog.data_until))
 
 
+def _shards(site: _Site, connection: Connection, nights: PlaceNights) -> None:
+    catalog, tree, place = site.catalog, site.tree, nights.place
+    public = catalog.clearance.place(place)
+    steps = step_series(connection, place)
+    for period, its in periods_of(nights).items():
+        intervals = [intervals_of(tree, night.uid) for night in its]
+        state = [catalog.by_id[night.session_id].state for night in its]
+        signature = addresses.digest(
+            site.prefix, *(night.uid for night in its), *state, json.dumps(intervals)
+        )
+        source = f"series {public.box} {public.suite} {public.configuration} {period}"
+        with tree.made_of(source, signature) as fresh:
+            for shard in shards(connection, catalog, place, steps, period, its, intervals) if fresh else ():
+                tree.write(shard.path, shard.text)
+
+
 def _sessions(site: _Site, task: ProgressTask) -> None:
-    prefix = f"{code_digest()} {site.options.is_public}"
-    touched = {
-        member.confirmed.uid for one in site.reports for member in one.change.members if member.confirmed
-    }
-    touched |= {bisect_round.session for one in site.options.bisects for bisect_round in one.rounds}
     profiled = write_sessions(
-        site.history, site.catalog, site.tree, prefix, touched, site.options.draw, site.write, task
+        site.comparisons,
+        site.catalog,
+        site.tree,
+        site.prefix,
+        _touched(site),
+        site.options.draw,
+        site.write,
+        task,
     )
     site.tree.write("data/profiles.js", profile_index(profiled))
     site.write(profiles_page(len(profiled), site.catalog.data_until))
+
+
+def _touched(site: _Site) -> Mapping[str, Collection[str]]:
+    """Return the sessions of changes and bisects, by uid, with the steps of each that they are about."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for report in site.reports:
+        for member in report.change.members:
+            nights = (
+                site.catalog.by_id[one.session_id].uid for one in (member.last_before, member.first_after)
+            )
+            for uid in (*nights, *([member.confirmed.uid] if member.confirmed else [])):
+                found[uid].add(member.key.step)
+    for bisect in site.options.bisects:
+        for one in bisect.rounds:
+            found[one.session].add(bisect.step)
+    return found
 
 
 def _static(site: _Site) -> None:
@@ -266,8 +320,9 @@ def _seconds(when: datetime) -> int:
 
 @cache
 def code_digest() -> str:
-    """Return the digest of the code that makes pages: with other code, all pages are made again."""
+    """Return the digest of the code that pages are made by: with other code, all pages are made again."""
     digest = hashlib.sha256()
-    for file in sorted(STATIC.parent.rglob("*.py")):
+    rooms = (path for room in ("history", "report") for path in (ROOT / room).rglob("*.py"))
+    for file in sorted([*rooms, ROOT / "suites/metrics.py"]):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from build.errors import TidemarkError
 from build.files import json_value, make_folder
@@ -24,7 +25,7 @@ from report.markup.frame import dated
 STATE = "tidemark-site.json"
 """The file of a site that says what its files were made of. A folder without it is not a site of ours."""
 
-FORMAT = 1
+FORMAT = 2
 """The version of the pages: a site of another one is written anew."""
 
 _EXCHANGE = 2
@@ -38,6 +39,18 @@ class SiteError(TidemarkError):
 
 
 @dataclass
+class SiteSource:
+    """What some files of a site were made of, and which files they are."""
+
+    signature: str
+    """The state of the source: with the same one its files are the same."""
+
+    paths: list[str] = field(default_factory=list)
+    value: Any = None
+    """What the next renewal needs to know of it besides its files, as JSON."""
+
+
+@dataclass
 class SiteTree:
     """A site while it is written."""
 
@@ -48,15 +61,15 @@ class SiteTree:
     old: dict[str, str]
     """The digest of each file of the old site, by path."""
 
-    old_sources: dict[str, list[str]]
-    """What the files of the old site were made of: by the source's name its signature and its files."""
+    old_sources: dict[str, SiteSource]
+    """What the files of the old site were made of, by the source's name."""
 
     new: dict[str, str] = field(default_factory=dict)
-    sources: dict[str, list[str]] = field(default_factory=dict)
+    sources: dict[str, SiteSource] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
     """The files that were written because they are new or differ."""
 
-    _source: list[str] | None = None
+    _source: SiteSource | None = None
 
     def write(self, path: str, text: str) -> None:
         """Write a file, unless the old site has the same one; a page gets the time when it was written."""
@@ -80,36 +93,50 @@ class SiteTree:
         Gives False when the files of the old site are of the same state: they are kept, and nothing needs to
         be written.
         """
-        signed, *paths = self.old_sources.get(source, [""])
-        if signed == signature and paths and all((self.folder / path).is_file() for path in paths):
-            self.sources[source] = [signature, *paths]
-            self.new |= {path: self.old.get(path, "") for path in paths}
+        old = self.old_sources.get(source)
+        if old is not None and old.signature == signature and self.keep(source):
             yield False
             return
-        self._source = self.sources[source] = [signature]
+        self._source = self.sources[source] = SiteSource(signature)
         try:
             yield True
         finally:
             self._source = None
 
-    def keep(self, source: str) -> None:
-        """Keep the files of the old site that were made of a source: it is gone, their addresses stay."""
-        signed, *paths = self.old_sources.get(source, [""])
-        if paths and all((self.folder / path).is_file() for path in paths):
-            self.sources[source] = [signed, *paths]
-            self.new |= {path: self.old.get(path, "") for path in paths}
+    def keep(self, source: str) -> bool:
+        """Keep the files of the old site that were made of a source; whether it has any, and all of them.
+
+        A source that is gone is kept too: the addresses of its files stay.
+        """
+        old = self.old_sources.get(source)
+        if old is None or not old.paths or not all((self.folder / path).is_file() for path in old.paths):
+            return False
+        self.sources[source] = old
+        self.new |= {path: self.old.get(path, "") for path in old.paths}
+        return True
+
+    def remember(self, value: Any) -> None:
+        """Keep a value, as JSON, for as long as the files of the source that is being written are kept."""
+        assert self._source is not None
+        self._source.value = value
+
+    def value_of(self, source: str) -> Any:
+        """Return what was remembered of a source of the new site; None without anything."""
+        kept = self.sources.get(source)
+        return kept.value if kept is not None else None
 
     def finish(self) -> None:
         """Remove what the new site does not have, and write what it was made of."""
         for path in self.old.keys() - self.new.keys():
             (self.folder / path).unlink(missing_ok=True)
-        state = {"tidemark": "site", "format": FORMAT, "files": self.new, "sources": self.sources}
-        self._put(STATE, json.dumps(state, sort_keys=True, indent=0).encode())
+        sources = {name: vars(source) for name, source in self.sources.items()}
+        state = {"tidemark": "site", "format": FORMAT, "files": self.new, "sources": sources}
+        self._put(STATE, json.dumps(state, sort_keys=True, separators=(",", ":")).encode())
 
     def _record(self, path: str, digest: str) -> None:
         self.new[path] = digest
         if self._source is not None:
-            self._source.append(path)
+            self._source.paths.append(path)
 
     def _put(self, path: str, content: bytes) -> None:
         target = self.folder / path
@@ -202,13 +229,13 @@ def _refuse_foreign(site: Path) -> None:
         )
 
 
-def _state(site: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
+def _state(site: Path) -> tuple[dict[str, str], dict[str, SiteSource]]:
     """Return what the old site's files are and were made of; nothing when another Tidemark wrote it."""
     try:
         kept = json_value((site / STATE).read_bytes())
         if kept["format"] != FORMAT:
             return dict.fromkeys(kept["files"], ""), {}
-        return dict(kept["files"]), {name: list(signed) for name, signed in kept["sources"].items()}
+        return dict(kept["files"]), {name: SiteSource(**source) for name, source in kept["sources"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}, {}
 

@@ -9,7 +9,8 @@ from history.changes.repository import Change, ChangeStatus
 from history.rendering.escaping import code_span, escaped, one_line, visible
 from history.series.last_nights import LastNight
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
-from runners.alerting.issue_texts import body, title
+from report import addresses
+from runners.alerting.issue_texts import PAGE, body, title
 from suites.metrics import METRICS
 
 LONGEST_REASON = 2_000
@@ -46,6 +47,13 @@ def issue_of_change(report: ChangeReport, site: str = "") -> DesiredIssue:
         IssueState.OPEN if is_open else IssueState.CLOSED,
         "" if is_open else change.reason or "it is gone",
     )
+
+
+def linked_site(issue: DesiredIssue) -> str:
+    """The address of the report site to which the issue of a change links; empty without a link."""
+    end = f"/{addresses.change(issue.fingerprint)}>"
+    lines = [line for line in issue.body.splitlines() if line.startswith(f"{PAGE}<") and line.endswith(end)]
+    return lines[0].removeprefix(f"{PAGE}<").removesuffix(end) if lines else ""
 
 
 def issues_of_builds(nights: Iterable[LastNight], known: Mapping[str, IssueState]) -> Iterator[DesiredIssue]:

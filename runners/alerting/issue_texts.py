@@ -26,6 +26,10 @@ HASH = 12
 """Characters of a commit."""
 
 
+PAGE = "Charts, confirmation and costs: "
+"""Stands before the address of the change's page."""
+
+
 def title(report: ChangeReport) -> str:
     """One line: the branch, the main series' step, by how much, and how many other steps."""
     change = report.change
@@ -80,8 +84,7 @@ def _what(report: ChangeReport) -> Iterator[str]:
 
 def _page(report: ChangeReport, site: str) -> Iterator[str]:
     if site:
-        address = f"{site.rstrip('/')}/{addresses.change(report.change.fingerprint)}"
-        yield f"Charts, confirmation and costs: <{address}>"
+        yield f"{PAGE}<{site.rstrip('/')}/{addresses.change(report.change.fingerprint)}>"
         yield ""
 
 

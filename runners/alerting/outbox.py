@@ -9,7 +9,7 @@ from history.changes.report import report_changes
 from history.changes.repository import ChangeStatus
 from history.series.last_nights import last_nights
 from history.store import alert_outbox
-from history.store.alert_outbox import DesiredIssue, IssueState
+from history.store.alert_outbox import Alert, DesiredIssue, IssueState
 from history.store.bisects import Bisect
 from history.store.database import Database
 from history.timestamps import now
@@ -17,6 +17,7 @@ from runners.alerting.desired_issues import (
     issue_of_change,
     issues_of_builds,
     issues_of_crashes,
+    linked_site,
     needs_issue,
 )
 
@@ -34,10 +35,11 @@ def update_outbox(database: Database, smallest: float, site: str = "") -> None:
         alert_outbox.set_desired(connection, issues, now())
 
 
-def update_issue(database: Database, bisect: Bisect, site: str = "") -> bool:
+def update_issue(database: Database, bisect: Bisect) -> bool:
     """Put the verdict of a bisect into the open issue of its change; whether anything is to be sent now.
 
-    False without a verdict, and for a change that has no open issue.
+    The issue keeps its link to the report site: a bisect by hand has no plan that names the address. False
+    without a verdict, and for a change that has no open issue.
     """
     fingerprint = bisect.change
     if fingerprint is None or bisect.verdict is None:
@@ -50,13 +52,14 @@ def update_issue(database: Database, bisect: Bisect, site: str = "") -> bool:
             for change in repository.load(connection, fingerprint=fingerprint)
             if change.status is not ChangeStatus.ACKNOWLEDGED
         ]
+        site = linked_site(_alert(connection, fingerprint).desired)
         issues = [issue_of_change(report, site) for report in report_changes(connection, changes)]
         alert_outbox.set_desired(connection, issues, now())
-        return any(
-            alert.is_due
-            for alert in alert_outbox.load(connection)
-            if alert.desired.fingerprint == fingerprint
-        )
+        return _alert(connection, fingerprint).is_due
+
+
+def _alert(connection: Connection, fingerprint: str) -> Alert:
+    return next(alert for alert in alert_outbox.load(connection) if alert.desired.fingerprint == fingerprint)
 
 
 def desired_issues(

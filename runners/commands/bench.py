@@ -10,9 +10,8 @@ from build.home import ROOT, locate_for_writing
 
 def main(arguments: argparse.Namespace) -> int:
     """Run benchmarks/NAME.py; return 0 when every figure meets its target, 1 when one misses it."""
-    names = sorted(
-        path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem not in _NOT_BENCHMARKS
-    )
+    files = (ROOT / "benchmarks").glob("*.py")
+    names = sorted(path.stem for path in files if _MAIN in path.read_text(encoding="utf-8"))
     if arguments.name not in names:
         raise TidemarkError(
             f"there is no benchmark '{arguments.name}'", hint="the benchmarks are: " + ", ".join(names)
@@ -22,4 +21,5 @@ def main(arguments: argparse.Namespace) -> int:
     return benchmark()
 
 
-_NOT_BENCHMARKS = {"__init__", "figures", "real_verdicts"}
+_MAIN = "\ndef main() -> int:\n"
+"""What makes a module a benchmark, and not a part of one."""

@@ -66,21 +66,21 @@ def main(arguments: argparse.Namespace) -> int:
         timed = _measure(home, store, _timed())
         comparison = compare(store, BASE, (CONTENDER,), CompareOptions(session=timed.uid))
         exact = _counted(home, store)
-        page = _page(store, home, timed.uid)
+        page = session_page(store, home, timed.uid)
     render_terminal(comparison, standard_output(plain_width=110))
     for counted in exact:
         render_terminal(counted, standard_output(plain_width=110))
     print(f"Base {BASE}, contender {CONTENDER}; the history lies in {home.history}.")
     print("\n".join(summary(comparison, exact)))
-    print(page)
     print(NEXT.format(uid=timed.uid))
+    print(page)
     if not timed.whole:
         return 2
     return 1 if exit_code(comparison) == 1 else 0
 
 
-def _page(store: Store, home: Home, uid: str) -> str:
-    """Write the report site; return where the session's page is, or why there is none."""
+def session_page(store: Store, home: Home, uid: str) -> str:
+    """Write the report site; return the line that says where the session's page is, or why there is none."""
     try:
         write_site(store, SiteOptions(home.site, bisects=read_bisects(store)), Silent())
     except TidemarkError as error:

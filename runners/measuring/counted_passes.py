@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from build.errors import TidemarkError
+from history.comparison.exact import agree
 from history.store.resume import Recorded
 from runners.measuring.request import Exact, Request
 from runners.measuring.session_versions import MeasuredVersion
@@ -47,8 +48,7 @@ class CountedPasses:
         """Whether passes of a version differ by more than its engine's counts do."""
         for version in versions:
             values = self._values[version.name, step.name]
-            most = COUNTED[version.build.version.engine].agreement
-            if values and max(values) > min(values) * (1 + most):
+            if values and not agree(values, COUNTED[version.build.version.engine].agreement):
                 return True
         return False
 
@@ -73,8 +73,8 @@ class CountedPasses:
     ) -> list[CountedPass | TidemarkError]:
         """Count all versions, as many at once as there are cores and memory: counts do not depend on load."""
         machine = this_machine()
-        at_once = machine.cores if fit_together(len(versions), self.sizes, machine) else 1
-        with ThreadPoolExecutor(max(1, min(at_once, len(versions)))) as pool:
+        at_once = min(machine.cores, len(versions))
+        with ThreadPoolExecutor(at_once if fit_together(at_once, self.sizes, machine) else 1) as pool:
             try:
                 return list(pool.map(lambda version: self._count_one(number, step, version), versions))
             except BaseException:

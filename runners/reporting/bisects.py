@@ -13,6 +13,15 @@ from runners.bisect.run.event_log import read_log
 
 FUNCTIONS = 15
 
+EVENTS = {
+    EventKind.SESSION: "a session began",
+    EventKind.BUILT: "commits were compiled",
+    EventKind.EXCLUDED: "a commit was excluded",
+    EventKind.VERDICT: "a verdict",
+    EventKind.PROFILED: "the culprit was profiled",
+}
+"""The words for each kind of event."""
+
 
 def read_bisects(store: Store) -> tuple[BisectPage, ...]:
     """Return all bisects of a history, latest first."""
@@ -29,7 +38,9 @@ def bisect_values(state: BisectState) -> BisectPage:
     posterior = state.posterior
     return BisectPage(
         uid=bisect.uid,
-        question=f"{question.summary}{f', from {question.git}' if question.git else ''}",
+        question=question.summary,
+        step=question.step,
+        source=question.git or "",
         headline=headline(state),
         box=bisect.machine.hostname,
         began_at=bisect.began_at,
@@ -47,7 +58,7 @@ def bisect_values(state: BisectState) -> BisectPage:
         ),
         counted=tuple((one.point.short, one.point.subject, one.ratio, one.rounds) for one in state.counted()),
         collapsed=tuple((one["commit"], one["subject"], one["reason"]) for one in log.span.collapsed),
-        log=tuple((event.happened_at, _event(event.kind), event.session or "") for event in bisect.events),
+        log=tuple((event.happened_at, EVENTS[event.kind], event.session or "") for event in bisect.events),
         hints=tuple(hint for hint in (merge_hint(state), smaller_step_hint(state)) if hint),
         commands=tuple(reproduce(state)),
         functions=tuple(_functions(state)),
@@ -75,13 +86,6 @@ def _positions(state: BisectState) -> Iterator[BisectPosition]:
             excluded=excluded.get(point.version, ""),
             address=f"{page}{point.commit[:12]}%5E...{point.commit[:12]}" if point.commit and page else "",
         )
-
-
-def _event(kind: EventKind) -> str:
-    words = {EventKind.SESSION: "a session began", EventKind.BUILT: "commits were compiled"}
-    words |= {EventKind.EXCLUDED: "a commit was excluded", EventKind.VERDICT: "a verdict"}
-    words |= {EventKind.PROFILED: "the culprit was profiled"}
-    return words[kind]
 
 
 def _functions(state: BisectState) -> Iterator[tuple[str, float, float, float]]:

@@ -11,6 +11,7 @@ from report.pages.dossier import dossier_page
 from report.pages.session import session_page
 from report.values.catalog import Catalog, read_catalog
 from report.values.clearance import Clearance
+from report.values.comparisons import Comparisons
 from report.values.dossier import read_dossier
 from report.values.session_page import read_session
 from report.writing.alone import alone
@@ -57,7 +58,7 @@ def _session(store: Store, catalog: Catalog, name: str) -> Page:
         raise PageError(
             f"there is no session {name}", where=store.where, hint="./tidemark report lists all sessions"
         )
-    return session_page(read_session(store, catalog, entry), catalog.clearance, linked=False)
+    return session_page(read_session(Comparisons(store), catalog, entry), catalog.clearance, linked=False)
 
 
 def _bisect(store: Store, catalog: Catalog, name: str) -> Page:

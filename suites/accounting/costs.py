@@ -1,6 +1,7 @@
 """The costs of a step: CPU time, context switches and I/O of server, load generator and machine."""
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -183,7 +184,7 @@ class Meter:
             return values
         for party, used in self._used().items():
             values |= {name: cost(used) / queries for name, cost in COSTS[party].items()}
-            if party == "server" and self._instructions is not None:
+            if party == "server" and self._instructions is not None and math.isfinite(used.instructions):
                 values["server_instructions_per_op"] = used.instructions / queries
         return values
 

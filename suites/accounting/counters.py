@@ -6,6 +6,7 @@ Psutil does not support counters, and `perf stat` reports a total only once, at 
 import contextlib
 import ctypes
 import errno
+import math
 import os
 import platform
 import struct
@@ -99,11 +100,17 @@ class TreeCounter:
         return bool(self._files)
 
     def read(self) -> float:
-        """Return the count so far, scaled up if the hardware counter was shared with other events."""
+        """Return the count so far, scaled up if the hardware counter was shared with other events.
+
+        The result is NaN if a thread ran, but its turn at the counter never came.
+        """
         total = 0.0
         for file in self._files:
             value, enabled, running = struct.unpack("=QQQ", os.read(file, 24))
-            total += value * enabled / running if running else 0.0
+            if running:
+                total += value * enabled / running
+            elif enabled:
+                return math.nan
         return total
 
     def close(self) -> None:

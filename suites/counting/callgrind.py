@@ -33,14 +33,10 @@ class CallgrindError(TidemarkError):
 
 @dataclass
 class InstructionProfile:
-    """What one process or thread executed between two marks."""
+    """What one process or thread executed up to a mark, since the one before."""
 
     instructions: int = 0
     """The total that callgrind states."""
-    trigger: str = ""
-    """Why the file was written, such as `--dump-before=pg_backend_pid`; empty at the end of the program."""
-    thread: int = 1
-    """The number of the thread, from 1 for the first."""
     stacks: Counter[str] = field(default_factory=Counter)
     """Folded stack (`outermost;...;innermost`) -> instructions of its innermost function itself."""
     calls: Counter[str] = field(default_factory=Counter)
@@ -96,20 +92,16 @@ def _read(lines: Iterable[str], profile: InstructionProfile) -> int:
         elif line.startswith(("totals:", "summary:")):
             total = _count(line.partition(":")[2])
         elif line and not line.startswith(_IGNORED):
-            _read_header(line, profile)
+            _check_header(line)
     return total
 
 
-def _read_header(line: str, profile: InstructionProfile) -> None:
+def _check_header(line: str) -> None:
     header = _HEADER.fullmatch(line)
     if header is None:
         raise ValueError(line[:200])
     if header[1] == "events" and header[2].split() != ["Ir"]:
         raise ValueError(f"{line[:200]}: only Ir, instructions, is expected")
-    if header[1] == "thread":
-        profile.thread = _count(header[2])
-    if header[1] == "desc" and header[2].startswith("Trigger: "):
-        profile.trigger = header[2].removeprefix("Trigger: ")
 
 
 def _resolved(names: dict[str, str], number: str | None, name: str) -> str:

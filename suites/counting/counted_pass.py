@@ -1,5 +1,6 @@
 """One counted pass: a server runs under callgrind, does fixed work, and its instructions are read."""
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,12 +10,12 @@ from pathlib import Path
 from build.errors import TidemarkError
 from suites.counting.callgrind import CallgrindError, InstructionProfile, parsed
 from suites.counting.engines import COUNTED, CountedEngine
-from suites.counting.tool import Callgrind
+from suites.counting.tool import LOG, Callgrind
 from suites.definition import Step
 from suites.generators.load import CountedWork, Generator
-from suites.processes import own
+from suites.processes import own, tail_of
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
-from suites.server import Instrument, Server
+from suites.server import Instrument, Server, ServerError
 from suites.sizing import Sizes
 
 WARM_PER_TABLE = 60
@@ -25,6 +26,8 @@ MOST_WARM = 1000
 
 PASS_SECONDS = 900.0
 """Time limit of the client of one pass; some seconds are usual."""
+
+_PART = re.compile(r"counts\.[0-9]+\.([0-9]{1,9})(?:-[0-9]+)?")
 
 LARGEST_FILE = 1024**3
 """Of callgrind, in bytes; some megabytes are usual."""
@@ -57,12 +60,12 @@ def count(
     try:
         server.restore()
         _empty(folder)
-        server.start(Instrument(command, engine.settings))
         try:
+            server.start(Instrument(command, engine.settings))
             queries = generator.count(server.address, step, work)
         except TidemarkError as error:
-            raise _told(server, step, error) from error
-        between, whole, others = _parts(folder, engine)
+            raise _explained(error, server, step, folder) from error
+        between, whole = _parts(folder, engine)
     finally:
         server.abandon()
         shutil.rmtree(folder, ignore_errors=True)
@@ -70,10 +73,8 @@ def count(
     instructions = counted(whole, engine.waits) - counted(between, engine.waits)
     if instructions <= 0:
         raise CallgrindError(f"callgrind counted no instruction of {step.name} beyond those of a mark")
-    values = {"instructions_per_op": instructions / operations}
-    if others:
-        values["other_instructions_per_op"] = sum(other.instructions for other in others) / operations
-    return CountedPass(values, _profile(between, whole, engine, operations) if stacks else None)
+    profile = _profile(between, whole, engine, operations) if stacks else None
+    return CountedPass({"instructions_per_op": instructions / operations}, profile)
 
 
 def counted(profile: InstructionProfile, waits: Sequence[str]) -> int:
@@ -87,47 +88,42 @@ def _empty(folder: Path) -> None:
     own(folder)
 
 
-def _parts(
-    folder: Path, engine: CountedEngine
-) -> tuple[InstructionProfile, InstructionProfile, list[InstructionProfile]]:
-    """Return the client's counts of a mark alone and of the work with a mark, and those of other threads.
+def _parts(folder: Path, engine: CountedEngine) -> tuple[InstructionProfile, InstructionProfile]:
+    """Return the client's counts of a mark alone, and of the work with a mark.
 
     Callgrind numbers the files of a process in the order in which they were written: the third is from the
     second mark to the third, the fourth from the third to the fourth.
     """
-    third, fourth = (
-        [_read(file) for file in sorted(folder.iterdir()) if part_of(file.name) == number]
-        for number in (3, 4)
-    )
-    clients = [[each for each in part if _has_mark(each, engine)] for part in (third, fourth)]
-    if [len(each) for each in clients] != [1, 1]:
+    third, fourth = (_marked(folder, number, engine) for number in (3, 4))
+    if len(third) != 1 or len(fourth) != 1:
         raise CallgrindError(
-            f"callgrind wrote {len(clients[1])} files of the client's work, not one",
+            f"callgrind wrote {len(fourth)} files of the client's work, not one",
             where=str(folder),
-            hint=f"the server may have no function {engine.mark_symbol}, or no symbols",
+            hint=f"the server may have no function {engine.mark_function}, or no symbols",
         )
-    return clients[0][0], clients[1][0], [each for each in fourth if each is not clients[1][0]]
+    return third[0], fourth[0]
+
+
+def _marked(folder: Path, number: int, engine: CountedEngine) -> list[InstructionProfile]:
+    """Return the counts of the files with that number in which there is a mark."""
+    profiles = [_read(file) for file in folder.iterdir() if part_of(file.name) == number]
+    return [each for each in profiles if any(name.startswith(engine.mark_function) for name in each.calls)]
 
 
 def part_of(name: str) -> int | None:
     """Return the number of the part in the name of a file: 3 of `counts.4711.3` and of `counts.4711.3-02`."""
-    _, _, part = name.removeprefix("counts.").partition(".")
-    number = part.partition("-")[0]
-    return int(number) if number.isdecimal() and len(number) < 10 else None
+    match = _PART.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def _read(file: Path) -> InstructionProfile:
     try:
         # It is of the server's user, who could put anything there.
         if file.is_symlink() or not file.is_file() or file.stat().st_size > LARGEST_FILE:
-            raise CallgrindError("callgrind's file is none, or too large", where=str(file))
+            raise CallgrindError("callgrind's file is not a regular one, or is too large", where=str(file))
         return parsed(file.read_text(encoding="utf-8", errors="replace"), str(file))
     except OSError as error:
         raise CallgrindError(f"callgrind's file cannot be read: {error.strerror}", where=str(file)) from error
-
-
-def _has_mark(profile: InstructionProfile, engine: CountedEngine) -> bool:
-    return any(name.startswith(engine.mark_symbol) for name in profile.calls)
 
 
 def _profile(
@@ -148,12 +144,13 @@ def _profile(
     )
 
 
-def _told(server: Server, step: Step, error: TidemarkError) -> TidemarkError:
-    """Return the error of a load, or the death of its server, which is why the load failed."""
+def _explained(error: TidemarkError, server: Server, step: Step, folder: Path) -> TidemarkError:
+    """Return the error of a start or of a load, or what the server died of, with what valgrind said."""
     ended = server.death()
-    if ended is None:
+    died = ended is not None and not isinstance(error, ServerError)
+    what = f"{server.build.version} died under callgrind during {step.name}: {ended}" if died else error.what
+    said = "\n".join(tail_of(log) for log in sorted(folder.glob(f"{LOG}.*")) if log.stat().st_size)
+    if not died and not said:
         return error
-    return CallgrindError(
-        f"{server.build.version} died under callgrind during {step.name}: {ended}",
-        hint="valgrind may lack an instruction of this processor: see the end of the server's log",
-    )
+    hint = "an unknown instruction or debug format needs a newer valgrind" if said else error.hint
+    return CallgrindError(f"{what}\nvalgrind said: {said}" if said else what, where=error.where, hint=hint)

@@ -13,6 +13,9 @@ OLDEST = (3, 18)
 CALLERS = 80
 """The callers by which counts of a function are kept apart: more than any stack of a server has."""
 
+LOG = "valgrind"
+"""The name, before the process id, of the file into which valgrind writes what it could not do."""
+
 _VERSION = re.compile(r"valgrind-([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]{1,4})?.*")
 
 
@@ -25,16 +28,19 @@ class Callgrind:
     """Such as `valgrind-3.19.0`."""
 
     def command(self, folder: Path, mark: str, options: tuple[str, ...], *, stacks: bool) -> tuple[str, ...]:
-        """Return the words that run a server, which writes its counts into `folder` whenever it calls `mark`.
+        """Return the words that run a server, which writes its counts into `folder` before it calls `mark`.
 
-        Addresses are not randomised, and the environment is the same for every build, because both decide
-        where a stack begins, and so which path copying and comparing of strings takes. With `stacks` counts
-        are kept apart by the stack of callers, which takes about twice as long.
+        `mark` is the name of a function without its parameters. Addresses are not randomised, and the
+        environment is the same for every build, because both decide where a stack begins, and so which path
+        copying and comparing of strings takes. With `stacks` counts are kept apart by the stack of callers,
+        which takes about twice as long.
         """
         return (
             *("env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C", "setarch", "--addr-no-randomize"),
             *(self.program, "--tool=callgrind", f"--callgrind-out-file={folder}/counts.%p"),
-            *("--vgdb=no", "--quiet", f"--dump-before={mark}", *options),
+            # Without further options, a quiet valgrind does not say which instruction it does not know.
+            *(f"--log-file={folder}/{LOG}.%p", "--vgdb=no", "--quiet", "--sigill-diagnostics=yes"),
+            *(f"--dump-before={mark}*", *options),
             *((f"--separate-callers={CALLERS}", "--separate-recs=1") if stacks else ()),
         )
 

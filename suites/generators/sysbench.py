@@ -352,7 +352,7 @@ class Sysbench:
         limits = ["--threads=1", "--time=0", "--events=0", f"--table_seed={self._seed(step, 0)}"]
         argv = self._command(address, [*limits, *_options(step.options), *marks, "run"])
         transcript = SysbenchTranscript()
-        for _, line in lines_of(argv, work.seconds, self.environment):
+        for _, line in lines_of(argv, work.seconds + OVERTIME_SECONDS, self.environment):
             transcript.read(line)
         queries = transcript.summary.get("queries", 0.0) - MARKS
         if transcript.summary.get("transactions") != work.transactions or queries <= 0:

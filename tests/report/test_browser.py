@@ -6,9 +6,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from build.version import parse_version
+from history.comparison.compare import CompareOptions, compare
+from history.open import open_reader
+from report import addresses
 from tests.report.browser import Seen, chromium, served, sideways, violations
 from tests.report.parsed import parsed
-from tests.report.rich import SLOWED
+from tests.report.rich import BASE, BRANCH, NIGHTS, SLOWED, commit
 
 NARROW, WIDE = 320, 1600
 
@@ -150,9 +154,35 @@ def test_the_explorer_draws_what_its_table_says(browser: Browser, site: Path, ki
     page.select_option("#metric", label="server CPU, µs/query")
     page.wait_for_function("() => document.getElementById('state').textContent.includes('server CPU')")
     assert page.evaluate("location.href") != first
+    assert "to " not in page.inner_text("#rows tbody tr:first-child td:nth-child(6)"), "no interval of a cost"
     page.locator("#rows button.pick").nth(0).click()
     page.locator("#rows button.pick").nth(3).click()
     assert "Subtract their CPU profiles" in page.inner_text("#picked")
+    page.close()
+
+
+def test_the_explorer_says_how_sure_each_night_is(browser: Browser, site: Path, rich: Path) -> None:
+    """Intervals and ratios as `compare` gives them; dropped rounds are named."""
+    newest = sorted(path.stem for path in (site / "sessions").glob("db1n*.html"))[-1]
+    with open_reader(rich) as history:
+        options = CompareOptions(session=newest)
+        (found,) = compare(history, parse_version(BASE), [parse_version(commit(NIGHTS))], options).contenders
+    insert = next(step for step in found.steps if step.step == "insert")
+    interval = insert.judgement.interval
+    assert interval is not None
+    key = addresses.series_id("db1", "write-heavy", "short relaxed", BRANCH, "insert", "qps")
+    page = browser.new_page()
+    page.goto((site / "series.html").as_uri() + f"#s={key}")
+    page.wait_for_selector("html[data-ready]", timeout=20_000)
+    shown = page.inner_text("#rows tbody tr:first-child td:nth-child(6)").replace("−", "-")
+    assert shown == f"{100 * (interval.low - 1):+.1f} to {100 * (interval.high - 1):+.1f} %"
+    ratio = insert.judged.contender / insert.judged.base  # type: ignore[operator]
+    drawn = page.get_attribute("#rows tbody tr:first-child", "data-y")
+    assert float(drawn or 0) == pytest.approx(ratio, rel=3e-4)
+    slowed = addresses.series_id("db1", "write-heavy", "short relaxed", BRANCH, SLOWED, "qps")
+    page.evaluate(f"location.hash = 's={slowed}'")
+    page.wait_for_selector(f"html[data-ready='{slowed}']")
+    assert "1 dropped round" in page.inner_text("#rows tbody tr:first-child")
     page.close()
 
 

@@ -4,13 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from build.version import parse_version
 from history.changes import repository
 from history.changes.report import ChangeReport, report_changes
+from history.comparison.compare import CompareOptions, compare
 from history.open import open_reader
 from report import addresses
+from report.markup.formats import amount
 from runners.cli import main
+from suites.metrics import METRICS, PRIMARY
 from tests.report.parsed import parsed
-from tests.report.rich import BRANCH, FACTOR, REGRESSION, SLOWED, commit
+from tests.report.rich import BASE, BRANCH, FACTOR, NIGHTS, REGRESSION, SLOWED, commit, settings_of
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +40,7 @@ def test_its_chart_is_marked_at_the_right_nights(site: Path, change: ChangeRepor
     marked = [
         row
         for row in page.rows
-        if len(row) == 4 and f"{last.started_at:%Y-%m-%d} to {first.started_at:%Y-%m-%d}" in row[3]
+        if len(row) == 5 and f"{last.started_at:%Y-%m-%d} to {first.started_at:%Y-%m-%d}" in row[4]
     ]
     assert marked
     assert all(row[0].startswith(f"{first.started_at:%Y-%m-%d}") for row in marked)
@@ -101,3 +105,43 @@ def test_the_step_page_shows_the_same_seconds_and_why_a_round_was_dropped(site: 
     assert "dropped: other processes took 31 % of the CPU: backup.sh" in page.text
     assert "tidemark_burn" in page.text
     assert len([row for row in page.rows if row and row[0] in ("1", "2", "3") and len(row) == 4]) == 120
+
+
+# Rows of tables, each with its own values. A generator inside a row is read when the page is rendered, and
+# had the values of the last row then.
+
+
+def newest(site: Path) -> str:
+    return sorted(path.stem for path in (site / "sessions").glob("db1n*.html"))[-1]
+
+
+def test_group_means_are_those_of_the_comparison(site: Path, rich: Path) -> None:
+    uid = newest(site)
+    with open_reader(rich) as history:
+        base, contender = parse_version(BASE), parse_version(commit(NIGHTS))
+        (found,) = compare(history, base, [contender], CompareOptions(session=uid)).contenders
+    rows = [row for row in parsed(site / f"sessions/{uid}.html").rows if row and row[0].endswith("(2)")]
+    shown = {(row[0], *filter(None, row[1:])) for row in rows}
+    for mean in found.group_means():
+        columns = [name for name in mean.ratios if METRICS[name].column and mean.ratios[name] is not None]
+        ratios = [mean.ratios[PRIMARY], *(mean.ratios[name] for name in columns if name != PRIMARY)]
+        assert (f"{mean.group} (2)", *(f"{ratio:.2f}" for ratio in ratios)) in shown
+
+
+def test_each_setting_has_its_own_values(site: Path) -> None:
+    rows = {row[0]: row[1:] for row in parsed(site / f"sessions/{newest(site)}/setup.html").rows}
+    for name in ("data_directory", "io_method"):
+        assert rows[name] == [settings_of(one)[name] for one in (BASE, "postgres@18.6", commit(NIGHTS))]
+    assert rows["shared_buffers"] == ["16GB"]
+
+
+def test_every_value_of_every_round_is_that_of_the_history(site: Path, rich: Path) -> None:
+    uid = newest(site)
+    rows = {row[0]: row[2:] for row in parsed(site / f"sessions/{uid}/{SLOWED}.html").rows if len(row) == 11}
+    with open_reader(rich) as history:
+        session = history.latest_session([], uid=uid)
+        assert session is not None
+        runs = [run for run in history.runs(session.id) if run.step == SLOWED]
+    ordered = sorted(runs, key=lambda run: rows["metric"].index(f"{run.version}, round {run.repetition}"))
+    for metric in ("qps", "wal_bytes_per_op", "reset_seconds"):
+        assert rows[metric] == [amount(run.values[metric]) for run in ordered]

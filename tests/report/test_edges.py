@@ -1,16 +1,20 @@
 """Histories that lack something: nothing at all, one session, one version, a pruned or merged one, tables."""
 
+import resource
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from build.home import ROOT
 from history.open import open_store
+from history.store.schema import points, series
 from history.transfer.format_detection import open_histories
 from history.transfer.merging import merge
 from history.transfer.pruning import prune
 from report import addresses
+from report.markup.formats import amount
 from runners.cli import main
 from tests.history.handmade import NIGHT, record_steps, session_start
 from tests.history.watched import record_regression
@@ -75,14 +79,44 @@ def test_a_pruned_session_keeps_its_addresses_and_says_so(tmp_path: Path) -> Non
     write(path, site)
     assert before <= {page.relative_to(site) for page in pages_of(site)}
     assert "its rounds were pruned" in parsed(site / "sessions/night-3.html").text
-    assert "What its night kept" in parsed(site / "sessions/night-3.html").text
+    kept = parsed(site / "sessions/night-3.html")
+    assert "What its night kept" in kept.text
+    with open_store(path) as store, store.database.reading() as connection:
+        query = select(series.c.step, series.c.branch, points.c.value).where(
+            points.c.series_id == series.c.id, series.c.metric == "qps", points.c.session_id == 4
+        )
+        values = {(step, branch): value for step, branch, value in connection.execute(query)}
+    rows = {row[0]: row[1:] for row in kept.rows}
+    for step in ("insert", "delete"):
+        assert rows[step] == [amount(values[step, branch]) for branch in rows["step"]]
     assert (site / "sessions/night-3/insert.html").is_file()
     assert list(dead_links(site)) == []
-    # Written from nothing the page of the session is there too; steps of pruned sessions have no page then.
+    # Written from nothing the page of the session is there too; of its steps, those that a change is about.
     again = tmp_path / "again"
     write(path, again)
     assert "its rounds were pruned" in parsed(again / "sessions/night-3.html").text
+    assert not (again / "sessions/night-3/insert.html").exists()
     assert list(dead_links(again)) == []
+
+
+def test_links_of_a_change_stay_when_a_merged_and_pruned_history_is_written_from_nothing(
+    tmp_path: Path,
+) -> None:
+    one, both = tmp_path / "one.db", tmp_path / "both.db"
+    record_regression(one, judged=True)
+    site = site_of(one)
+    (page,) = (path for path in (site / "changes").iterdir() if path.name != "index.html")
+    with open_store(both) as store:
+        with open_histories([str(one)]) as coming:
+            merge(store, coming.sources)
+        prune(store, NIGHT + timedelta(days=400))
+    again = site_of(both)
+    assert (again / "changes" / page.name).is_file()
+    for night in ("night-89", "night-90"):
+        assert (site / f"sessions/{night}/insert.html").is_file()
+        kept = parsed(again / f"sessions/{night}/insert.html")
+        assert "The rounds of this step were pruned" in kept.text
+        assert [row[0] for row in kept.rows] == ["branch", "postgres@17", "postgres@REL_18_STABLE"]
 
 
 def test_addresses_stay_after_a_merge(tmp_path: Path) -> None:
@@ -102,13 +136,13 @@ def test_addresses_stay_after_a_merge(tmp_path: Path) -> None:
     before, after = site_of(one), site_of(both)
     names = {page.relative_to(before) for page in pages_of(before)}
     assert names <= {page.relative_to(after) for page in pages_of(after)}
-    series = {
+    linked = {
         given["href"]
         for tag, given in parsed(before / "branches/postgres-REL_18_STABLE.html").tags
         if tag == "a" and "series.html#s=" in given.get("href", "")
     }
-    assert series
-    assert series <= set(parsed(after / "branches/postgres-REL_18_STABLE.html").links)
+    assert linked
+    assert linked <= set(parsed(after / "branches/postgres-REL_18_STABLE.html").links)
 
 
 def test_the_ladder_of_the_published_tables_is_the_published_one(tmp_path: Path) -> None:
@@ -145,8 +179,37 @@ def test_the_command(
     record_regression(path, judged=True)
     assert main(["report", "--history", str(path)]) == 0
     assert f"{tmp_path}/home/site/index.html: " in capsys.readouterr().out
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full/mine").touch()
-    assert main(["report", "--history", str(path), "--out", str(tmp_path / "full")]) == 2
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/mine").touch()
+    assert main(["report", "--history", str(path), "--out", str(tmp_path / "other")]) == 2
     assert "choose an empty or a new folder" in capsys.readouterr().err
     assert main(["report", "--history", str(tmp_path / "none.db")]) == 2
+
+
+def test_a_file_that_cannot_be_written_is_exit_code_2_and_the_old_site_is_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A limit on the size of files fails in the middle of one, as a full disk does."""
+    path, site = tmp_path / "h.db", tmp_path / "site"
+    with open_store(path, clock=lambda: NIGHT) as store:
+        record_steps(
+            store,
+            session_start("only"),
+            {"insert": {"postgres@17.11": [1.0] * 3, "postgres@18.6": [1.0] * 3}},
+        )
+    words = ["report", "--history", str(path), "--out", str(site)]
+    assert main(words) == 0
+    largest = max((file for file in site.rglob("*") if file.is_file()), key=lambda file: file.stat().st_size)
+    size = largest.stat().st_size
+    largest.unlink()  # it is written again
+    before = {file: file.read_bytes() for file in site.rglob("*") if file.is_file()}
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1000, usual[1]))
+    try:
+        assert main(words) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert "the old one is whole" in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in site.rglob("*") if file.is_file()} == before
+    assert main(words) == 0
+    assert largest.is_file()

@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from history.changes import repository
 from history.open import open_store
-from history.store.records import DroppedRound, RunStatus, SessionStatus
+from history.store.records import DroppedRound, SessionStatus
 from history.store.schema import changes, gaps
 from suites.measurement import Measurement
 from tests.history.handmade import MACHINE, NIGHT, run_record, session_start
@@ -22,75 +22,13 @@ from tests.report.parsed import dead_links, pages_of, parsed
 from tests.report.rich import record_bisect
 
 ALLOWED = {
-    *(
-        [
-            "html",
-            "head",
-            "meta",
-            "link",
-            "title",
-            "script",
-            "body",
-            "a",
-            "header",
-            "div",
-            "nav",
-            "ul",
-            "li",
-            "ol",
-            "main",
-            "h1",
-            "h2",
-            "h3",
-            "p",
-            "span",
-            "small",
-            "b",
-        ]
-    ),
-    *(
-        [
-            "table",
-            "caption",
-            "thead",
-            "tbody",
-            "tfoot",
-            "tr",
-            "th",
-            "td",
-            "abbr",
-            "button",
-            "details",
-            "summary",
-            "dl",
-            "dt",
-            "dd",
-            "pre",
-            "code",
-            "figure",
-        ]
-    ),
-    *(
-        [
-            "figcaption",
-            "section",
-            "footer",
-            "svg",
-            "g",
-            "path",
-            "rect",
-            "line",
-            "circle",
-            "text",
-            "defs",
-            "pattern",
-            "iframe",
-            "noscript",
-            "form",
-        ]
-    ),
-    *(["label", "select", "option", "input"]),
+    *("html", "head", "meta", "link", "title", "script", "body", "a", "header", "div", "nav", "ul", "li"),
+    *("ol", "main", "h1", "h2", "h3", "p", "span", "small", "b", "table", "caption", "thead", "tbody"),
+    *("tfoot", "tr", "th", "td", "abbr", "button", "details", "summary", "dl", "dt", "dd", "pre", "code"),
+    *("figure", "figcaption", "section", "footer", "svg", "g", "path", "rect", "line", "circle", "text"),
+    *("defs", "pattern", "iframe", "noscript", "form", "label", "select", "option", "input"),
 }
+"""The elements that pages have."""
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +104,6 @@ def _record(path: Path, number: int, text: str) -> None:
 
 def test_there_are_thirty_kinds() -> None:
     assert len(set(KINDS)) >= 30
-    assert RunStatus.FAILED  # the kinds are planted in failures too
 
 
 def test_no_page_has_an_element_or_attribute_of_a_hostile_text(hostile: Path) -> None:

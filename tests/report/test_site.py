@@ -2,11 +2,16 @@
 
 import re
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from history.store.records import Environment
 from report.markup.frame import POLICY
+from report.values.catalog import NightEntry, PlaceNights
+from report.writing.series_data import ALPHABET, LEVELS, NO_VALUE, packed, periods_of
+from tests.history.watched import Nights, dated
 from tests.programs import VNU, required_package
 from tests.report.conftest import write
 from tests.report.parsed import dead_links, pages_of, parsed, parsed_text
@@ -103,6 +108,52 @@ def test_a_renewed_site_without_news_writes_only_when_it_was_written(rich: Path,
         "tidemark-site.json",
     }
     assert before.keys() == after.keys()
+
+
+def test_one_more_night_touches_only_what_shows_it(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    with dated(tmp_path / "h.db", Nights) as nights:
+        nights.more(40)
+        write(tmp_path / "h.db", folder)
+        before = {path: path.stat().st_ino for path in folder.rglob("*") if path.is_file()}
+        nights.more(1)
+        write(tmp_path / "h.db", folder)
+    assert {str(path.relative_to(folder)) for path in before if path.stat().st_ino != before[path]} == {
+        *("index.html", "series.html", "profiles.html", "sessions/index.html", "changes/index.html"),
+        *("branches/index.html", "branches/postgres-17.11.html", "branches/postgres-REL_18_STABLE.html"),
+        *("machines/index.html", "machines/db1.html", "compare/index.html"),
+        "compare/write-heavy--db1--short_relaxed.html",
+        *(str(path.relative_to(folder)) for path in folder.glob("data/*/write-heavy/*/2026-04.js")),
+        *("data/written.js", "tidemark-site.json"),
+    }
+    assert len(list(folder.glob("data/*/write-heavy/*/2026-03.js"))) == 2
+
+
+def test_a_year_that_has_ended_is_one_period() -> None:
+    days = ((2024, 5), (2024, 12), (2025, 7), (2026, 1), (2026, 1), (2026, 3))
+    nights = tuple(
+        NightEntry(at, f"n{at}", datetime(year, month, 1, tzinfo=UTC), None, {}, frozenset())
+        for at, (year, month) in enumerate(days)
+    )
+    periods = periods_of(PlaceNights(Environment("db1", "s", "c"), nights))
+    ids = {period: [night.session_id for night in its] for period, its in periods.items()}
+    assert ids == {"2024": [0, 1], "2025": [2], "2026-01": [3, 4], "2026-03": [5]}
+
+
+@pytest.mark.parametrize(
+    "values", [[9434.25, 0.0, 10_790.0], [1e-9, 3e-10], [0.0, 0.0], [-3.0, 5.0], [7e12]], ids=str
+)
+def test_packed_values_are_those_that_were_packed(values: list[float]) -> None:
+    low, step, text = packed(list(enumerate(values)), len(values) + 1)
+    digits = [ALPHABET.find(one) for one in text]
+    unpacked = [
+        low + step * (first * len(ALPHABET) + second)
+        for first, second in zip(digits[::2], digits[1::2], strict=True)
+    ]
+    assert text[-2:] == NO_VALUE
+    span = max(values) - min(0.0, *values)
+    assert unpacked[:-1] == pytest.approx(values, abs=span / LEVELS)
+    assert not set(ALPHABET) & set('"<\\\\ ')
 
 
 @pytest.mark.parametrize("name", ["index.html", "series.html", "changes/index.html"])

@@ -166,3 +166,24 @@ def test_files_of_a_source_are_kept_while_its_signature_is_the_same(tmp_path: Pa
     with renewed(site, NOW) as tree:
         tree.keep("source")
     assert contents(site) == {"s/a.html": "2"}
+
+
+def test_what_was_remembered_of_a_source_stays_as_long_as_its_files(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+
+    def renew(signature: str, value: object) -> object:
+        with renewed(site, NOW) as tree:
+            with tree.made_of("source", signature) as fresh:
+                if fresh:
+                    tree.write("a.html", signature)
+                    tree.remember(value)
+            return tree.value_of("source")
+
+    assert renew("1", {"x": [1, None]}) == {"x": [1, None]}
+    assert renew("1", "not asked for") == {"x": [1, None]}
+    with renewed(site, NOW) as tree:
+        assert tree.keep("source")
+        assert tree.value_of("source") == {"x": [1, None]}
+    assert renew("2", "new") == "new"
+    (site / "a.html").unlink()
+    assert renew("2", "written again") == "written again"

@@ -20,10 +20,8 @@ from history.stats.distributions import student_tail
 
 Array = NDArray[np.float64]
 
-LARGE = 2.0
-LARGE_NIGHTS = 2
-SMALL_NIGHTS = 3
-"""The nights that agree by which a step is raised, of LARGE times the smallest one or more, and of less."""
+RAISING_NIGHTS = 3
+"""The nights that agree by which a step is raised: two wrong counts in a row may agree by chance."""
 
 LEVEL_LEAST = 2
 """The nights that show a level, before a step from it is raised: one alone may be the wrong one."""
@@ -96,11 +94,9 @@ class _Level:
         if self.off and abs(value - median(each for _, each in self.off)) > AGREEING * self.scatter:
             self.off.clear()
         self.off.append((night, value))
-        nearest = min(abs(each - self.middle) for _, each in self.off)
-        needed = LARGE_NIGHTS if nearest >= LARGE * self.limit else SMALL_NIGHTS
-        if len(self.off) < needed:
+        if len(self.off) < RAISING_NIGHTS:
             return None
-        change = self._change(nearest) if self.is_sure or len(self.values) >= LEVEL_LEAST else None
+        change = self._change() if self.is_sure or len(self.values) >= LEVEL_LEAST else None
         self._begin_anew()
         return change
 
@@ -111,11 +107,12 @@ class _Level:
             self.scatter = max(self.rule.scatter, own)
         self.limit = max(self.rule.threshold, SCATTERS * self.scatter)
 
-    def _change(self, nearest: float) -> ChangePoint:
+    def _change(self) -> ChangePoint:
         (first, _), (raised, _) = self.off[0], self.off[-1]
         values = [value for _, value in self.off]
         after, before, count = median(values), self.middle, len(self.values)
         margin = 2 * self.scatter * math.sqrt(1 / len(values) + 1 / count)
+        nearest = min(abs(each - before) for each in values)
         chance = 2 * student_tail(nearest / self.scatter, FREEDOM)
         return ChangePoint(
             index=first,

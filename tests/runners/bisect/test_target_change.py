@@ -21,6 +21,8 @@ from tests.history.handmade import MACHINE, NIGHT
 from tests.runners.bisect.conftest import Line
 from tests.runners.bisect.stand import Stand, a_question
 
+SITE = "https://perf.example.org/t"
+
 
 @pytest.fixture
 def store(regressed: Path, tmp_path: Path) -> Store:
@@ -77,8 +79,9 @@ def test_the_issue_gets_the_result_once(store: Store, stand: Callable[..., Stand
     log = answered(store, change, stand((11, 0.7)).bisect(a_question(line.good, line.code[-1])))
     assert not update_issue(store.database, log.bisect), "the change has no issue yet"
     with store.database.writing() as connection:
-        (issue,) = desired_issues(connection, 0.02, {})
-        alert_outbox.set_desired(connection, [replace(issue, body="as it was before")], NIGHT)
+        (issue,) = desired_issues(connection, 0.02, {}, SITE)
+        (link,) = (text for text in issue.body.splitlines() if SITE in text)
+        alert_outbox.set_desired(connection, [replace(issue, body=f"as it was before\n{link}\n")], NIGHT)
         (alert,) = alert_outbox.load(connection)
         alert_outbox.mark_sent(connection, alert, 7)
     assert update_issue(store.database, log.bisect)
@@ -88,11 +91,12 @@ def test_the_issue_gets_the_result_once(store: Store, stand: Callable[..., Stand
         assert "**Bisected** (b1): " in alert.desired.body
         assert line.code[10] in alert.desired.body
         assert "Change 11" in alert.desired.body
+        assert link in alert.desired.body, "a bisect by hand knows no plan, and the issue keeps its link"
         alert_outbox.mark_sent(connection, alert, 7)
     assert not update_issue(store.database, log.bisect), "the tracker has it"
     # The next night wants the same.
     with store.database.reading() as connection:
-        (again,) = desired_issues(connection, 0.02, {change.fingerprint: IssueState.OPEN})
+        (again,) = desired_issues(connection, 0.02, {change.fingerprint: IssueState.OPEN}, SITE)
         assert again.body == alert.desired.body
 
 

@@ -23,6 +23,7 @@ from suites.counting.callgrind import CallgrindError
 from suites.counting.counted_pass import CountedPass
 from suites.counting.tool import Callgrind
 from suites.definition import Step, load_suite
+from suites.generators.load import LoadError
 from suites.metrics import INSTRUCTIONS
 from suites.sizing import Hardware, sizes
 from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal
@@ -150,14 +151,17 @@ def test_a_pass_that_fails_is_a_warning_of_its_round(passes: Passes) -> None:
     assert list(last.measurement.warnings) == ["no exact count: unknown instruction"]
 
 
-def test_a_pass_that_fails_alone_is_a_failed_run_and_the_session_goes_on(passes: Passes) -> None:
-    passes.counts["18.6 update-index"] = [CallgrindError("it died")]
+@pytest.mark.parametrize("error", [CallgrindError("it died"), LoadError("sysbench is still running")])
+def test_a_pass_that_fails_alone_is_a_failed_run_and_the_session_goes_on(
+    passes: Passes, error: TidemarkError
+) -> None:
+    passes.counts["18.6 update-index"] = [error]
     journal, failures = session(2, Exact.ONLY)
     assert journal.rounds_of("18.6", "update-index") == [(1, RunStatus.FAILED), (2, RunStatus.FAILED)]
     assert journal.rounds_of("17.11", "update-index") == [(1, RunStatus.FINISHED), (2, RunStatus.FINISHED)]
     assert counted(journal, "18.6", "delete") == [1000.0, 1000.0]
     assert len(failures) == 2
-    assert "it died" in failures[0]
+    assert error.what in failures[0]
 
 
 def test_a_resumed_session_knows_the_passes_it_has(passes: Passes) -> None:

@@ -6,15 +6,29 @@ from pathlib import Path
 import pytest
 
 from build.build import Build
+from build.errors import TidemarkError
 from build.home import Home
+from build.progress import Silent
 from build.version import parse_version
 from history.changes.confirmation import ConfirmationRequest, Confirms
 from runners.measuring import preparation
-from runners.measuring.request import Request
+from runners.measuring.request import Exact, Request
 from suites.definition import Mode, load_suite
 from suites.server import ServerError
 
 SUITE = load_suite("write-heavy")
+
+
+class Notes(Silent):
+    """Keeps what a session notes."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.lines.append(message)
+
+
 VERSIONS = (parse_version("postgres@17.11"), parse_version("postgres@18.6"))
 
 
@@ -53,3 +67,21 @@ def test_a_session_that_confirms_decides_more_strictly() -> None:
             verdicts.add("insert", number, rates)
     assert usual.open_steps(["insert"], 8) == []
     assert strict.open_steps(["insert"], 8) == ["insert"]
+
+
+@pytest.mark.parametrize("says", ["", "valgrind-3.17.0"])
+def test_without_a_usable_valgrind_only_the_counts_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str
+) -> None:
+    """A session that is to do nothing but count ends before anything is compiled."""
+    if says:
+        (tmp_path / "valgrind").write_text(f"#!/bin/sh\necho {says}\n")
+        (tmp_path / "valgrind").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    beside = Request(VERSIONS, SUITE, "smoke", SUITE.steps, 3, exact=Exact.BESIDE)
+    notes = Notes()
+    assert preparation.callgrind_of(beside, notes) is None
+    problem = "too old to count" if says else "valgrind is not installed"
+    assert problem in notes.lines[0]
+    with pytest.raises(TidemarkError, match=problem):
+        preparation.callgrind_of(replace(beside, exact=Exact.ONLY), notes)

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -168,6 +169,40 @@ def test_a_regression_is_an_issue_once(
     told = summary(None, morning, [], night(0))
     assert "4 series: 1 new changes, 0 back, 0 gone, 1 open." in told
     assert "- new: regression of postgres@REL\\_18\\_STABLE in insert" in told
+
+
+def test_the_site_is_renewed_and_the_issue_links_to_its_page(
+    regressed: Store, github: GitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    monkeypatch.setenv("GITHUB_API_URL", github.url)
+    published = "https://perf.example.org/t"
+    site = {"write": True, "folder": str(tmp_path / "pages"), "address": published}
+    changes = {"alerts": {"repository": REPOSITORY}, "backups": 0, "site": site}
+    plan, home = Plan.model_validate(PLAN | changes), Home(tmp_path / "home")
+    assert report(plan, home, regressed).problems == []
+    (issue,) = github.issues.values()
+    (link,) = re.findall(rf"<{published}/(\S+)>", issue["body"])
+    page = (tmp_path / "pages" / link).read_text(encoding="utf-8")
+    assert "insert 6.7 % slower" in page
+    assert f"{REPOSITORY}#{issue['number']}, open" in page
+
+
+def test_without_a_site_in_the_plan_none_is_written(regressed: Store, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    report(Plan.model_validate(PLAN | {"backups": 0}), home, regressed)
+    assert not home.site.exists()
+
+
+def test_a_site_that_cannot_be_renewed_is_a_problem_of_the_night(regressed: Store, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/file").touch()
+    site = {"write": True, "folder": str(tmp_path / "mine")}
+    plan = Plan.model_validate(PLAN | {"backups": 0, "site": site})
+    morning = report(plan, Home(tmp_path / "home"), regressed)
+    assert len(morning.new) == 1, "what was detected is told all the same"
+    (problem,) = morning.problems
+    assert problem.startswith("the report site could not be renewed: the folder holds something else")
 
 
 def test_without_a_token_alerts_wait(

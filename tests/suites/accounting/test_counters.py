@@ -1,6 +1,7 @@
 """Counters of the kernel over a process tree: those that every machine has, and what is not there."""
 
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -68,7 +69,8 @@ def test_children_that_were_born_and_have_ended_count_too() -> None:
         assert process.stdout.readline() == "done\n"
         passed = (counted.read() - before) / 1e9
     process.communicate("\n")
-    assert 0.45 < passed < 0.7
+    # 0.3 s without the child that has ended. No upper limit: the clock runs while a host withholds the CPU.
+    assert passed > 0.45
 
 
 def files() -> set[str]:
@@ -108,19 +110,47 @@ def test_instructions_are_counted_where_the_machine_can() -> None:
             assert first.read() > before + 100_000
 
 
-def test_a_meter_divides_them_by_the_queries() -> None:
-    """Nanoseconds of CPU time stand for instructions, which not every machine counts."""
+@pytest.mark.parametrize(
+    ("read", "per_query"),
+    [
+        ([(0, 0, 0), (600_000, 50, 50)], 600.0),
+        ([(0, 0, 0), (600_000, 50, 25)], 1200.0),
+        ([(0, 0, 0), (0, 50, 0)], None),
+        ([(2**63, 10, 10), (2**63 + 600_000, 60, 60)], 600.0),
+    ],
+    ids=["alone", "shared half of the time", "never had a turn", "beyond what signed numbers hold"],
+)
+def test_a_counter_that_is_shared_is_scaled_or_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, read: list[tuple[int, int, int]], per_query: float | None
+) -> None:
+    """The kernel's answer: the value, and the time for which it was wanted and for which it counted."""
+    answers = [struct.pack("=QQQ", *numbers) for numbers in read]
     process = started()
-    with counter(process.pid) as counted:
+    with counter(process.pid) as counted, monkeypatch.context() as patched:
+        patched.setattr(os, "read", lambda *_: answers.pop(0))
         meter = Meter(process.pid, instructions=counted)
         meter.begin(os.getpid())
-        go_on(process)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "done\n"
         meter.end(os.getpid())
         values = meter.per_query(1000.0)
     process.communicate("\n")
-    assert values["server_instructions_per_op"] == pytest.approx(
-        1000 * values["server_cpu_us_per_op"], rel=0.1
+    assert values.get("server_instructions_per_op") == (
+        None if per_query is None else pytest.approx(per_query, rel=0.01)
     )
+
+
+def test_a_meter_divides_them_by_the_queries() -> None:
+    """Nanoseconds of CPU time stand for instructions, which not every machine counts."""
+    process = started()
+    with counter(process.pid) as counted, counter(process.pid) as beside:
+        meter = Meter(process.pid, instructions=counted)
+        meter.begin(os.getpid())
+        before = beside.read()
+        go_on(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "done\n"
+        passed = beside.read() - before
+        meter.end(os.getpid())
+        values = meter.per_query(1000.0)
+    process.communicate("\n")
+    assert values["server_instructions_per_op"] == pytest.approx(passed / 1000, rel=0.1)
     assert "client_instructions_per_op" not in values

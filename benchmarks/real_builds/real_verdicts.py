@@ -1,7 +1,7 @@
 """Verdicts on real servers: identical builds, builds with a known slow-down, and widths of intervals.
 
-Postgres is compiled twice in different folders, and once with benchmarks/planted.patch, which makes every
-update busy-wait for TIDEMARK_BURN_NS nanoseconds. The number of nanoseconds for a slow-down follows from the
+Postgres is compiled twice in different folders, and once with planted.patch, which makes every update
+busy-wait for TIDEMARK_BURN_NS nanoseconds. The number of nanoseconds for a slow-down follows from the
 duration of an update in the rounds of identical builds on the same machine.
 """
 

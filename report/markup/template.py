@@ -1,0 +1,28 @@
+"""Templates of small pieces of markup, of which pages have tens of thousands: cells, rows, marks of charts.
+
+An element of htpy takes 50 µs there, and a format of markupsafe 20 µs; a template takes 2 µs.
+"""
+
+from collections.abc import Iterable
+
+from markupsafe import Markup, escape
+
+
+class Template:
+    """Markup with a place for each `{}`; what is put into a place is escaped, unless it is markup itself."""
+
+    def __init__(self, text: str) -> None:
+        self._first, *self._rest = text.split("{}")
+
+    def __call__(self, *values: object) -> Markup:
+        """Return the markup with a value in each place. Raises ValueError for more or fewer values."""
+        pieces = [self._first]
+        for value, text in zip(values, self._rest, strict=True):
+            pieces.append(value if type(value) is Markup else escape(value))
+            pieces.append(text)
+        return Markup("".join(pieces))
+
+
+def joined(parts: Iterable[Markup]) -> Markup:
+    """Return markup after markup."""
+    return Markup("".join(parts))

@@ -1,0 +1,39 @@
+"""The intervals of a night: how far each branch is known against the base, from the rounds of its session."""
+
+from collections.abc import Mapping
+
+from history.comparison.result import Comparison, StepComparison
+from report.values.catalog import NightEntry
+from suites.metrics import QPS
+
+NightInterval = tuple[float | None, float | None, bool]
+"""Low and high of the ratio of throughput, None without an interval, and whether the verdict is open."""
+
+VERY_WIDE = 100
+"""From this quotient of its ends on an interval says nothing, and no axis has room for it."""
+
+NightIntervals = Mapping[str, Mapping[str, NightInterval]]
+"""By branch and step; empty for a session without rounds."""
+
+
+def night_intervals(comparison: Comparison | None, night: NightEntry | None) -> NightIntervals:
+    """Return the intervals of a night against its base, as `compare` gives them for its session."""
+    if comparison is None or night is None or night.base is None:
+        return {}
+    if night.versions[night.base] != str(comparison.base):
+        return {}
+    branches = {version: branch for branch, version in night.versions.items()}
+    return {
+        branches[str(one.contender)]: {
+            step.step: _interval(step) for step in one.steps if step.judged.metric == QPS
+        }
+        for one in comparison.contenders
+        if str(one.contender) in branches
+    }
+
+
+def _interval(step: StepComparison) -> NightInterval:
+    interval = step.judgement.interval
+    if interval is None or interval.high > VERY_WIDE * interval.low:
+        return None, None, step.is_open
+    return round(interval.low, 4), round(interval.high, 4), step.is_open

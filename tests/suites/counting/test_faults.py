@@ -1,0 +1,157 @@
+"""What goes wrong in a counted pass, with a server and a load that only act as if."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.build import Build
+from build.errors import TidemarkError
+from build.version import Engine, parse_version
+from suites.counting import counted_pass
+from suites.counting.callgrind import CallgrindError
+from suites.counting.counted_pass import count
+from suites.counting.engines import COUNTED
+from suites.counting.tool import Callgrind
+from suites.definition import load_suite
+from suites.generators import sysbench
+from suites.generators.load import CountedWork, LoadError
+from suites.generators.sysbench import Sysbench
+from suites.metrics import INSTRUCTIONS
+from suites.server import Address, Instrument, ServerError
+from tests.suites.servers import small
+
+SUITE = load_suite("write-heavy")
+ROOM = small(rows=2000)
+(DELETE,) = SUITE.select(("delete",))
+GOLDEN = Path(__file__).resolve().parents[2] / "golden/suites"
+PARTS = {
+    number: (GOLDEN / f"callgrind-{number}.txt")
+    .read_text()
+    .replace(") mark", f") {COUNTED[Engine.POSTGRES].mark_function}")
+    for number in (3, 4)
+}
+UNKNOWN = "vex amd64->IR: unhandled instruction bytes: 0x62 0xF1 0x7D 0x48\n"
+
+
+class PretendedServer:
+    """A server that starts or does not, and of whose death the test decides."""
+
+    def __init__(self, folder: Path) -> None:
+        self.build = Build(parse_version("postgres@18.6"), "18.6", "key", folder, {})
+        self.address = Address(Engine.POSTGRES, folder / ".s.PGSQL.5432", "tidemark", "tidemark")
+        self.refuses: ServerError | None = None
+        self.ended: str | None = None
+        self.says = ""
+        self.left = 0
+
+    def restore(self) -> None: ...
+
+    def start(self, instrument: Instrument) -> None:
+        (log,) = [word for word in instrument.command if word.startswith("--log-file=")]
+        Path(log.removeprefix("--log-file=").replace("%p", "4711")).write_text(self.says)
+        if self.refuses:
+            raise self.refuses
+
+    def abandon(self) -> None:
+        self.left += 1
+
+    def death(self) -> str | None:
+        return self.ended
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> PretendedServer:
+    return PretendedServer(tmp_path)
+
+
+def counting(server: PretendedServer, load: Callable[[Path], float]) -> Any:
+    """Count with a load that finds the folder of callgrind's files."""
+
+    class Load:
+        def count(self, address: Address, step: object, work: CountedWork) -> float:
+            return load(address.socket.parent / "counts")
+
+    pretended: Any = server
+    generator: Any = Load()
+    return count(pretended, generator, DELETE, ROOM, Callgrind("valgrind", "valgrind-3.19.0"), stacks=False)
+
+
+def writing(*numbers: int) -> Callable[[Path], float]:
+    """A load after which callgrind has written these parts, of a backend and of the postmaster."""
+
+    def load(folder: Path) -> float:
+        for number in numbers:
+            (folder / f"counts.4712.{number}").write_text(PARTS[3 if number < 4 else 4])
+        (folder / "counts.4711").write_text("what the postmaster wrote at its end")
+        return 1.0
+
+    return load
+
+
+def failing(error: TidemarkError) -> Callable[[Path], float]:
+    def load(folder: Path) -> float:
+        raise error
+
+    return load
+
+
+def test_what_is_counted_is_the_work_without_a_mark(server: PretendedServer) -> None:
+    values = counting(server, writing(1, 2, 3, 4)).values
+    assert values[INSTRUCTIONS] * DELETE.counted == 1760 - 5
+    assert server.left == 1
+    assert not (server.address.socket.parent / "counts").exists()
+
+
+def test_an_unknown_instruction_is_told_in_valgrind_s_words(server: PretendedServer) -> None:
+    """Postgres survives a backend that dies of one, and the client only sees a lost connection."""
+    server.says = UNKNOWN
+    with pytest.raises(CallgrindError, match="connection lost\nvalgrind said: vex amd64->IR: unhand") as told:
+        counting(server, failing(LoadError("connection lost")))
+    assert "newer valgrind" in told.value.hint
+    server.refuses = ServerError("it did not start: exit status 1", where="/log")
+    with pytest.raises(CallgrindError, match="did not start: exit status 1\nvalgrind said: vex") as told:
+        counting(server, writing())
+    assert (told.value.where, server.left) == ("/log", 2)
+
+
+def test_a_debug_format_that_is_not_read_leaves_no_mark(server: PretendedServer) -> None:
+    """Without symbols callgrind does not know the function before which it is to write."""
+    with pytest.raises(CallgrindError, match="wrote 0 files of the client's work") as told:
+        counting(server, writing())
+    assert "no function pg_backend_pid, or no symbols" in told.value.hint
+    with pytest.raises(CallgrindError, match="wrote 0 files of the client's work"):
+        counting(server, writing(1, 2, 3))
+
+
+def test_a_server_that_dies_is_blamed_and_not_the_load(server: PretendedServer) -> None:
+    server.ended = "killed by SIGSEGV"
+    with pytest.raises(
+        CallgrindError, match=r"postgres@18.6 died under callgrind during delete: killed by S"
+    ):
+        counting(server, failing(LoadError("connection lost")))
+    assert server.left == 1
+
+
+def test_the_error_of_a_load_stays_as_it_is(server: PretendedServer) -> None:
+    error = LoadError("sysbench failed")
+    with pytest.raises(LoadError) as told:
+        counting(server, failing(error))
+    assert told.value is error
+
+
+def test_a_step_that_never_ends_is_ended(
+    server: PretendedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "sysbench"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(sysbench, "OVERTIME_SECONDS", 0)
+    monkeypatch.setattr(counted_pass, "PASS_SECONDS", 0.2)
+    pretended: Any = server
+    callgrind = Callgrind("valgrind", "valgrind-3.19.0")
+    with pytest.raises(LoadError, match="sysbench is still running"):
+        count(pretended, Sysbench(SUITE, ROOM), DELETE, ROOM, callgrind, stacks=False)
+    assert server.left == 1
