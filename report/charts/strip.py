@@ -16,8 +16,8 @@ from suites.metrics import Better
 _ROW, _HEAD, _LABELS = 18, 22, 170
 WIDTH = 960
 _GROUP = Template('<g transform="translate({} {}) scale({} 1)">{}</g>')
-_CELL = Template('<rect x="{}" class="cell {}"><title>{}</title></rect>')
-_BLIND = Template('<path d="M{} 16l.9-16" class="blind"/>')
+_CELL = Template('<rect x="{}" vector-effect="non-scaling-stroke" class="cell {}"><title>{}</title></rect>')
+_BLIND = Template('<path d="M{} 16l.9-16" vector-effect="non-scaling-stroke" class="blind"/>')
 
 
 @dataclass(frozen=True)

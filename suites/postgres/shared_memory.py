@@ -7,6 +7,7 @@ The main area of Postgres' shared memory is anonymous, and freed with its proces
 import contextlib
 import subprocess
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -79,7 +80,8 @@ def _servers_of(user: int) -> bool:
             continue
         # Under valgrind the process has another name, and its command line ends with the server's.
         if process.info["name"] == "postgres" or any(
-            Path(word).name == "postgres" for word in process.info["cmdline"] or ()
+            Path(word).name == "postgres" and option == "-D"
+            for word, option in pairwise(process.info["cmdline"] or ())
         ):
             return True
     return False

@@ -1,5 +1,6 @@
 """Nights count instructions: a step in them is a suspect at once, and a change the same night."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -79,8 +80,11 @@ def test_a_step_in_instructions_is_a_change_the_same_night(lab: Lab, counts: dic
     assert member.confirmed is not None
     assert member.ratio_low < counts["insert"] < member.ratio_high
     assert needs_issue(change, 0.02, {}), "its own threshold, not that of what is timed"
-    size = f"{counts['insert'] - 1:.1%}"
-    assert title(found).startswith(f"postgres master: insert {size} more instructions per query")
+    shown = re.fullmatch(
+        r"postgres master: insert (\d\.\d)% more instructions per query \(write-heavy\)", title(found)
+    )
+    assert shown is not None
+    assert float(shown[1]) == pytest.approx(100 * (counts["insert"] - 1), abs=0.2)
     said = body(found)
     assert "Confirmed the same night by 2 counted passes of each" in said
     assert "confidence" not in said.partition("| box")[0]

@@ -20,9 +20,11 @@ def segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.parametrize("line", [["/opt/bin/postgres", "-D", "data"], ["-D", "data"]])
+@pytest.mark.parametrize(
+    ("line", "runs"), [(["/opt/bin/postgres", "-D", "data"], True), (["less", "/opt/bin/postgres"], False)]
+)
 def test_a_server_under_valgrind_keeps_its_segments(
-    segment: Path, tmp_path: Path, line: list[str], monkeypatch: pytest.MonkeyPatch
+    segment: Path, tmp_path: Path, line: list[str], runs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process is called after valgrind's tool; the server's program is one of its words."""
     all_processes = psutil.process_iter
@@ -35,7 +37,7 @@ def test_a_server_under_valgrind_keeps_its_segments(
             psutil, "process_iter", lambda attrs: [each for each in all_processes(attrs) if each.pid == pid]
         )
         segments_of(tmp_path).remove()
-        assert segment.exists() is (line[0] == "/opt/bin/postgres")
+        assert segment.exists() is runs
         process.kill()
     segments_of(tmp_path).remove()
     assert not segment.exists()

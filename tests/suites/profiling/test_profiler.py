@@ -57,7 +57,7 @@ def generator() -> Sysbench:
 
 def rows_of(server: PostgresServer) -> int:
     with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT (SELECT COUNT(*) FROM sbtest1) + (SELECT COUNT(*) FROM sbtest2)")
+        cursor.execute("SELECT COUNT(*) FROM sbtest1")
         ((rows,),) = cursor.fetchall()
     return int(rows)
 
