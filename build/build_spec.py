@@ -9,8 +9,9 @@ from pathlib import Path
 
 from build import host
 from build.errors import TidemarkError
+from build.recipes.choices import PLAIN, BuildChoices
 from build.recipes.engines import RECIPES
-from build.recipes.recipe import Recipe
+from build.recipes.recipe import Recipe, with_words
 from build.sources import git
 from build.sources.source import Source
 from build.version import Version
@@ -39,6 +40,8 @@ class BuildSpec:
     recipe: Recipe
     patches: tuple[Patch, ...]
     compiler: host.Compiler
+    choices: BuildChoices = PLAIN
+    """What a variant chose; recipe and compiler, and so the key, follow from it."""
 
     @property
     def version(self) -> Version:
@@ -60,13 +63,18 @@ class BuildSpec:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def build_spec(source: Source, patches: Sequence[Patch], slim: Sequence[str] | None = None) -> BuildSpec:
+def build_spec(
+    source: Source,
+    patches: Sequence[Patch],
+    choices: BuildChoices = PLAIN,
+    slim: Sequence[str] | None = None,
+) -> BuildSpec:
     """Return the specification for compiling a source on this machine, with its recipe and compiler.
 
-    `slim` are the programs that a slim build needs besides the server; None for a whole build, which is also
-    returned where an engine has no slim one.
+    `choices` are those of a variant. `slim` are the programs that a slim build needs besides the server; None
+    for a whole build, which is also returned where an engine has no slim one.
 
-    Raises RecipeError if the release is older than the recipes of its engine, HostError without a compiler.
+    Raises RecipeError if the release is older than the recipes of its engine, HostError without the compiler.
     """
     recipes, release = RECIPES[source.version.engine], release_of(source)
     slim_recipe = None if slim is None else recipes.slim_recipe
@@ -74,7 +82,8 @@ def build_spec(source: Source, patches: Sequence[Patch], slim: Sequence[str] | N
         recipe = recipes.recipe(release, host.has_library)
     else:
         recipe = slim_recipe(release, host.has_library, slim)
-    return BuildSpec(source, recipe, tuple(patches), host.compiler())
+    recipe = with_words(recipe, recipes.configure_words(choices, recipe.flags))
+    return BuildSpec(source, recipe, tuple(patches), host.compiler(choices.compiler), choices)
 
 
 def release_of(source: Source) -> str:

@@ -29,13 +29,16 @@ class Compiler:
 
 
 @cache
-def compiler() -> Compiler:
-    """Return the C compiler with its version and target. Raises HostError if there is none."""
-    command = os.environ.get("CC") or "gcc"
+def compiler(chosen: str = "") -> Compiler:
+    """Return the C compiler with its version and target; `chosen` is its command, empty for `$CC` or gcc.
+
+    Raises HostError if there is none.
+    """
+    command = chosen or os.environ.get("CC") or "gcc"
     if shutil.which(command) is None:
         raise HostError(
             f"the compiler '{command}' is missing",
-            hint="install it (Debian: apt-get install gcc libc6-dev make), or import a build",
+            hint=f"install it (Debian: apt-get install {chosen or 'gcc'} libc6-dev make), or import a build",
         )
     # -v prints both version and target, for which --version and -dumpmachine would need two processes.
     output = subprocess.run(

@@ -20,6 +20,7 @@ from build.files import make_folder
 from build.home import Home
 from build.lock import held
 from build.progress import Progress
+from build.recipes.choices import PLAIN, BuildChoices
 from build.sources import source
 from build.unpack import apply_patches, masquerade, unpack
 from build.version import Version, release_numbers
@@ -43,6 +44,7 @@ def provide(
     progress: Progress,
     *,
     patches: Sequence[Path] = (),
+    choices: BuildChoices = PLAIN,
     git_source: str | None = None,
     use_ccache: bool = True,
     jobs: int | None = None,
@@ -50,59 +52,70 @@ def provide(
 ) -> Build:
     """Return the build of a version from the cache; compile it if it is not there.
 
-    `patches` are applied in order. `git_source` is the URL or path of a git repository that is tried before
-    upstream (default: the engine's variable, such as `$TIDEMARK_GIT_POSTGRES`). `jobs` is the number of
-    parallel processes (default: one per core). With `slim`, programs that are needed besides the server, a
-    slim build will do: a whole one is taken if it is there, but not compiled. Without, none is returned.
+    `patches` are applied in order; `choices` are those of a variant. `git_source` is the URL or path of a git
+    repository that is tried before upstream (default: the engine's variable, such as
+    `$TIDEMARK_GIT_POSTGRES`). `jobs` is the number of parallel processes (default: one per core). With
+    `slim`, programs that are needed besides the server, a slim build will do: a whole one is taken if it is
+    there, but not compiled. Without, none is returned.
     Raises SourceError, RecipeError, HostError, PatchError or CompileError, all of which are TidemarkErrors.
     """
     read = read_patches(patches)
-    build = _find(version, home, read, git_source)
+    build = _find(version, home, read, choices, git_source)
     if build is None and slim is not None:
-        build = _find(version, home, read, git_source, slim)
+        build = _find(version, home, read, choices, git_source, slim)
     if build is not None:
         progress.note(f"{version}: from the build cache: {build.prefix.name}")
         return build
     obtained = source.obtain(version, home, progress, git_source)
     options = CompileOptions(jobs or host.cores(), host.ccache_program() if use_ccache else None)
-    return _imported(version, obtained, home, read) or _compile_once(
-        build_spec(obtained, read, slim), home, progress, options
+    return _imported(version, obtained, home, read, choices) or _compile_once(
+        build_spec(obtained, read, choices, slim), home, progress, options
     )
 
 
 def lookup(
-    version: Version, home: Home, *, patches: Sequence[Path] = (), git_source: str | None = None
+    version: Version,
+    home: Home,
+    *,
+    patches: Sequence[Path] = (),
+    choices: BuildChoices = PLAIN,
+    git_source: str | None = None,
 ) -> Build | None:
     """Return the build of a version if it needs neither download nor compiling; None otherwise.
 
     The result is always None for a branch, because only its source knows the commit it points to today.
     """
-    return _find(version, home, read_patches(patches), git_source)
+    return _find(version, home, read_patches(patches), choices, git_source)
 
 
 def _find(
     version: Version,
     home: Home,
     patches: tuple[Patch, ...],
+    choices: BuildChoices,
     git_source: str | None,
     slim: Sequence[str] | None = None,
 ) -> Build | None:
     known: list[source.Source | None] = [*source.known_sources(version, home, git_source)]
     for candidate in known or [None]:
-        build = _imported(version, candidate, home, patches)
+        build = _imported(version, candidate, home, patches, choices)
         if build is None and candidate is not None:
-            build = store.find(home, build_spec(candidate, patches, slim).key, version)
+            build = store.find(home, build_spec(candidate, patches, choices, slim).key, version)
         if build is not None:
             return build
     return None
 
 
 def _imported(
-    version: Version, known: source.Source | None, home: Home, patches: tuple[Patch, ...]
+    version: Version,
+    known: source.Source | None,
+    home: Home,
+    patches: tuple[Patch, ...],
+    choices: BuildChoices,
 ) -> Build | None:
     # A build is imported in order to be measured, even if compiling on this machine would give another one.
     digest = known.digest if known else None
-    return store.imported(home, version, digest, [patch.sha256 for patch in patches])
+    return store.imported(home, version, digest, [patch.sha256 for patch in patches], choices.to_json())
 
 
 def _compile_once(spec: BuildSpec, home: Home, progress: Progress, options: CompileOptions) -> Build:
@@ -248,6 +261,7 @@ def _manifest(
         "source": spec.source.to_json(),
         "recipe": spec.recipe.identity(),
         "patches": [{"name": patch.path.name, "sha256": patch.sha256} for patch in spec.patches],
+        **({"choices": spec.choices.to_json()} if spec.choices != PLAIN else {}),
         "compiler": asdict(spec.compiler),
         **({"slim_programs": list(spec.recipe.slim_programs)} if spec.recipe.is_slim else {}),
         "ccache": _uses_ccache(spec, options),

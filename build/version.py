@@ -44,7 +44,8 @@ class Version:
     engine: Engine
     ref: str
     variant: str = ""
-    """Distinguishes builds of one version: `postgres@18.6#mine` is patched, or built identically again."""
+    """Distinguishes servers of one version: `postgres@18.6#mine` has settings, compiler flags or patches of
+    its own."""
 
     def __str__(self) -> str:
         return f"{self.engine}@{self.ref}" + (f"#{self.variant}" if self.variant else "")
@@ -76,7 +77,7 @@ def parse_version(text: str) -> Version:
         )
     if not is_ref(ref):
         raise VersionError(f"'{ref[:80]}' in '{text[:80]}' is neither a release nor a git ref")
-    if hash_ and not (_VARIANT.fullmatch(variant) and len(variant) <= LONGEST_REF):
+    if hash_ and not is_variant(variant):
         raise VersionError(
             f"'{variant[:80]}' in '{text[:80]}' is not a valid variant",
             hint="use letters, digits, dots, hyphens and underscores, beginning with a letter or digit",
@@ -120,6 +121,11 @@ def is_ref(ref: str) -> bool:
     bare = ref.removeprefix("git:")
     invalid = len(ref) > LONGEST_REF or ".." in bare or "//" in bare or bare.endswith((".lock", "/"))
     return _GIT_REF.fullmatch(bare) is not None and not invalid
+
+
+def is_variant(name: str) -> bool:
+    """Return whether `name` can be the name of a variant."""
+    return _VARIANT.fullmatch(name) is not None and len(name) <= LONGEST_REF
 
 
 def release_numbers(release: str) -> tuple[int, ...]:

@@ -13,9 +13,9 @@ from typing import NoReturn
 from build.addresses import redacted
 from build.errors import TidemarkError, machine_refusal
 from build.home import ROOT
-from build.version import Engine
 from runners.alerting.tokens import withheld
-from runners.values import count, duration, minutes, revision, rounds, version
+from runners.values import count, duration, levels, minutes, revision, rounds, version
+from runners.variant_arguments import add_build_choices, add_variants
 
 TROUBLE = 2
 INTERRUPTED = 130
@@ -118,10 +118,11 @@ def parser() -> argparse.ArgumentParser:
 
 def _build(it: argparse.ArgumentParser) -> None:
     what = "engine@ref; or: export FOLDER VERSION..., import FILE..."
-    patch = "apply this patch before compiling; can be repeated"
+    patch = "apply this patch before compiling; VARIANT=FILE only for engine@ref#VARIANT; can be repeated"
     git = "URL or path of the git repository to take the versions from"
     it.add_argument("what", nargs="+", metavar="VERSION", help=what)
     it.add_argument("--patch", action="append", default=[], metavar="FILE", help=patch)
+    add_build_choices(it)
     it.add_argument("--git", metavar="SOURCE", help=git)
 
 
@@ -153,11 +154,11 @@ def _run(it: argparse.ArgumentParser) -> None:
     exact_only = "only count instructions: no timed rounds, and a verdict on instructions in minutes"
     disturbed = "keep rounds disturbed by other processes, with a warning, instead of repeating them"
     resume = "resume the last interrupted session of the same request, at most a day old"
-    patch = "apply FILE to the source of engine@ref#NAME before compiling; can be repeated"
+    clients = (
+        "client connections, such as 1,8,64: each number makes a level of every step, with a series of its "
+        "own, instead of the suite's levels; steps with levels count no instructions"
+    )
     durability = "durability of commits: relaxed (default) may lose the last second in a crash"
-    *others, last = (f"{engine}.NAME" for engine in Engine)
-    names = f"{', '.join(others)} or {last}"
-    setting = f"override a server setting; {names} for one engine; can be repeated"
     history = "history to write to"
     it.add_argument(
         "versions", nargs="+", type=revision, metavar="VERSION", help="engine@ref; the base first"
@@ -178,9 +179,9 @@ def _run(it: argparse.ArgumentParser) -> None:
     sampled.add_argument("--perf", action="store_true", help=perf)
     sampled.add_argument("--perf-during", action="store_true", help=during)
     it.add_argument("--seconds", type=duration, metavar="S", help=seconds)
+    it.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
     it.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
-    it.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=setting)
-    it.add_argument("--patch", action="append", default=[], metavar="NAME=FILE", help=patch)
+    add_variants(it)
     it.add_argument("--history", metavar="PATH", help=history)
 
 
@@ -191,6 +192,9 @@ def _calibrate(it: argparse.ArgumentParser) -> None:
         "exit codes: 0 the noise of every step is known; 1 identical builds measured as different; 2 trouble"
     )
     it.add_argument("version", type=version, metavar="VERSION", help="engine@ref, measured against itself")
+    add_variants(it)
+    clients = "client connections: each number makes a level of every step"
+    it.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
     it.add_argument("--suite", default="write-heavy", help=suite)
     it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
     it.add_argument(

@@ -3,12 +3,14 @@
 import argparse
 import re
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home
 from build.version import Version, parse_revision, parse_version
 from history.timestamps import moment_of
+from suites.definition import MOST_CLIENTS
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
 
 
@@ -50,6 +52,14 @@ def names(text: str) -> tuple[str, ...]:
     found = tuple(name.strip() for name in text.split(","))
     if not all(found):
         raise argparse.ArgumentTypeError("must be names, separated by commas")
+    return found
+
+
+def levels(text: str) -> tuple[int, ...]:
+    """Parse numbers of clients that are separated by commas, each larger than the one before."""
+    found = tuple(count(word.strip(), MOST_CLIENTS) for word in text.split(","))
+    if any(fewer >= more for fewer, more in pairwise(found)):
+        raise argparse.ArgumentTypeError("every level must have more clients than the one before")
     return found
 
 

@@ -1,16 +1,21 @@
 """The settings and features of each engine's versions: the only module that compares version numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from build.build import Build
 from build.engines import EngineRegistry
 from build.errors import TidemarkError
 from build.version import Engine
+from suites.durability import Isolation
 
 
 class CapabilityError(TidemarkError):
     """A version does not support what was requested."""
+
+
+class SettingError(CapabilityError):
+    """A server does not know a setting, or refuses its value."""
 
 
 Numbers = tuple[int, ...]
@@ -39,6 +44,12 @@ class EngineCapabilities:
     oldest: Numbers
     """The oldest version that can be measured."""
 
+    most_connections: int
+    """The most that the setting max_connections accepts."""
+
+    isolation: Callable[[Isolation], tuple[str, str]]
+    """Returns the setting of the default isolation, and its value."""
+
     settings: Mapping[str, SupportedVersions]
     """Settings that not every version has. Every other setting is assumed to exist in all versions."""
 
@@ -54,12 +65,16 @@ CAPABILITIES = EngineRegistry(
     {
         Engine.POSTGRES: EngineCapabilities(
             oldest=(13,),
+            most_connections=262_143,
+            isolation=lambda it: ("default_transaction_isolation", it.replace("-", " ")),
             settings={
                 "io_method": SupportedVersions(since=(18,), instead="reads are always synchronous before 18"),
             },
         ),
         Engine.MYSQL: EngineCapabilities(
             oldest=(5, 7),
+            most_connections=100_000,
+            isolation=lambda it: ("transaction_isolation", it.upper()),
             settings={
                 "innodb_redo_log_capacity": SupportedVersions(
                     since=(8, 0, 30), instead="set innodb_log_file_size"
@@ -70,6 +85,8 @@ CAPABILITIES = EngineRegistry(
                 "innodb_idle_flush_pct": SupportedVersions(
                     since=(8, 0, 18), instead="idle flushing is not limited before 8.0.18"
                 ),
+                # An option of the command line that only reads the configuration.
+                "validate_config": SupportedVersions(since=(8, 0, 16)),
                 "binlog_format": SupportedVersions(
                     until=(9, 0), instead="omit it: from 9.0 on, ROW is the only format intended for use"
                 ),
@@ -77,6 +94,9 @@ CAPABILITIES = EngineRegistry(
         ),
         Engine.MARIADB: EngineCapabilities(
             oldest=(10, 11),
+            most_connections=100_000,
+            # In the option file of every version; as a variable it is tx_isolation before 11.1.
+            isolation=lambda it: ("transaction_isolation", it.upper()),
             settings={
                 "innodb_change_buffering": SupportedVersions(
                     until=(11, 0), instead="omit it: from 11.0 on, there is no change buffer"
@@ -122,7 +142,7 @@ def require_setting(build: Build, name: str) -> None:
     """Raise CapabilityError, with a hint, if the version of `build` does not have the setting `name`."""
     if not knows_setting(build, name):
         instead = CAPABILITIES[build.version.engine].settings[name].instead
-        raise CapabilityError(f"{build.version} has no setting {name}", hint=instead)
+        raise SettingError(f"{build.version} has no setting {name}", hint=instead)
 
 
 def login_plugin(build: Build) -> str:

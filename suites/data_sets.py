@@ -142,7 +142,7 @@ def equal_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: i
     """Return equal tables of about `wanted_bytes` in total, within the profile's bounds of rows."""
     assert suite.bytes_per_row is not None  # guaranteed by the validation of the suite
     assert profile.rows is not None
-    tables = max(1, threads // TABLE_THREADS)
+    tables = profile.tables or max(1, threads // TABLE_THREADS)
     least, most = profile.rows
     wanted = int(wanted_bytes / suite.bytes_per_row)
     rows_per_table = max(1, min(max(wanted, least), most) // tables)

@@ -1,7 +1,9 @@
 """Suite definitions, which are read from `suites/*/suite.toml` and validated."""
 
 import hashlib
+from collections.abc import Mapping
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from build.errors import TidemarkError
 from build.files import toml_value
 from build.version import Engine
+from suites.durability import Isolation
 from suites.generator_rules import RULES, GeneratorName
 from suites.slices import (
     LONGEST_BUDGET_MINUTES,
@@ -23,6 +26,7 @@ from suites.slices import (
 SUITES = Path(__file__).resolve().parent
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+SettingName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
 TableName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Option = str | int | float | bool
 # Strict, so that "5" and true are not accepted as numbers. TOML has inf and nan, which are not sizes.
@@ -30,12 +34,20 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True)]
 MOST_ROWS = 10**12
 """The most rows, bytes of a row, or units of a scale that a suite can ask for."""
+MOST_TABLES = 1000
+"""The most equal tables."""
 MOST_SHARE = 1e6
 """The most that data may be of the memory, that a table may grow by, or that a step may do of the rows."""
 MOST_COUNTED = 1_000_000
 """The most transactions of a counted pass."""
+MOST_CLIENTS = 10_000
+"""The most clients of a level."""
+LEVEL = "@"
+"""What stands between the name of a step and the clients of a level of it: `read-write@8`."""
 MOST_SEED = 10**9
 """Steps and rounds add to it, and sysbench's seeds are 32-bit integers."""
+Levels = tuple[Annotated[Count, Field(ge=1, le=MOST_CLIENTS)], ...]
+"""Numbers of clients, each of which makes a step of its own; empty if the machine's cores decide."""
 Bounds = tuple[Annotated[Count, Field(gt=0, le=MOST_ROWS)], Annotated[Count, Field(gt=0, le=MOST_ROWS)]]
 """Minimum and maximum, both inclusive."""
 
@@ -99,6 +111,10 @@ class Profile(_Strict):
     """Bounds of the rows over all tables, whatever the memory; for suites with `bytes_per_row`."""
     scale: Bounds | None = None
     """Bounds of the units of the scale, whatever the memory; for suites with a `[scale]`."""
+    tables: Count | None = Field(default=None, ge=1, le=MOST_TABLES)
+    """Number of equal tables; None if it follows from the client threads."""
+    clients: Levels = ()
+    """The levels of steps that have none of their own."""
     buffer_to_memory: Number = Field(gt=0, le=0.8)
     """Size of the server's buffer cache as a share of the machine's memory."""
     settle_seconds: Number = Field(ge=0, le=LONGEST_SECONDS)
@@ -111,6 +127,7 @@ class Profile(_Strict):
         for key, bounds in (("rows", self.rows), ("scale", self.scale)):
             if bounds is not None and bounds[0] > bounds[1]:
                 raise ValueError(f"{key} = [least, most]: least is larger than most")
+        require_levels(self.clients)
         if self.slice_seconds > self.seconds:
             raise ValueError("slice_seconds: a slice is longer than the step")
         if self.mode is Mode.ROUNDS:
@@ -169,6 +186,22 @@ class Step(_Strict):
     """The table whose rows `most_work_to_rows` counts; only in suites with a `[scale]`."""
     counted: Count = Field(default=400, gt=0, le=MOST_COUNTED)
     """The transactions of a counted pass, under a server that is some fifty times slower."""
+    clients: Levels = ()
+    """The levels of the step. A step of a session has one at most, and it is part of its name."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Step":
+        require_levels(self.clients)
+        return self
+
+    @property
+    def plain_name(self) -> str:
+        """The name without a level."""
+        return self.name.partition(LEVEL)[0]
+
+    def at(self, clients: int) -> "Step":
+        """Return the step at one level: a step with a name, and so with series, of its own."""
+        return self.model_copy(update={"name": f"{self.plain_name}{LEVEL}{clients}", "clients": (clients,)})
 
 
 class Suite(_Strict):
@@ -184,6 +217,12 @@ class Suite(_Strict):
     """Size of a loaded row, including its index entries; for suites with equal tables."""
     scale: Scale | None = None
     """The scale that determines the sizes of the tables; for suites whose tables differ."""
+    isolation: Isolation | None = None
+    """The isolation of every session of a server, the same on all engines; None for each engine's own."""
+    plans: bool = Field(default=False, strict=True)
+    """Whether the plan of every statement is stored, which the script then prints (docs/suites.md)."""
+    server: dict[Engine, dict[SettingName, str]] = {}
+    """Server settings that the suite needs, by engine; those of a session override them."""
     growth: Number = Field(default=2.0, ge=1, le=MOST_SHARE)
     profiles: dict[Name, Profile] = Field(min_length=1)
     steps: tuple[Step, ...] = Field(min_length=1)
@@ -245,20 +284,42 @@ class Suite(_Strict):
             )
         return self.profiles[name]
 
-    def select(self, names: tuple[str, ...]) -> tuple[Step, ...]:
+    def select(
+        self, names: tuple[str, ...], profile: str | None = None, clients: Levels = ()
+    ) -> tuple[Step, ...]:
         """Return the steps called `names` in the suite's order; all of them when `names` is empty.
 
-        Raises SuiteError, which lists the steps, if there is none of a name.
+        `read-write@8` names one level of a step. Other steps have the levels `clients`, else their own, else
+        those of `profile`. Raises SuiteError, which lists the steps, if there is none of a name.
         """
         known = [step.name for step in self.steps]
+        levels: dict[str, list[int]] = {}
         for name in names:
-            if name not in known:
+            plain, at, level = name.partition(LEVEL)
+            if plain not in known or (at and not _is_level(level)):
                 raise SuiteError(
                     f"suite {self.name} has no step '{name}'",
                     where=str(self.folder / "suite.toml"),
                     hint="its steps are: " + ", ".join(known),
                 )
-        return tuple(step for step in self.steps if not names or step.name in names)
+            levels.setdefault(plain, []).extend([int(level)] if at else [])
+        usual = self.profile(profile).clients if profile else ()
+        steps: list[Step] = []
+        for step in self.steps:
+            if not names or step.name in levels:
+                chosen = levels.get(step.name) or clients or step.clients or usual
+                steps += [step.at(count) for count in chosen] or [step]
+        return tuple(steps)
+
+
+def require_levels(levels: Levels) -> None:
+    """Raise ValueError unless every level has more clients than the one before."""
+    if any(fewer >= more for fewer, more in pairwise(levels)):
+        raise ValueError("clients: every level must have more clients than the one before")
+
+
+def _is_level(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= MOST_CLIENTS
 
 
 def suite_names() -> dict[str, Path]:
@@ -282,7 +343,7 @@ def load_suite(name: str) -> Suite:
     file = folder / "suite.toml"
     try:
         text = toml_value(file.read_text(encoding="utf-8"))
-        ours = {"folder": folder, "digest": _digest(folder, _shared_files(text.get("generator")))}
+        ours = {"folder": folder, "digest": _digest(folder, _shared_files(folder, text))}
         for name in ours.keys() & text.keys():
             raise SuiteError(
                 "this suite has a mistake", where=str(file), hint=f"{name}: not a key of a suite"
@@ -306,10 +367,11 @@ def _explain(error: ValidationError) -> str:
     return "; ".join(lines)
 
 
-def _shared_files(generator: object) -> tuple[Path, ...]:
-    """Return the shared files that the generator's suites use; empty for an unknown generator."""
-    names = [name for name in GeneratorName if name == generator]
-    return RULES[names[0]].shared_files if names else ()
+def _shared_files(folder: Path, text: Mapping[str, object]) -> tuple[Path, ...]:
+    """Return the shared files that the script of a suite uses; empty for an unknown generator."""
+    names = [name for name in GeneratorName if name == text.get("generator")]
+    script = text.get("script")
+    return RULES[names[0]].shared_files(folder / script if isinstance(script, str) else None) if names else ()
 
 
 def _digest(folder: Path, shared: tuple[Path, ...]) -> str:

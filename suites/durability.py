@@ -1,4 +1,4 @@
-"""The durability of commits: one choice with the same meaning for every engine."""
+"""Durability of commits and isolation of transactions: choices with one meaning for every engine."""
 
 from enum import StrEnum
 
@@ -15,3 +15,11 @@ class Durability(StrEnum):
 
     FULL = "full"
     """A commit is on stable storage before it is acknowledged to the client."""
+
+
+class Isolation(StrEnum):
+    """How transactions of a suite are isolated, as the SQL standard calls it; the same on every engine."""
+
+    READ_COMMITTED = "read-committed"
+    REPEATABLE_READ = "repeatable-read"
+    SERIALIZABLE = "serializable"

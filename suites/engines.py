@@ -10,6 +10,7 @@ from build.version import Engine
 from suites.durability import Durability
 from suites.mariadb.server import MariadbServer
 from suites.mysql.server import MysqlServer
+from suites.postgres import configuration as postgres_configuration
 from suites.postgres.server import SOCKET as POSTGRES_SOCKET
 from suites.postgres.server import PostgresServer
 from suites.server import Server, require_short
@@ -26,14 +27,24 @@ class ServedEngine:
     socket: str
     """The name of the server's socket in that folder."""
 
+    render: Callable[[Build, Sizes, Durability, Path, Mapping[str, str]], str]
+    """Returns the text of the configuration of a server in a folder. Raises CapabilityError."""
+
+    check: Callable[[Build, str], None]
+    """Asks the server whether it accepts such a text. Raises SettingError."""
+
 
 SERVERS = EngineRegistry(
     "server class",
     __name__,
     {
-        Engine.POSTGRES: ServedEngine(PostgresServer, POSTGRES_SOCKET),
-        Engine.MYSQL: ServedEngine(MysqlServer, MysqlServer.SOCKET),
-        Engine.MARIADB: ServedEngine(MariadbServer, MariadbServer.SOCKET),
+        Engine.POSTGRES: ServedEngine(
+            PostgresServer, POSTGRES_SOCKET, postgres_configuration.render, postgres_configuration.check
+        ),
+        Engine.MYSQL: ServedEngine(MysqlServer, MysqlServer.SOCKET, MysqlServer.render, MysqlServer.check),
+        Engine.MARIADB: ServedEngine(
+            MariadbServer, MariadbServer.SOCKET, MariadbServer.render, MariadbServer.check
+        ),
     },
 )
 
@@ -46,6 +57,16 @@ def make_server(
     Raises CapabilityError if the version is too old or does not have one of the `settings`.
     """
     return SERVERS[build.version.engine].make(build, sizes, durability, folder, settings)
+
+
+def require_settings(build: Build, sizes: Sizes, durability: Durability, settings: Mapping[str, str]) -> None:
+    """Ask the server of `build` whether it accepts `settings`; nothing is asked without any.
+
+    Raises SettingError, which names what it does not know or refuses.
+    """
+    if settings:
+        served = SERVERS[build.version.engine]
+        served.check(build, served.render(build, sizes, durability, Path("/nonexistent"), settings))
 
 
 def require_short_sockets(folder: Path) -> None:

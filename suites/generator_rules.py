@@ -1,5 +1,6 @@
 """The requirements of the load generators for a suite.toml, which suites.definition checks."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -46,6 +47,10 @@ class SuiteKeys(Protocol):
         """The name of the Lua script beside suite.toml."""
 
     @property
+    def plans(self) -> bool:
+        """Whether the plans of all statements are stored."""
+
+    @property
     def steps(self) -> Sequence[StepKeys]:
         """All steps in order."""
 
@@ -56,8 +61,8 @@ class GeneratorRules:
 
     check: Callable[[SuiteKeys], None]
     """Raises ValueError with key and reason if the generator could not run the suite."""
-    shared_files: tuple[Path, ...] = ()
-    """Files of Tidemark that the suite's scripts use, in addition to those in the suite's folder."""
+    shared_files: Callable[[Path | None], tuple[Path, ...]] = lambda script: ()
+    """Returns files of Tidemark that a script uses, in addition to those in the suite's folder."""
 
 
 def _check_sysbench(suite: SuiteKeys) -> None:
@@ -67,6 +72,8 @@ def _check_sysbench(suite: SuiteKeys) -> None:
 
 def _check_pgbench(suite: SuiteKeys) -> None:
     """Raise ValueError unless every step has one script: built into pgbench, or a file of the suite."""
+    if suite.plans:
+        raise ValueError("plans: pgbench cannot print the statements of a script")
     for step in suite.steps:
         if step.options.keys() not in ({"builtin"}, {"file"}):
             raise ValueError(f"steps.{step.name}.options: pgbench takes either builtin or file")
@@ -79,8 +86,16 @@ def _check_pgbench(suite: SuiteKeys) -> None:
             raise ValueError(f"steps.{step.name}.options.file: there is no file {file} beside suite.toml")
 
 
+def _lua_modules(script: Path | None) -> tuple[Path, ...]:
+    """Return the module that every script uses, and the others that this one requires."""
+    text = script.read_text(encoding="utf-8") if script is not None and script.is_file() else ""
+    names = dict.fromkeys(["tidemark", *re.findall(r'require\("([a-z_]+)"\)', text)])
+    files = (LUA_MODULES / f"{name}.lua" for name in names)
+    return tuple(file for file in files if file.is_file())
+
+
 RULES: Mapping[GeneratorName, GeneratorRules] = {
-    GeneratorName.SYSBENCH: GeneratorRules(_check_sysbench, shared_files=(LUA_MODULES / "tidemark.lua",)),
+    GeneratorName.SYSBENCH: GeneratorRules(_check_sysbench, shared_files=_lua_modules),
     GeneratorName.PGBENCH: GeneratorRules(_check_pgbench),
 }
 """One entry for every load generator; suites/generators/registry.py says how it is made."""

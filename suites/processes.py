@@ -254,6 +254,18 @@ def tree_of(pid: int) -> list[int]:
         return [pid]
 
 
+def bind(pid: int, cores: Collection[int]) -> None:
+    """Let a process, its descendants and all their threads run on `cores` only, now and later.
+
+    What they start inherits it. Threads and processes that end meanwhile are left out.
+    """
+    for process in tree_of(pid):
+        with contextlib.suppress(OSError):
+            for thread in Path(f"/proc/{process}/task").iterdir():
+                with contextlib.suppress(OSError):
+                    os.sched_setaffinity(int(thread.name), cores)
+
+
 def processes_in(folder: Path) -> Iterator[psutil.Process]:
     """Yield the processes whose working directory is `folder`.
 

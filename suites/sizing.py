@@ -1,6 +1,7 @@
 """Sizes of data, server and load, computed from the cores and the memory of a machine."""
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import psutil
 
 from build.errors import TidemarkError
 from suites.data_sets import DataSet, data_set
-from suites.definition import Profile, Suite
+from suites.definition import Profile, Step, Suite
 
 WAL_LIMIT_SHARE = 0.25
 """max_wal_size as a share of memory: large enough that a step does not force frequent checkpoints."""
@@ -52,6 +53,19 @@ class Sizes:
     """Number of processes that maintenance, such as vacuum and index builds, may use in parallel."""
     bound_to: tuple[int, ...] | None = None
     """The cores to which servers and load generators are bound; None does not bind them."""
+    usable: tuple[int, ...] = ()
+    """The numbers of the usable cores; empty if they are not known."""
+    most_clients: int = 0
+    """The clients of the highest level of any step; 0 without levels."""
+
+    @property
+    def connections(self) -> int:
+        """The most connections that load generators open to one server."""
+        return max(self.threads, self.most_clients)
+
+    def clients_of(self, step: Step) -> int:
+        """Return the client threads of a step: those of its level, else `threads`."""
+        return step.clients[0] if step.clients else self.threads
 
     @property
     def data_bytes(self) -> int:
@@ -65,8 +79,10 @@ def this_machine() -> Hardware:
     return Hardware(len(usable), psutil.virtual_memory().total, usable)
 
 
-def sizes(suite: Suite, profile: Profile, machine: Hardware) -> Sizes:
+def sizes(suite: Suite, profile: Profile, machine: Hardware, steps: Sequence[Step] = ()) -> Sizes:
     """Return the sizes of `suite` in `profile`: data are sized by memory, threads by cores.
+
+    `steps` are those of a session, whose highest level decides how many connections there can be.
 
     Up to 4 cores, one client thread is enough to keep a core busy and leave another one for background work.
     Above that, there are 5 threads per 6 cores (40 threads on 48 cores).
@@ -84,6 +100,8 @@ def sizes(suite: Suite, profile: Profile, machine: Hardware) -> Sizes:
         disk_bytes=int(data.bytes * suite.growth) + wal_limit,
         workers=max(1, machine.cores // 2),
         bound_to=_bound_to(machine, threads),
+        usable=machine.usable,
+        most_clients=max((clients for step in steps for clients in step.clients), default=0),
     )
 
 
@@ -112,10 +130,14 @@ def require_disk(folder: Path, needed_bytes: int) -> None:
 MEMORY_BESIDE_BUFFERS = 256 * 1024**2
 """Memory that a server needs besides its buffer cache."""
 
+MEMORY_OF_CLIENT = 8 * 1024**2
+"""Memory that a server needs for each client of a level, with its prepared statements."""
+
 MEMORY_SHARE = 0.8
 """Share of the memory that servers may use which run at the same time; the rest caches their files."""
 
 
 def fit_together(servers: int, sizes: Sizes, machine: Hardware) -> bool:
     """Return whether the memory is sufficient for this number of servers at the same time."""
-    return servers * (sizes.buffer_bytes + MEMORY_BESIDE_BUFFERS) <= machine.memory_bytes * MEMORY_SHARE
+    one = sizes.buffer_bytes + MEMORY_BESIDE_BUFFERS + sizes.most_clients * MEMORY_OF_CLIENT
+    return servers * one <= machine.memory_bytes * MEMORY_SHARE

@@ -242,7 +242,7 @@ def _plain(cell: str) -> str:
 def test_steps_and_profiles() -> None:
     assert list(table(METHOD, "| step | one transaction |")) == [step.name for step in WRITE_HEAVY.steps]
     rows = table(METHOD, "| key | smoke | short | long |")
-    assert set(rows) == ProfileKeys.model_fields.keys() - {"title", "scale"}
+    assert set(rows) == ProfileKeys.model_fields.keys() - {"title", "scale", "tables", "clients"}
     for place, name in enumerate(("smoke", "short", "long")):
         profile = WRITE_HEAVY.profile(name)
         for key, cells in rows.items():
@@ -270,6 +270,7 @@ def example(folder: Path) -> None:
     for name, text in shown:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
+    (folder / "fix.patch").touch()
 
 
 def commands() -> list[list[str]]:

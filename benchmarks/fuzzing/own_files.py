@@ -129,7 +129,7 @@ def _build_record(folder: Path) -> Parse:
         file.write_bytes(data)
         for build in store.all_builds(home):
             yield from (Number("number", number, 1e9) for number in build.numbers)
-        store.imported(home, version, None, [])
+        store.imported(home, version, None, [], {})
         yield Number("commands", store.expected_commands(home, version.engine, 18) or 0, 1e9)
 
     return parse

@@ -56,8 +56,16 @@ def all_builds(home: Home) -> list[Build]:
     return sorted(builds, key=lambda build: (build.version.engine, build.numbers, _built_at(build)))
 
 
-def imported(home: Home, version: Version, source_digest: str | None, patches: list[str]) -> Build | None:
+def imported(
+    home: Home,
+    version: Version,
+    source_digest: str | None,
+    patches: list[str],
+    choices: Mapping[str, Any],
+) -> Build | None:
     """Return the newest imported build of this version, or None; compiler and recipe do not matter.
+
+    Only the `choices` of a variant do, as BuildChoices.to_json gives them.
 
     If `source_digest` is None, because no source is known, a release is matched by its number and a commit by
     its name, and a branch matches nothing. `patches` are hex SHA-256, in order.
@@ -70,7 +78,8 @@ def imported(home: Home, version: Version, source_digest: str | None, patches: l
         ):
             continue
         same_patches = [patch["sha256"] for patch in build.manifest["patches"]] == patches
-        if same_patches and _same_source(build, version, source_digest):
+        same_choices = build.manifest.get("choices", {}) == choices
+        if same_patches and same_choices and _same_source(build, version, source_digest):
             return replace(build, version=version)
     return None
 

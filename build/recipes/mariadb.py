@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from build.recipes.recipe import Recipe, Stage, VersionRange, range_of
+from build.recipes import cmake
+from build.recipes.recipe import CONFIGURE, Recipe, Stage, VersionRange, range_of
 from build.recipes.version_file import release_in
 from build.version import Engine
 
@@ -74,10 +75,11 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
         engine=Engine.MARIADB,
         release=release,
         stages=(
-            Stage("configure", ("cmake", *_COMMON, *row.flags)),
+            Stage(CONFIGURE, ("cmake", *_COMMON, *row.flags)),
             Stage("compile", ("ninja", "-C", build, "-j", "{jobs}", *TARGETS)),
             Stage("install", ("sh", "-c", _INSTALL, "install", PREFIX)),
         ),
+        flags=CFLAGS,
         environment={},
         prefix=PREFIX,
         installs=(
@@ -94,6 +96,8 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
 
 slim_recipe = None
 """The server is nearly all of a build, and compiling it without the clients has not been tried."""
+
+configure_words = cmake.configure_words
 
 
 def release_of(text: str) -> str:

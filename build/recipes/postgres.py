@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from build.recipes.recipe import Recipe, RecipeError, Stage, VersionRange, range_of
+from build.recipes.choices import BuildChoices
+from build.recipes.recipe import CONFIGURE, Recipe, RecipeError, Stage, VersionRange, range_of
 from build.version import Engine
 
 VERSION_FILE = "configure"
@@ -79,6 +80,7 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
         engine=Engine.POSTGRES,
         release=release,
         stages=_stages((f"CFLAGS={CFLAGS}", *_flags(row, has_library)), folders),
+        flags=CFLAGS,
         # src/common puts the link flags for pg_config into a double-quoted string, in which the shell expands
         # $ORIGIN. It therefore has to expand to itself.
         environment={"ORIGIN": "$ORIGIN"},
@@ -107,6 +109,7 @@ def slim_recipe(release: str, has_library: Callable[[str], bool], programs: Sequ
     return replace(
         whole,
         stages=_stages(flags, (*SLIM_FOLDERS, *clients)),
+        flags=SLIM_CFLAGS,
         installs=(*(f"bin/{name}" for name in names), "lib/plpgsql.so", "lib/dict_snowball.so"),
         commands=whole.commands - SLIM_COMMANDS,
         slim_programs=names,
@@ -126,6 +129,16 @@ def release_of(text: str) -> str:
     return match[1]
 
 
+def configure_words(choices: BuildChoices, flags: str) -> tuple[str, ...]:
+    """Return the words that configure takes for the choices of a variant; later ones replace earlier ones.
+
+    `flags` are the recipe's own compiler flags, after which those of the variant come.
+    """
+    compiled = (f"CFLAGS={flags} {choices.flags}",) if choices.flags else ()
+    linked = (f"LDFLAGS={choices.linker_flags}",) if choices.linker_flags else ()
+    return (*compiled, *linked, *choices.options)
+
+
 def _flags(row: VersionRange, has_library: Callable[[str], bool]) -> tuple[str, ...]:
     return (*row.flags, *(flag for library, flag in row.optional if has_library(library)))
 
@@ -139,4 +152,4 @@ def _stages(flags: Sequence[str], folders: Sequence[str]) -> tuple[Stage, ...]:
         Stage(f"install {folder}", ("make", _RPATH, "-C", folder, "install", "DESTDIR={staging}"))
         for folder in folders
     ]
-    return (Stage("configure", configure), *compiles, *installs)
+    return (Stage(CONFIGURE, configure), *compiles, *installs)

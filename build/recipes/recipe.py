@@ -1,12 +1,16 @@
 """Recipes: how one release is compiled on one host, determined before anything runs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from build.engines import ENGINES
 from build.errors import TidemarkError
+from build.recipes.choices import BuildChoices
 from build.version import Engine, release_numbers
+
+CONFIGURE = "configure"
+"""The name of the stage that configures the source; the words of a variant are added to its command."""
 
 
 class RecipeError(TidemarkError):
@@ -34,6 +38,9 @@ class Recipe:
     engine: Engine
     release: str
     stages: tuple[Stage, ...]
+    flags: str
+    """The compiler flags in the configure command, after which those of a variant come."""
+
     environment: Mapping[str, str]
     """Variables that are added to the minimal environment of compiles."""
 
@@ -99,6 +106,17 @@ def range_of(engine: Engine, release: str, table: Sequence[VersionRange]) -> Ver
     return rows[-1]
 
 
+def with_words(recipe: Recipe, words: tuple[str, ...]) -> Recipe:
+    """Return a recipe whose configure command ends in `words`, the choices of a variant."""
+    if not words:
+        return recipe
+    stages = tuple(
+        replace(stage, command=(*stage.command, *words)) if stage.name == CONFIGURE else stage
+        for stage in recipe.stages
+    )
+    return replace(recipe, stages=stages)
+
+
 class RecipeModule(Protocol):
     """The interface of an engine's module in build/recipes/."""
 
@@ -119,3 +137,10 @@ class RecipeModule(Protocol):
     @property
     def slim_recipe(self) -> Callable[[str, Callable[[str], bool], Sequence[str]], Recipe] | None:
         """The same for a slim build, with the programs that it needs besides; None where there is none."""
+
+    @property
+    def configure_words(self) -> Callable[[BuildChoices, str], tuple[str, ...]]:
+        """A function from the choices of a variant and the recipe's flags to words for its configure command.
+
+        They come last, and replace what the command says before. PLAIN gives none.
+        """

@@ -6,16 +6,20 @@ Issue texts, summaries of nights, listings and pages are adapters on it, which n
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
+from build.version import parse_version
 from history.changes import confirmation, repository
 from history.changes.confirmation import Confirmation
 from history.changes.repository import Change, Member
 from history.comparison.profile_diff import FunctionChange, differential
+from history.errors import stored_options
 from history.series.environment_changes import changes_between
 from history.series.series import Night, Point, base_branch, nights_of, read_series
+from history.series.variants import definition_in, option_words
 from history.store.bisects import Bisect, of_change
 from history.store.profiles import profiles_of
+from history.store.schema import sessions
 from suites.metrics import PRIMARY
 
 MOST_FUNCTIONS = 5
@@ -61,6 +65,9 @@ class ChangeReport:
     bisect: Bisect | None
     """The latest bisect that looked for it and has a verdict."""
 
+    variant_options: tuple[str, ...] = ()
+    """The words of a command line that define its variant; empty for a branch of plain versions."""
+
     @property
     def main_series(self) -> Member:
         """The series that is shown first: throughput before costs, then the largest change."""
@@ -102,7 +109,17 @@ def _report(connection: Connection, change: Change) -> ChangeReport:
         gained=_gained(connection, change, main),
         environment=tuple(_environment(connection, change)),
         bisect=next(iter(of_change(connection, change.fingerprint)), None),
+        variant_options=tuple(_variant_options(connection, change.first_after)),
     )
+
+
+def _variant_options(connection: Connection, night: Night) -> list[str]:
+    name = parse_version(night.version).variant
+    if not name:
+        return []
+    query = select(sessions.c.options).where(sessions.c.id == night.session_id)
+    options = stored_options(connection.execute(query).scalar_one())
+    return option_words(name, definition_in(options, name))
 
 
 def _later(connection: Connection, member: Member, base: str | None) -> tuple[Point, ...]:

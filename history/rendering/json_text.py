@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 from history.comparison.compare import exit_code
+from history.comparison.curves import Curve, curves, shapes
+from history.comparison.plans import changed_plans
 from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
 from history.comparison.verdict import Ratio
 from history.rendering.numbers import rounded
@@ -49,6 +51,8 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
             "cores": session.machine.cores,
         },
         "steps": [_step(step) for step in contender.steps],
+        "changed_plans": [vars(plan) for plan in changed_plans(contender)],
+        "curves": [_curve(curve) for curve in curves(contender)],
         "geometric_mean": {"ratio": rounded(next(iter(means.values()))), "steps": count},
         "group_means": [_group(mean, contender.steps[0].judged.metric) for mean in contender.group_means()],
         "calibrations": sorted({noise.session for noise in contender.calibrations}),
@@ -56,6 +60,12 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
         "failures": [vars(failure) for failure in contender.failures],
         "warnings": contender.warnings,
     }
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    base, contender = (its and vars(its) for its in shapes(curve))
+    steps = [level.comparison.step for level in curve.levels]
+    return {"step": curve.step, "steps": steps, "base": base, "contender": contender}
 
 
 def _nights(nights: Nights) -> dict[str, Any]:

@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from history.comparison.curves import curves
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
 from history.rendering.notes import notes
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     COSTS_HEADS,
+    CURVE_HEADS,
     LEFT,
     Row,
     costs_legend,
     costs_rows,
+    curve_rows,
     heads,
     legend,
     rows,
@@ -33,6 +36,10 @@ def _lines(comparison: Comparison, contender: ContenderComparison, costs: bool) 
     yield f"### {title(comparison, contender)}"
     yield ""
     yield from _table(heads(contender), rows(contender))
+    for curve in curves(contender):
+        yield f"{curve.step}: {curve.unit} by clients"
+        yield ""
+        yield from _table(CURVE_HEADS, curve_rows(curve))
     if costs:
         yield from _table(COSTS_HEADS, (row for step in contender.steps for row in costs_rows(step)))
     legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]

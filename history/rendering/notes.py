@@ -4,14 +4,17 @@ import math
 from collections.abc import Iterator
 from datetime import datetime
 
+from history.comparison.curves import Curve, curves, shapes
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
 from history.comparison.pairs import Failure
+from history.comparison.plans import ChangedPlan, changed_plans
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds
-from history.rendering.numbers import amount, bounds, signed_percent
+from history.rendering.numbers import amount, bounds, percent, signed_percent
 from history.rendering.profiles import named_functions
+from history.series.variants import definition_notes
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY
 from suites.metrics import METRICS, Better, Role, label_of, of_role
 
@@ -45,6 +48,9 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         ]
     return [
         *first,
+        *(line for curve in curves(contender) for line in _curve(curve)),
+        *(line for plan in changed_plans(contender) for line in _plans(plan)),
+        *definition_notes(session.options, (contender.base, contender.contender)),
         f"History: {comparison.history}",
         *_base_drift(comparison, contender),
         *_measured_again(contender),
@@ -70,6 +76,26 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         *map(_failure, contender.failures),
         *(f"warning: {text}" for text in contender.warnings),
     ]
+
+
+def _curve(curve: Curve) -> Iterator[str]:
+    """Return where both curves of a step peak, what a core does there, and how much is lost at the end."""
+    for side, its in zip(("base", "new"), shapes(curve), strict=True):
+        if its is None:
+            continue
+        text = f"{curve.step}, {side}: peak {amount(its.peak)} {curve.unit} with {its.clients} clients"
+        text += f", {amount(its.per_core)} per core"
+        less = f"{percent(its.droop)} less" if its.droop > 0 else "as many"
+        end = "" if its.clients == its.most else f"; with {its.most} clients {less}"
+        yield (text + end).replace("%", " %")
+
+
+def _plans(plan: ChangedPlan) -> Iterator[str]:
+    """Return that a plan changed, and both plans, each in one line."""
+    yield f"{plan.step}: the plan changed"
+    for side, text in (("base", plan.base), ("new", plan.contender)):
+        lines = (" ".join(line.split()) for line in text.splitlines())
+        yield f"{plan.step}, plan of {side}: {'; '.join(filter(None, lines))}"
 
 
 def _span(nights: Nights) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from history.comparison.curves import Curve, Shape, client_share, shapes
 from history.comparison.exact import is_exact
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRAITS, MetricChange, Ratio, Tone, verdict_of
@@ -115,6 +116,31 @@ def _widths(contender: ContenderComparison) -> dict[str, int]:
 def head_of(metric: str) -> str:
     """Return the head of a metric's column."""
     return METRICS[metric].column
+
+
+def curve_rows(curve: Curve) -> Iterator[Row]:
+    """Iterate over the rows of the table of a step's levels: throughput, ratio, share of the peak."""
+    base, new = shapes(curve)
+    for level in curve.levels:
+        judged = level.comparison.judged
+        yield [
+            Cell(str(level.clients)),
+            Cell(amount(level.base)),
+            Cell(amount(level.contender)),
+            Cell(_decimal(judged.metric, judged.value)),
+            Cell(_share_of_peak(level.base, base)),
+            Cell(_share_of_peak(level.contender, new)),
+            Cell(percent(client_share(level.comparison))),
+            _verdict(level.comparison),
+        ]
+
+
+CURVE_HEADS = ("clients", "base", "new", "rel", "base of peak", "new of peak", "client CPU", "verdict")
+"""The columns of the table of a step's levels."""
+
+
+def _share_of_peak(throughput: float | None, its: Shape | None) -> str:
+    return percent(None if throughput is None or its is None else throughput / its.peak)
 
 
 def rows(contender: ContenderComparison, left_out: Collection[str] = ()) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from history.comparison.curves import curves
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
 from history.rendering.notes import notes
@@ -9,11 +10,13 @@ from history.rendering.plain_table import BOLD, PLAIN_WIDTH, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     COSTS_HEADS,
+    CURVE_HEADS,
     LEFT,
     Cell,
     Row,
     costs_legend,
     costs_rows,
+    curve_rows,
     head_of,
     heads,
     left_out,
@@ -41,6 +44,10 @@ def render_terminal(comparison: Comparison, screen: Screen, *, costs: bool = Fal
         without = left_out(contender, screen.width)
         _verdicts(contender, without, screen)
         screen.line()
+        for curve in curves(contender):
+            screen.line(f"{curve.step}: {curve.unit} by clients", BOLD)
+            screen.table(CURVE_HEADS, [[_fields(row) for row in curve_rows(curve)]], LEFT)
+            screen.line()
         if costs:
             sections = [[_fields(row) for row in costs_rows(step)] for step in contender.steps]
             screen.table(COSTS_HEADS, [section for section in sections if section], LEFT)

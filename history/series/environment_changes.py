@@ -6,9 +6,10 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from build.version import parse_version
-from history.errors import DamagedTextError, stored_object
+from history.errors import DamagedTextError, stored_object, stored_options
 from history.series.matrix import SeriesMatrix
 from history.series.series import IDS_PER_QUERY, Night
+from history.series.variants import definition_in, described
 from history.store.schema import machines, nights, sessions
 
 SETTINGS = "settings"
@@ -35,6 +36,7 @@ def changes_between(
     machine_rows = {
         row["id"]: row for row in _machines(connection, {row["machine_id"] for row in rows.values()})
     }
+    definitions = _definitions(connection, branch_nights)
     changes = {}
     before: RowMapping | None = None
     for position, session_id in enumerate(ids):
@@ -43,10 +45,31 @@ def changes_between(
             continue  # a night without the base has no ratio, and therefore no shift
         if before is not None:
             texts = [*_machine_changes(before, now, machine_rows), *_other_changes(before, now)]
+            texts += _definition_change(definitions.get(before["id"]), definitions.get(session_id))
             if texts:
                 changes[position] = "; ".join(texts)
         before = now
     return changes
+
+
+def _definitions(connection: Connection, branch_nights: Sequence[Night]) -> dict[int, Mapping[str, Any]]:
+    """Return what the variant of a branch was in its nights, by session; empty for a branch without one."""
+    names = {night.session_id: night.version.partition("#")[2] for night in branch_nights}
+    ids = [session_id for session_id, name in names.items() if name]
+    found: dict[int, Mapping[str, Any]] = {}
+    for start in range(0, len(ids), IDS_PER_QUERY):
+        query = select(sessions.c.id, sessions.c.options).where(
+            sessions.c.id.in_(ids[start : start + IDS_PER_QUERY])
+        )
+        for row in connection.execute(query):
+            found[row.id] = definition_in(stored_options(row.options), names[row.id])
+    return found
+
+
+def _definition_change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> list[str]:
+    if old is None or new is None or old == new:
+        return []
+    return [f"the variant changed: {described(old) or 'nothing'} -> {described(new) or 'nothing'}"]
 
 
 def _rows(connection: Connection, ids: Sequence[int], base: str | None) -> dict[int, RowMapping]:

@@ -231,6 +231,9 @@ EXACT = "exact"
 ONLY = "only"
 """The value of `when` in a session that has counted passes and nothing else."""
 
+PLANS = "plans"
+"""The option of a session with the plans of its statements: by version, and by step."""
+
 CONFIRMS = "confirms"
 """The option of a confirming session, which measures a commit of a branch against an earlier one.
 

@@ -1,16 +1,16 @@
 """A history opened for writing, in which sessions are recorded run by run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from history.errors import RecordError
+from history.errors import RecordError, stored_options
 from history.store.database import Database
 from history.store.process import ProcessIdentity, is_alive, this_process
 from history.store.reader import Reader
-from history.store.records import DroppedRound, RunRecord, SessionStart, SessionStatus, StepNoise
+from history.store.records import PLANS, DroppedRound, RunRecord, SessionStart, SessionStatus, StepNoise
 from history.store.schema import dropped_rounds, machines, runs, sessions
 from history.store.session_writes import (
     check_values,
@@ -121,6 +121,15 @@ class Store(Reader):
         }
         with self._database.writing() as connection:
             connection.execute(insert(dropped_rounds).values(row))
+
+    def record_plans(self, session_id: int, version: str, plans: Mapping[str, str]) -> None:
+        """Store the plans of a version, by step, in the options of a session."""
+        query = select(sessions.c.options).where(sessions.c.id == session_id)
+        with self._database.writing() as connection:
+            options = stored_options(connection.execute(query).scalar_one())
+            whole = {**options, PLANS: {**options.get(PLANS, {}), version: dict(plans)}}
+            statement = update(sessions).where(sessions.c.id == session_id)
+            connection.execute(statement.values(options=json_text(whole)))
 
     def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
         """Write the noise of the steps that a session of identical builds has determined."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import htpy as h
 
 from build.engines import ENGINES
-from build.version import parse_version
+from build.version import Version, parse_version
 from history.changes.repository import ChangeStatus
 from history.comparison.result import THRESHOLD
 from history.rendering.confirmations import counted_rounds
@@ -328,21 +328,29 @@ def _commands(dossier: Dossier) -> Sequence[str]:
     old, new = (shlex.quote(night.version) for night in (change.last_before, change.first_after))
     profile = shlex.quote(main.key.environment.configuration.split()[0])
     what = f"--suite {shlex.quote(change.suite)} --profile {profile} --step {shlex.quote(main.key.step)}"
-    lines = [f"./tidemark run {what} --until-decided {old} {new}", f"./compare.py {old} {new} {what} --costs"]
+    defined = "".join(f"{shlex.quote(word)} " for word in dossier.report.variant_options)
+    lines = [
+        f"./tidemark run {defined}{what} --until-decided {old} {new}",
+        f"./compare.py {old} {new} {what} --costs",
+    ]
     if change.status is ChangeStatus.OPEN and old != new:
         engine = parse_version(change.first_after.version).engine
         good, bad = (
-            commit[:12] if commit else parse_version(night.version).ref
+            _ref(parse_version(night.version), commit)
             for commit, night in zip(
                 dossier.report.commits, (change.last_before, change.first_after), strict=True
             )
         )
         metric = "" if main.key.metric == PRIMARY else f" --metric {main.key.metric}"
         lines.append(
-            f"./tidemark bisect --engine {engine} --good {shlex.quote(good)} --bad {shlex.quote(bad)} "
-            f"{what}{metric}"
+            f"./tidemark bisect {defined}--engine {engine} --good {shlex.quote(good)} "
+            f"--bad {shlex.quote(bad)} {what}{metric}"
         )
     return lines
+
+
+def _ref(version: Version, commit: str | None) -> str:
+    return (commit[:12] if commit else version.ref) + (f"#{version.variant}" if version.variant else "")
 
 
 def tab_separated(dossier: Dossier, catalog: Catalog) -> h.Node:

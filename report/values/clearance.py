@@ -27,7 +27,7 @@ ENUMERATIONS = frozenset(
         *("wal_level", "wal_compression", "synchronous_commit", "huge_pages", "io_method", "wal_sync_method"),
         *("default_toast_compression", "recovery_init_sync_method", "innodb_flush_method"),
         *("innodb_checksum_algorithm", "binlog_format", "innodb_doublewrite"),
-        *("transaction_isolation", "default_transaction_isolation"),
+        *("transaction_isolation", "default_transaction_isolation", "tx_isolation"),
     }
 )
 """Settings whose values are words of the server, not of the house."""

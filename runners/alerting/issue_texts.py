@@ -169,11 +169,14 @@ def _by_hand(report: ChangeReport) -> Iterator[str]:
     counted = METRICS[member.key.metric].is_counted
     how = "--exact-only" if counted else "--until-decided"
     shown = f"--metric {member.key.metric}" if counted else "--costs"
-    run = f"./tidemark run --suite {suite} --profile {profile} --step {step} {how} {old} {new}"
+    defined = "".join(f"{_word(word)} " for word in report.variant_options)
+    what = f"--suite {suite} --profile {profile} --step {step}"
+    run = f"./tidemark run {defined}{what} {how} {old} {new}"
     yield "By hand:"
     yield ""
     yield "```sh"
-    yield f"./tidemark build {old} {new}"
+    if not defined:
+        yield f"./tidemark build {old} {new}"
     yield run
     yield f"./compare.py {old} {new} --suite {suite} --profile {profile} --step {step} {shown}"
     yield "```"
@@ -185,7 +188,7 @@ def _by_hand(report: ChangeReport) -> Iterator[str]:
     good, bad = _ref(change.last_before, report.commits[0]), _ref(change.first_after, report.commits[1])
     metric = "" if member.key.metric == PRIMARY else f" --metric {member.key.metric}"
     what = f"--suite {suite} --profile {profile} --step {step}{metric}"
-    yield f"./tidemark bisect --engine {engine} --good {good} --bad {bad} {what}"
+    yield f"./tidemark bisect {defined}--engine {engine} --good {good} --bad {bad} {what}"
     yield "```"
     yield ""
 
@@ -200,7 +203,8 @@ def _word(text: str) -> str:
 
 
 def _ref(night: Night, commit: str | None) -> str:
-    return commit[:HASH] if commit else parse_version(night.version).ref
+    version = parse_version(night.version)
+    return (commit[:HASH] if commit else version.ref) + (f"#{version.variant}" if version.variant else "")
 
 
 def _moved(member: Member) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from build.version import Engine
 from runners.values import count, duration, minutes
+from runners.variant_arguments import add_variants
 from suites.metrics import PRIMARY
 
 EXIT_CODES = (
@@ -63,6 +64,7 @@ def _question(it: argparse.ArgumentParser) -> None:
     add("--metric", default=PRIMARY, metavar="NAME", help=metric)
     add("--direction", choices=["worse", "better", "either"], default="worse", help="default: %(default)s")
     add("--confidence", type=confidence, default=95.0, metavar="PERCENT", help="default: %(default)g")
+    add_variants(it)
 
 
 def _how(it: argparse.ArgumentParser) -> None:
@@ -73,7 +75,7 @@ def _how(it: argparse.ArgumentParser) -> None:
     add("--build-ahead", type=count, default=0, metavar="N", help=ahead)
     disturbed = "keep rounds that were disturbed by other processes instead of measuring them again"
     add("--keep-disturbed", action="store_true", help=disturbed)
-    exact = "do not count instructions first; see docs/bisect.md"
+    exact = "do not count instructions first, which one client executes at any level; see docs/bisect.md"
     add("--no-exact", action="store_true", help=exact)
     add("--perf", action="store_true", help="profile the culprit and its parent at the end")
     add(

@@ -10,7 +10,7 @@ from pathlib import Path
 from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
-from build.version import Engine, parse_revision
+from build.version import Engine, Version, parse_revision
 from history.errors import HistoryError
 from history.open import existing_history, open_store
 from history.rendering.plain_table import standard_output
@@ -27,6 +27,7 @@ from runners.bisect.run.bisect import BisectRequest, BisectRun, real_dependencie
 from runners.bisect.run.candidates import git_source_of, shown_address
 from runners.bisect.run.event_log import read_log
 from runners.console import add_to_job_summary, progress
+from runners.measuring.variants import Variant, definition_of, read_variants, require_defined
 from runners.nightly.inputs import Inputs, box_for
 from runners.nightly.plan import Box, load_plan, plan_history
 from runners.values import history_of
@@ -56,7 +57,7 @@ def search(arguments: argparse.Namespace) -> int:
     history = history_of(arguments.history, home)
     with open_store(history) as store, progress() as shown:
         try:
-            real = real_dependencies(home, shown, asked.question.suite)
+            real = real_dependencies(home, shown, asked.question.suite, asked.variant)
             log = BisectRun(asked, home, store, shown, real).run()
         except TidemarkError:
             shown.note("what was measured is kept; the same command resumes from here")
@@ -113,15 +114,15 @@ def parse_request(arguments: argparse.Namespace) -> BisectRequest:
     """Return the request of a command line. Raises QuestionError, VersionError or SuiteError."""
     _require(arguments)
     engine = Engine(arguments.engine)
-    for ref in (arguments.good, arguments.bad):
-        parse_revision(f"{engine}@{ref}")
+    good, bad = (parse_revision(f"{engine}@{ref}") for ref in (arguments.good, arguments.bad))
+    variant = variant_of(good, bad, arguments)
     metric = metric_named(arguments.metric)
     require_direction(metric, arguments.direction)
-    address = git_source_of(engine, arguments.good, arguments.bad, arguments.git)
+    address = git_source_of(engine, good.ref, bad.ref, arguments.git)
     question = Question(
         engine=engine,
-        good=arguments.good,
-        bad=arguments.bad,
+        good=good.ref,
+        bad=bad.ref,
         suite=arguments.suite,
         profile=arguments.profile,
         step=arguments.step,
@@ -130,6 +131,7 @@ def parse_request(arguments: argparse.Namespace) -> BisectRequest:
         confidence=arguments.confidence / 100,
         git=shown_address(address),
         seconds=arguments.seconds,
+        variant=variant.to_json(),
     )
     return BisectRequest(
         question,
@@ -140,8 +142,22 @@ def parse_request(arguments: argparse.Namespace) -> BisectRequest:
         perf=arguments.perf,
         keep_disturbed=arguments.keep_disturbed,
         change=arguments.change,
+        variant=variant,
         counts=not arguments.no_exact,
     )
+
+
+def variant_of(good: Version, bad: Version, arguments: argparse.Namespace) -> Variant:
+    """Return what every position of a bisect gets. Raises QuestionError when good and bad differ in it."""
+    if good.variant != bad.variant:
+        raise QuestionError(
+            f"good is {good} and bad is {bad}: two variants",
+            where="bisect",
+            hint="a bisect compares commits of one variant; to compare variants, use ./tidemark run",
+        )
+    variants = read_variants(arguments.set, arguments.build, arguments.patch)
+    require_defined((good, bad) if good != bad else (good,), variants)
+    return definition_of(good, variants)
 
 
 # --- subcommands

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from build.errors import TidemarkError
@@ -11,6 +12,7 @@ from build.progress import Progress
 from build.sources.source import resolved
 from build.version import Version, parse_revision, parse_version
 from runners.console import progress
+from runners.measuring.variants import EVERY, Variant, definition_of, read_variants, require_defined
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -18,7 +20,7 @@ def main(arguments: argparse.Namespace) -> int:
     home = locate_for_writing()
     first, *rest = arguments.what
     if first == "export":
-        return _export(rest, home)
+        return _export(rest, arguments, home)
     if first == "import":
         return _import(rest, home)
     with progress() as shown:
@@ -27,17 +29,27 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -> int:
-    patches = [Path(name) for name in arguments.patch]
-    cached = [lookup(version, home, patches=patches, git_source=arguments.git) for version in versions]
+    chosen = [_definition(version, arguments) for version in versions]
+    cached = [
+        lookup(version.plain, home, patches=it.patches, choices=it.choices, git_source=arguments.git)
+        for version, it in zip(versions, chosen, strict=True)
+    ]
     if all(cached):
         # Nothing is compiled, so that the progress display need not be loaded.
         print("\n".join(str(build.prefix) for build in cached if build))
         return 0
     code = 0
     with progress() as shown:
-        for version in versions:
+        for version, it in zip(versions, chosen, strict=True):
             try:
-                build = provide(version, home, shown, patches=patches, git_source=arguments.git)
+                build = provide(
+                    version.plain,
+                    home,
+                    shown,
+                    patches=it.patches,
+                    choices=it.choices,
+                    git_source=arguments.git,
+                )
             except TidemarkError as error:
                 print(f"tidemark: {error}", file=sys.stderr)
                 code = 2
@@ -46,16 +58,33 @@ def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -
     return code
 
 
-def _export(arguments: list[str], home: Home) -> int:
+def _definition(version: Version, arguments: argparse.Namespace) -> Variant:
+    """Return how a version is compiled: as every version of the command, and as its variant.
+
+    A patch without a variant is for every version here. Raises VariantError.
+    """
+    everywhere = [Path(text) for text in arguments.patch if "=" not in text]
+    variants = read_variants((), arguments.build, [text for text in arguments.patch if "=" in text])
+    require_defined((version,), {name: variants[name] for name in {EVERY, version.variant} & variants.keys()})
+    it = definition_of(version, variants)
+    return replace(it, patches=(*everywhere, *it.patches))
+
+
+def _export(words: list[str], arguments: argparse.Namespace, home: Home) -> int:
     from build.cache.archives import export
 
-    if len(arguments) < 2:
+    if len(words) < 2:
         raise TidemarkError(
             "export needs a folder and versions", hint="./tidemark build export FOLDER VERSION..."
         )
     with progress() as shown:
-        builds = [provide(parse_version(text), home, shown) for text in arguments[1:]]
-        for path in export(builds, Path(arguments[0])):
+        versions = [parse_version(text) for text in words[1:]]
+        chosen = [_definition(version, arguments) for version in versions]
+        builds = [
+            provide(version.plain, home, shown, patches=it.patches, choices=it.choices)
+            for version, it in zip(versions, chosen, strict=True)
+        ]
+        for path in export(builds, Path(words[0])):
             print(path)
     return 0
 

@@ -18,12 +18,10 @@ from runners.commands.run import RequestError
 from runners.console import progress
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
+from runners.measuring.variants import TWIN, read_variants, require_defined
 from runners.values import history_of
 from suites.definition import load_suite
 from suites.metrics import PRIMARY
-
-TWIN = "twin"
-"""The variant that names the second server of the same build."""
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -47,10 +45,17 @@ def request_of(arguments: argparse.Namespace) -> Request:
     """Return the request of a command line. Raises SuiteError or RequestError."""
     suite, version = load_suite(arguments.suite), arguments.version
     suite.profile(arguments.profile)
-    if version.variant:
+    variants = dict(read_variants(arguments.set, arguments.build, arguments.patch))
+    require_defined((version,), variants)
+    if version.variant == TWIN:
         raise RequestError(
-            f"{version} is a variant", where="calibrate", hint=f"it measures {version.plain} against itself"
+            f"{version} is the second server of a calibration",
+            where="calibrate",
+            hint=f"name {version.plain}, which is measured against itself",
         )
+    twin = replace(version, variant=f"{version.variant}-{TWIN}" if version.variant else TWIN)
+    if version.variant:
+        variants[twin.variant] = variants[version.variant]
     if arguments.rounds < MINIMUM_REPETITIONS:
         raise RequestError(
             f"{arguments.rounds} rounds are too few to estimate noise",
@@ -58,10 +63,11 @@ def request_of(arguments: argparse.Namespace) -> Request:
             hint=f"use at least {MINIMUM_REPETITIONS}, better 10 or more",
         )
     return Request(
-        versions=(version, replace(version, variant=TWIN)),
+        versions=(version, twin),
+        variants=variants,
         suite=suite,
         profile_name=arguments.profile,
-        steps=suite.select(tuple(arguments.step)),
+        steps=suite.select(tuple(arguments.step), arguments.profile, arguments.clients),
         repetitions=arguments.rounds,
     )
 

@@ -2,7 +2,6 @@
 
 import argparse
 import shlex
-from pathlib import Path
 
 from build.addresses import without_secrets
 from build.errors import TidemarkError
@@ -12,6 +11,7 @@ from history.open import open_store
 from runners.console import progress
 from runners.measuring.request import PASSES, Exact, Request, Sampled
 from runners.measuring.session import SessionOutcome, run_session
+from runners.measuring.variants import read_variants, require_defined
 from runners.values import history_of
 from suites.definition import Mode, load_suite
 from suites.durability import Durability
@@ -27,7 +27,6 @@ def main(arguments: argparse.Namespace) -> int:
     with progress() as shown:
         arguments.versions = [resolved(version, home, shown) for version in arguments.versions]
     request = request_of(arguments)
-    _require_patches(request)
     history = history_of(arguments.history, home)
     with open_store(history) as store, progress() as shown:
         outcome = run_session(request, home, store, shown)
@@ -41,24 +40,14 @@ def request_of(arguments: argparse.Namespace) -> Request:
     suite = load_suite(arguments.suite)
     profile = suite.profile(arguments.profile)
     versions = tuple(dict.fromkeys(arguments.versions))
-    settings = dict(_named(setting, "--set") for setting in arguments.set)
-    patches: dict[str, tuple[Path, ...]] = {}
-    for patch in arguments.patch:
-        variant, file = _named(patch, "--patch")
-        patches[variant] = (*patches.get(variant, ()), Path(file))
-    unused = patches.keys() - {version.variant for version in versions}
-    if unused:
-        raise RequestError(
-            f"no version is called {versions[0].plain}#{min(unused)}",
-            where="--patch",
-            hint="name the variant: ./tidemark run --patch mine=FILE postgres@18.6 postgres@18.6#mine",
-        )
+    variants = read_variants(arguments.set, arguments.build, arguments.patch)
+    require_defined(versions, variants)
     exact = _exact(arguments)
     request = Request(
         versions=versions,
         suite=suite,
         profile_name=arguments.profile,
-        steps=suite.select(tuple(arguments.step)),
+        steps=suite.select(tuple(arguments.step), arguments.profile, arguments.clients),
         repetitions=arguments.repetitions or (PASSES if exact is Exact.ONLY else profile.repetitions),
         until_decided=arguments.until_decided,
         budget_seconds=None if arguments.budget is None else arguments.budget * 60,
@@ -66,9 +55,8 @@ def request_of(arguments: argparse.Namespace) -> Request:
         keep_disturbed=arguments.keep_disturbed,
         perf=_sampled(arguments),
         resume=arguments.resume,
-        patches=patches,
+        variants=variants,
         durability=Durability(arguments.durability),
-        settings=settings,
         seconds=arguments.seconds,
         exact=exact,
     )
@@ -83,6 +71,12 @@ def _require_consistent(request: Request) -> None:
             "counted passes have neither verdicts to wait for nor samples",
             where="--exact-only",
             hint="omit --until-decided and --perf",
+        )
+    if request.exact is Exact.ONLY and any(step.clients for step in request.steps):
+        raise RequestError(
+            "a counted pass has one client, and so no levels",
+            where="--exact-only",
+            hint="use a suite without levels, and omit --clients",
         )
     if request.exact is Exact.ONLY and request.profile.mode is Mode.LONG:
         raise RequestError(
@@ -110,27 +104,13 @@ def _sampled(arguments: argparse.Namespace) -> Sampled | None:
     return Sampled.AFTER if arguments.perf else None
 
 
-def _require_patches(request: Request) -> None:
-    """Check that the patches exist before anything is compiled. Raises RequestError."""
-    for file in (file for files in request.patches.values() for file in files):
-        if not file.is_file():
-            raise RequestError(f"there is no file {file}", where="--patch")
-
-
-def _named(text: str, option: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise RequestError(f"'{text}' is not of the form NAME=VALUE", where=option)
-    return name.strip(), value.strip()
-
-
 def summary(request: Request, outcome: SessionOutcome, history: str | None) -> str:
     """Render the result of a session and the next command; `history` is the one of the command line."""
     lines = [f"session {outcome.uid}: {request.suite.name}, {request.profile_name}"]
     lines += [f"not measured: {version}: {reason}" for version, reason in outcome.not_built.items()]
     lines += [f"failed: {failure}" for failure in outcome.failures]
     if len(request.versions) > 1:
-        names = " ".join(map(str, request.versions))
+        names = shlex.join(map(str, request.versions))
         chosen = f" --history {shlex.quote(without_secrets(history))}" if history else ""
         lines.append(f"next: ./compare.py {names} --session {outcome.uid}{chosen}")
     return "\n".join(lines)

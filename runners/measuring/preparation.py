@@ -1,6 +1,6 @@
 """What a session needs before its first round: sizes, builds, a load generator, perf, a test design."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +19,13 @@ from history.store.records import CalibratedNoise
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
-from suites.capabilities import require_engine
+from runners.measuring.variants import TWIN, definition_of
+from suites.capabilities import SettingError, require_engine
 from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.definition import Mode
-from suites.engines import make_server, require_short_sockets
+from suites.engines import make_server, require_settings, require_short_sockets
+from suites.generators.client_limits import require_clients
 from suites.generators.registry import GENERATORS
 from suites.processes import require_reachable, tool
 from suites.profiling.perf import find_perf
@@ -54,7 +56,9 @@ def check_request(request: Request, home: Home) -> Sizes:
     require_short_sockets(home.data / LONGEST_DATA_NAME)
     home.path.mkdir(parents=True, exist_ok=True)
     require_reachable(home.path)
-    needed = sizes(request.suite, request.profile, this_machine())
+    needed = sizes(request.suite, request.profile, this_machine(), request.steps)
+    chosen = {version: request.settings_of(version) for version in request.versions}
+    require_clients(needed, chosen, this_machine())
     if request.profile.mode is Mode.LONG and not fit_together(len(request.versions), needed, this_machine()):
         raise ServerError(
             f"{len(request.versions)} servers do not fit into memory together; in long mode all are up",
@@ -72,29 +76,52 @@ def provide_builds(
 ) -> tuple[list[Build], dict[Version, str]]:
     """Return the builds of the versions, and the reasons of those that cannot be built or run the suite.
 
-    One version that fails does not stop the others. Raises TidemarkError when none is left.
+    One version that fails does not stop the others. Raises TidemarkError when none is left, and, unless the
+    session is unattended, SettingError for a setting that a variant's server does not have.
     """
     builds: list[Build] = []
     not_built: dict[Version, str] = {}
     for version in request.versions:
         try:
-            patches = request.patches.get(version.variant, ())
-            git = request.git.get(version.engine)
-            provided = given.get(version) or provide(
-                version.plain, home, progress, patches=patches, git_source=git
-            )
-            build = replace(provided, version=version)
+            build = given.get(version) or provide_one(request, version, home, progress)
             require_engine(build, request.suite.engines, request.suite.name)
             serve(build, home.data)  # raises for what the version cannot do; creates nothing
             builds.append(build)
         except TidemarkError as error:
-            if len(request.versions) == 1:
+            is_mistake = isinstance(error, SettingError) and version.variant and not request.unattended
+            if len(request.versions) == 1 or is_mistake:
                 raise
             not_built[version] = str(error)
             progress.note(f"{version} is skipped: {error}")
     if not builds:
         raise ServerError("none of the versions can be measured", hint="see the messages above")
+    for one, other in _same(request, builds):
+        progress.note(f"{one} and {other} are the same build with the same settings: only noise differs")
     return builds, not_built
+
+
+def _same(request: Request, builds: Sequence[Build]) -> Iterator[tuple[Version, Version]]:
+    """Yield pairs of versions whose servers are the same; the twin of a calibration is meant to be."""
+    for place, build in enumerate(builds):
+        for other in builds[place + 1 :]:
+            same = build.key == other.key and build.version.plain == other.version.plain
+            settings = (request.settings_of(it.version) for it in (build, other))
+            if same and not other.version.variant.endswith(TWIN) and next(settings) == next(settings):
+                yield build.version, other.version
+
+
+def provide_one(request: Request, version: Version, home: Home, progress: Progress) -> Build:
+    """Return the build of one version, compiled as its variant says. Raises TidemarkError."""
+    chosen = definition_of(version, request.variants)
+    build = provide(
+        version.plain,
+        home,
+        progress,
+        patches=chosen.patches,
+        choices=chosen.choices,
+        git_source=request.git.get(version.engine),
+    )
+    return replace(build, version=version)
 
 
 def profiling_of(request: Request, home: Home, progress: Progress) -> Profiling | None:
@@ -153,10 +180,17 @@ def verdicts_of(
 
 
 def server_factory(request: Request, needed: Sizes) -> Serve:
-    """Return the function that makes the server of a build, with the settings of the request."""
+    """Return the function that makes the server of a build, with the settings of the request.
+
+    Every build is asked once whether it accepts them.
+    """
+    accepted: set[Version] = set()
 
     def serve(build: Build, folder: Path) -> Server:
-        settings = request.settings_of(build.version.engine)
+        settings = request.settings_of(build.version)
+        if build.version not in accepted:
+            require_settings(build, needed, request.durability, settings)
+            accepted.add(build.version)
         return make_server(build, needed, request.durability, folder, settings)
 
     return serve

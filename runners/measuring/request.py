@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 
 from build.version import Engine, Version
 from history.changes.confirmation import Confirms
 from history.stats.estimators import MINIMUM_REPETITIONS
+from runners.measuring.variants import EVERY, UNCHANGED, Variant, Variants, definition_of
+from suites.capabilities import CAPABILITIES
 from suites.definition import Mode, Profile, Step, Suite
 from suites.durability import Durability
 
@@ -59,8 +60,6 @@ class Request:
     perf: Sampled | None = None
     """When CPU profiles are taken; None for no profiles."""
     durability: Durability = Durability.RELAXED
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Server settings that override the template; a name such as `postgres.NAME` is for one engine."""
     seconds: float | None = None
     """How long each version is measured in a round; None for the time of the profile."""
     resume: bool = False
@@ -73,14 +72,19 @@ class Request:
     """Whether nothing is measured when only the base could be built."""
     confirms: Confirms | None = None
     """What the session confirms, when it examines a suspected change and is not a night; else None."""
-    patches: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
-    """The patches of the source of versions such as `postgres@18.6#variant`, by variant."""
+    variants: Variants = field(default_factory=dict)
+    """The definitions of versions such as `postgres@18.6#variant`, by variant, and of what every version
+    gets."""
 
     exact: Exact = Exact.NO
     """Whether instructions are counted, where valgrind is installed."""
 
     beside_passes: int | None = None
     """The counted passes of each step beside the rounds; None for those of the profile."""
+
+    unattended: bool = False
+    """Whether a variant with a setting that does not exist is skipped, like any version that cannot be
+    measured; otherwise such a mistake ends the session before it starts."""
 
     bisect: str = ""
     """The uid of the bisect that it belongs to; its session is then not a night of any series."""
@@ -100,6 +104,8 @@ class Request:
         """The counted passes that every step gets."""
         if self.exact in (Exact.ONLY, Exact.DRIVEN):
             return self.repetitions
+        if any(step.clients for step in self.steps):
+            return 0  # a counted pass has one client
         if self.exact is Exact.NO or not self.profile.counted_passes:
             return 0
         return self.profile.counted_passes if self.beside_passes is None else self.beside_passes
@@ -123,13 +129,24 @@ class Request:
             return float("inf")
         return self.profile.budget_minutes * 60 if self.budget_seconds is None else self.budget_seconds
 
-    def settings_of(self, engine: Engine) -> dict[str, str]:
-        """Return the settings of the request that apply to `engine`, by their plain names."""
-        chosen = {}
-        for name, value in self.settings.items():
+    @property
+    def every(self) -> Variant:
+        """What every version of the session gets."""
+        return self.variants.get(EVERY, UNCHANGED)
+
+    def settings_of(self, version: Version) -> dict[str, str]:
+        """Return the settings that the suite and the request give to `version`, by their plain names.
+
+        Those of the request override those of the suite.
+        """
+        chosen = dict(self.suite.server.get(version.engine, {}))
+        if self.suite.isolation is not None:
+            name, value = CAPABILITIES[version.engine].isolation(self.suite.isolation)
+            chosen[name] = value
+        for name, value in definition_of(version, self.variants).settings.items():
             owner, dot, plain = name.partition(".")
             if not dot or owner not in set(Engine):
                 chosen[name] = value
-            elif owner == engine:
+            elif owner == version.engine:
                 chosen[plain] = value
         return chosen

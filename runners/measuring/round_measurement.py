@@ -11,7 +11,9 @@ from runners.measuring.session_versions import MeasuredVersion
 from suites.accounting.disturbance import DisturbanceLimits, DisturbanceWatch
 from suites.definition import Mode, Step
 from suites.generators.load import Generator, Share
+from suites.generators.placement import placement, stretched
 from suites.measurement import Measurement
+from suites.processes import bind
 from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes, fit_together, this_machine
 from suites.slices import Schedule, mirrored
@@ -34,7 +36,7 @@ class RoundMeasurement:
 
     def load(self, version: MeasuredVersion) -> None:
         """Load a version, and in rounds mode keep a copy of its data. A failure is stored in its `broken`."""
-        version.load(self.generator)
+        version.load(self.generator, self.request.steps if self.request.suite.plans else ())
         if version.broken is None and self.request.profile.mode is Mode.ROUNDS:
             try:
                 version.server.keep()
@@ -60,7 +62,8 @@ class RoundMeasurement:
             try:
                 for place, version in enumerate(members):
                     _start_from_loaded_data(version, place)
-                share = Share(self._schedule(len(group), seed), number, most_transactions(step, self.sizes))
+                schedule = self._schedule(step, len(group), seed)
+                share = Share(schedule, number, most_transactions(step, self.sizes))
                 measurements, group_reasons = self.on_running_servers(members, step, share)
             except ServerDiedError as error:
                 raise ServerDiedError(str(error), _place_of(error, group)) from error
@@ -81,6 +84,10 @@ class RoundMeasurement:
         watch = DisturbanceWatch(lambda: [os.getpid()])
         watch.begin()
         servers = [version.server for version in versions]
+        if step.clients:
+            cores = placement(step, self.sizes).server or self.sizes.usable
+            for server in servers:
+                bind(server.pid, cores)
         settle = self.request.profile.settle_seconds if is_last else 0.0
         profiling = self.profiling if is_last or (self.profiling and self.profiling.during) else None
         measurements = run_slices(
@@ -93,9 +100,10 @@ class RoundMeasurement:
             disturbance.reasons(self.limits),
         )
 
-    def _schedule(self, servers: int, seed: object) -> Schedule:
+    def _schedule(self, step: Step, servers: int, seed: object) -> Schedule:
         profile = self.request.profile
-        return mirrored(range(servers), profile.seconds, profile.slice_seconds, seed, profile.warm_seconds)
+        slice_seconds = stretched(profile.slice_seconds, profile.seconds, step, self.sizes)
+        return mirrored(range(servers), profile.seconds, slice_seconds, seed, profile.warm_seconds)
 
 
 def _place_of(error: ServerDiedError, group: Sequence[int]) -> int | None:

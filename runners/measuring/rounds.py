@@ -156,6 +156,8 @@ class Rounds:
         self.measurement.load(version)
         if version.broken is not None:
             self.recorder.report_failure(f"{version.name}: all steps", version.broken)
+        elif version.plans:
+            self.recorder.record_plans(version)
 
 
 def _nothing_but_a_pass(active: Sequence[MeasuredVersion]) -> MeasuredRound:

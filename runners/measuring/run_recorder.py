@@ -10,7 +10,7 @@ from history.store.resume import Recorded
 from history.store.writer import Store
 from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion
-from suites.definition import Step
+from suites.definition import MOST_CLIENTS, Step
 from suites.measurement import Measurement
 from suites.metrics import METRICS, PRIMARY
 
@@ -68,6 +68,10 @@ class RunRecorder:
         self.store.record_dropped(self.session, DroppedRound(step.name, number, reason, dict(values)))
         self.progress.note(f"{step.name}, round {number}: measured again: {reason}")
 
+    def record_plans(self, version: MeasuredVersion) -> None:
+        """Store the plans of a version with the session."""
+        self.store.record_plans(self.session, version.name, version.plans)
+
     def record_failure(
         self, version: MeasuredVersion, step: Step, number: int, started: datetime, reason: str
     ) -> None:
@@ -95,7 +99,7 @@ class RunRecorder:
             build=version.build,
             configuration=version.settings,
             step=step.name,
-            step_position=1 + names.index(step.name),
+            step_position=_position_of(step, names),
             repetition=number,
             position=self._position,
             status=RunStatus.FAILED if failure else RunStatus.FINISHED,
@@ -104,6 +108,12 @@ class RunRecorder:
             ended_at=datetime.now(UTC),
             measurement=measurement,
         )
+
+
+def _position_of(step: Step, names: Sequence[str]) -> int:
+    """Return the position of a step in its suite, from 1; levels of a step follow each other by clients."""
+    position = 1 + names.index(step.plain_name)
+    return position * (MOST_CLIENTS + 1) + step.clients[0] if step.clients else position
 
 
 def without_impossible(measured: Measurement) -> Measurement:

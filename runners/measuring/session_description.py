@@ -9,9 +9,13 @@ from dataclasses import replace
 from build.addresses import redacted
 from build.home import ROOT
 from build.version import Version
+from history.comparison.curves import LEVELS
+from history.series.variants import VARIANTS
 from history.store.records import CONFIRMS, EXACT, Machine, SessionStart
 from runners.measuring.request import Request
+from runners.measuring.variants import recorded
 from suites.counting.tool import Callgrind
+from suites.generators.placement import placement
 from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes
 
@@ -73,13 +77,44 @@ def _options(
         "bound_to": sizes.bound_to,
         "threads": sizes.threads,
         **sizes.data.facts,
-        "settings": dict(request.settings),
+        "settings": dict(request.every.settings),
+        **_variants(request),
+        **_of_suite(request),
+        **_levels(request, sizes),
         "groups": {step.name: step.group for step in request.steps if step.group},
         "not_built": {str(version): reason for version, reason in not_built.items()},
         **({"bisect": request.bisect} if request.bisect else {}),
         **({CONFIRMS: request.confirms.option()} if request.confirms else {}),
         **({"perf": {"event": profiling.perf.description, "when": request.perf}} if profiling else {}),
     }
+
+
+def _of_suite(request: Request) -> dict[str, object]:
+    """Return the options that the suite decides for its servers; a suite that decides nothing has none."""
+    engines = {version.engine for version in request.versions}
+    server = {str(engine): dict(its) for engine, its in request.suite.server.items() if engine in engines}
+    isolation = request.suite.isolation
+    return {**({"isolation": isolation} if isolation else {}), **({"server": server} if server else {})}
+
+
+def _levels(request: Request, sizes: Sizes) -> dict[str, object]:
+    """Return the option with the clients of each step that is a level, and the cores of both sides."""
+    levels: dict[str, object] = {}
+    for step in request.steps:
+        if step.clients:
+            cores = placement(step, sizes)
+            sides = {"server": cores.server, "client": cores.client}
+            levels[step.name] = {"step": step.plain_name, "clients": step.clients[0], **sides}
+    return {LEVELS: levels} if levels else {}
+
+
+def _variants(request: Request) -> dict[str, object]:
+    """Return the options that say what versions got; a session of plain versions has none."""
+    names = (version.variant for version in request.versions)
+    defined = recorded(request.variants, names)
+    # Settings of every version are an option of their own in every history.
+    every = {key: value for key, value in request.every.to_json().items() if key != "settings"}
+    return {**({VARIANTS: defined} if defined else {}), **every}
 
 
 def _counting(request: Request, callgrind: Callgrind | None) -> dict[str, object]:

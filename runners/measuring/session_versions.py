@@ -1,13 +1,15 @@
 """The versions of a session: each has a server, data loaded once, and steps that it cannot run."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from build.build import Build
 from build.errors import TidemarkError
+from suites.definition import Step
 from suites.generators.load import Generator
+from suites.generators.plans import explain
 from suites.server import Server
 
 Serve = Callable[[Build, Path], Server]
@@ -22,6 +24,9 @@ class MeasuredVersion:
     server: Server
     settings: Mapping[str, str] | None = None
     """Its whole effective configuration; None before the server was first up."""
+
+    plans: dict[str, str] = field(default_factory=dict)
+    """The plans of its statements by step; empty unless the suite stores them."""
 
     excluded_steps: dict[str, str] = field(default_factory=dict)
     """The steps that it cannot run, with the reason."""
@@ -41,10 +46,11 @@ class MeasuredVersion:
         """Return why it cannot run a step; None when it can."""
         return self.broken or self.excluded_steps.get(step)
 
-    def load(self, generator: Generator) -> None:
+    def load(self, generator: Generator, explained: Sequence[Step] = ()) -> None:
         """Create the data directory, load it, and bring it to rest. The server stays up.
 
-        A failure is stored in `broken`.
+        The plans of the steps `explained` are stored in `plans`, levels of a step once. A failure is stored
+        in `broken`.
         """
         try:
             self.server.create()
@@ -52,6 +58,10 @@ class MeasuredVersion:
             generator.load(self.server.address)
             self.server.reset()
             self.settings = self.server.settings()
+            for step in explained:
+                if step.plain_name not in self.plans:
+                    statements = generator.statements(self.server.address, step)
+                    self.plans[step.plain_name] = explain(self.server.address, statements)
         except TidemarkError as error:
             self.broken = str(error)
             self.server.abandon()

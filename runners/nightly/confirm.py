@@ -72,7 +72,7 @@ def find_suspicions(plan: Plan, spot: Spot, connection: Connection) -> list[Susp
             continue
         examined = _examined(connection, branch, tonight)
         for before, confirms, by_counts in _open(connection, branch, tonight, least, examined):
-            suspicions.append(_suspicion(spot, tracked.git, before, tonight.night, confirms, by_counts))
+            suspicions.append(_suspicion(plan, spot, before, tonight.night, confirms, by_counts))
     return suspicions
 
 
@@ -112,11 +112,12 @@ def _open(
 
 
 def _suspicion(
-    spot: Spot, git: str | None, before: Night, night: Night, confirms: Confirms, by_counts: bool
+    plan: Plan, spot: Spot, before: Night, night: Night, confirms: Confirms, by_counts: bool
 ) -> Suspicion:
     versions = (parse_version(before.version), parse_version(night.version))
-    request = request_of(spot.task, versions, git=git)
-    steps = tuple(step for step in request.suite.steps if step.name in confirms.steps)
+    git, variants = plan.engines[spot.engine].git, plan.definitions()
+    request = request_of(spot.task, versions, git=git, variants=variants)
+    steps = tuple(step for step in request.steps if step.name in confirms.steps)
     confirms = replace(confirms, steps=tuple(step.name for step in steps))
     request = replace(request, steps=steps, confirms=confirms)
     if by_counts:

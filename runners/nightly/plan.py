@@ -1,7 +1,7 @@
 """The plan of a night: boxes, tracked versions, suites, limits. `runners/nightly.toml`, read and checked."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.files import toml_value
-from build.home import Home
-from build.version import Engine, VersionError, is_ref, is_release, parse_version
+from build.home import ROOT, Home
+from build.recipes.choices import PLAIN, ChoiceError
+from build.version import Engine, VersionError, is_ref, is_release, is_variant, parse_version
 from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
-from suites.definition import Suite, SuiteError, load_suite
+from runners.measuring.variants import Variant, Variants
+from suites.definition import LEVEL, Levels, Suite, SuiteError, load_suite, require_levels
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
 
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
@@ -63,10 +65,10 @@ class Tracked(_Strict):
     """The release that all others are compared with, measured in every session."""
 
     releases: tuple[str, ...] = ()
-    """The releases that are measured once in every place."""
+    """The releases that are measured once in every place; `18.6#NAME` is a variant of one."""
 
     branches: tuple[str, ...] = ()
-    """The branches that are measured whenever they have moved."""
+    """The branches that are measured whenever they have moved; `master#NAME` is a variant of one."""
 
     git: str | None = None
     """The git source of the branches: a URL, or a path on the box; None for that of the environment."""
@@ -82,7 +84,7 @@ class Tracked(_Strict):
     @classmethod
     def _releases(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for each in value:
-            if not is_release(each):
+            if not is_release(_plain(each)):
                 raise ValueError(f"'{each}' is not a release; name branches under `branches`")
         return value
 
@@ -90,7 +92,7 @@ class Tracked(_Strict):
     @classmethod
     def _branches(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for each in value:
-            if not is_ref(each):
+            if not is_ref(_plain(each)):
                 raise ValueError(f"'{each}' is not a valid branch name")
         return value
 
@@ -101,6 +103,37 @@ class Tracked(_Strict):
             if len(set(its)) != len(its):
                 raise ValueError(f"{name}: an entry is listed twice")
         return self
+
+
+class VariantPlan(_Strict):
+    """What distinguishes the versions that are called `#NAME`."""
+
+    settings: dict[str, str] = {}
+    """Server settings; `postgres.NAME` is for one engine."""
+
+    build: dict[str, str | tuple[str, ...]] = {}
+    """How they are compiled differently: by the keys of build.recipes.choices.KEYS."""
+
+    patches: tuple[str, ...] = ()
+    """Paths of patches on the box, relative to this checkout."""
+
+    @model_validator(mode="after")
+    def _well_formed(self) -> "VariantPlan":
+        if not (self.settings or self.build or self.patches):
+            raise ValueError("it has neither settings nor build nor patches")
+        self.definition()
+        return self
+
+    def definition(self) -> Variant:
+        """Return the definition as sessions take it. Raises ValueError."""
+        choices = PLAIN
+        try:
+            for key, values in self.build.items():
+                for value in (values,) if isinstance(values, str) else values:
+                    choices = choices.plus(key, value)
+        except ChoiceError as error:
+            raise ValueError(f"build.{key}: {error.what}") from error
+        return Variant(self.settings, choices, tuple(ROOT / patch for patch in self.patches))
 
 
 class Task(_Strict):
@@ -116,6 +149,9 @@ class Task(_Strict):
 
     steps: tuple[str, ...] = ()
     """The steps to run; by default all of the suite."""
+
+    clients: Levels = ()
+    """The levels of every step; by default those of the suite."""
 
     priority: Annotated[int, Field(strict=True)] = 10
     """The priority; tasks with smaller numbers run first."""
@@ -201,6 +237,9 @@ class Plan(_Strict):
     boxes: dict[Label, Box] = Field(min_length=1)
     engines: dict[Engine, Tracked] = Field(min_length=1)
     tasks: tuple[Task, ...] = Field(min_length=1)
+    variants: dict[str, VariantPlan] = {}
+    """The variants by name, which releases and branches are followed by after a `#`."""
+
     alerts: Alerts = Alerts()
     site: SitePlan = SitePlan()
 
@@ -214,7 +253,12 @@ class Plan(_Strict):
             raise ValueError(problem)
         for engine, tracked in self.engines.items():
             _check_base(engine, tracked)
+            _check_variants(engine, tracked, self.variants)
         return self
+
+    def definitions(self) -> Variants:
+        """Return the definitions of all variants."""
+        return {name: variant.definition() for name, variant in self.variants.items()}
 
     def tasks_of(self, box: str) -> list[Task]:
         """Return the tasks of a box in order of priority."""
@@ -290,9 +334,13 @@ def _suite_problems(where: str, task: Task, suite: Suite) -> Iterator[str]:
     for engine in task.engines:
         if engine not in suite.engines:
             yield f"{where}.engines: {suite.name} does not run on {engine}"
+    try:
+        require_levels(task.clients)
+    except ValueError as error:
+        yield f"{where}.{error}"
     names = [step.name for step in suite.steps]
     for step in task.steps:
-        if step not in names:
+        if step.partition(LEVEL)[0] not in names:
             yield f"{where}.steps: {suite.name} has no step {step!r}"
 
 
@@ -305,6 +353,22 @@ def _check_base(engine: Engine, tracked: Tracked) -> None:
         raise ValueError(f"engines.{engine}.base: {tracked.base} is not a release of {engine}")
     if base.ref in tracked.releases:
         raise ValueError(f"engines.{engine}.releases: {base.ref} is the base already")
+
+
+def _check_variants(engine: Engine, tracked: Tracked, variants: Mapping[str, VariantPlan]) -> None:
+    for key in ("releases", "branches"):
+        for entry in getattr(tracked, key):
+            _, hash_, name = entry.partition("#")
+            if hash_ and name not in variants:
+                known = ", ".join(variants) or "none"
+                raise ValueError(f"engines.{engine}.{key}: {entry}: no [variants.{name}]; there are: {known}")
+    for name in variants:
+        if not is_variant(name):
+            raise ValueError(f"variants.{name}: not a valid name of a variant")
+
+
+def _plain(ref: str) -> str:
+    return ref.partition("#")[0]
 
 
 def _mistakes(error: ValidationError) -> Sequence[str]:

@@ -12,10 +12,11 @@ from build.home import Home
 from build.sources.git import mirror
 from build.sources.source import git_address
 from build.version import Engine, Version, parse_version
-from history.series.night import configuration_name
+from history.series.night import branch_line, configuration_name
 from history.store.records import Environment, SessionStatus
 from history.store.schema import nights, sessions
 from runners.measuring.request import Exact, Request, Sampled
+from runners.measuring.variants import Variants
 from runners.nightly.plan import Plan, Task, Tracked
 from suites.definition import load_suite
 from suites.durability import Durability
@@ -88,7 +89,7 @@ def find_work(plan: Plan, box: str, hostname: str, connection: Connection, home:
         for engine in plan.engines_of(task):
             tracked = plan.engines[engine]
             environment = environment_of(request_of(task, (parse_version(tracked.base),)), hostname)
-            session = _session(tracked, tips[engine], task, environment, connection)
+            session = _session(plan, engine, tips[engine], task, environment, connection)
             found.append(Spot(task, engine, environment, session))
     return NightWork(tuple(found), tuple(problems))
 
@@ -102,7 +103,7 @@ def environment_of(request: Request, box: str) -> Environment:
             {
                 "mode": request.profile.mode,
                 "seconds": request.profile.seconds,
-                "settings": dict(request.settings),
+                "settings": dict(request.every.settings),
             }
         ),
     }
@@ -115,26 +116,37 @@ def _tips(engine: Engine, tracked: Tracked, home: Home, problems: list[str]) -> 
     source = mirror(git_address(engine, tracked.git) or ENGINES[engine].upstream.git, engine, home)
     for branch in tracked.branches:
         try:
-            commit = source.fetch(branch).commit
+            ref, _, variant = branch.partition("#")
+            commit = source.fetch(ref).commit
         except TidemarkError as error:
             problems.append(f"{engine}@{branch}: {error}")
             continue
-        yield Tip(f"{engine}@{branch}", Version(engine, f"git:{commit[:COMMIT_DIGITS]}"))
+        yield Tip(f"{engine}@{branch}", Version(engine, f"git:{commit[:COMMIT_DIGITS]}", variant))
 
 
 def _session(
-    tracked: Tracked, tips: list[Tip], task: Task, environment: Environment, connection: Connection
+    plan: Plan,
+    engine: Engine,
+    tips: list[Tip],
+    task: Task,
+    environment: Environment,
+    connection: Connection,
 ) -> PlannedSession | None:
+    tracked = plan.engines[engine]
     base = parse_version(tracked.base)
     done = _done(connection, environment)
-    releases = [Version(base.engine, each) for each in tracked.releases]
+    releases = [parse_version(f"{engine}@{each}") for each in tracked.releases]
     new_releases = [each for each in releases if str(each) not in done]
     moved = [tip for tip in tips if str(tip.version) not in done]
     contenders = tuple(dict.fromkeys([*new_releases, *(tip.version for tip in moved)]))
     if not contenders and not (str(base) not in done and not releases and not tips):
         return None
     named = {str(tip.version): tip.branch for tip in moved}
-    return PlannedSession(task, request_of(task, (base, *contenders), named, tracked.git), environment)
+    # A variant of a release is followed from one release of the line to the next, as plain releases are.
+    named |= {str(it): f"{branch_line(it.plain)}#{it.variant}" for it in new_releases if it.variant}
+    versions = (base, *contenders)
+    request = request_of(task, versions, named, tracked.git, plan.definitions())
+    return PlannedSession(task, request, environment)
 
 
 def request_of(
@@ -142,15 +154,19 @@ def request_of(
     versions: tuple[Version, ...],
     branches: Mapping[str, str] | None = None,
     git: str | None = None,
+    variants: Variants | None = None,
 ) -> Request:
-    """Return the request of a task for versions, the base first; `branches` are by version, as in Request."""
+    """Return the request of a task for versions, the base first; `branches` are by version, as in Request.
+
+    `variants` are the definitions of the plan.
+    """
     suite = load_suite(task.suite)
     profile = suite.profile(task.profile)
     return Request(
         versions=versions,
         suite=suite,
         profile_name=task.profile,
-        steps=suite.select(task.steps),
+        steps=suite.select(task.steps, task.profile, task.clients),
         repetitions=task.rounds or profile.repetitions,
         until_decided=task.until_decided,
         perf=Sampled.AFTER if task.perf else None,
@@ -162,6 +178,8 @@ def request_of(
         resume=True,
         needs_contender=len(versions) > 1,
         branches=branches or {},
+        variants=variants or {},
+        unattended=True,
         git={} if git is None else {versions[0].engine: git},
     )
 

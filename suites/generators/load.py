@@ -144,6 +144,9 @@ class Generator(Protocol):
     ) -> list[Load]:
         """Run one step on servers that take turns; return one Load per server. Raises LoadError."""
 
+    def statements(self, address: Address, step: Step) -> Sequence[str]:
+        """Return the statements of a step, with usual parameters; only of suites with `plans`."""
+
     def count(self, address: Address, step: Step, work: CountedWork) -> float:
         """Run a counted pass of a step, and return the queries per transaction. Raises LoadError.
 

@@ -28,6 +28,7 @@ from suites.generators.load import (
     run_all,
     whole_seconds,
 )
+from suites.generators.placement import placement
 from suites.generators.plausibility import require_plausible
 from suites.processes import run
 from suites.server import Address, postgres_port
@@ -126,13 +127,14 @@ class Pgbench:
 
     def arguments(self, address: Address, step: Step, work: WorkLimit, turn: int = 0) -> list[str]:
         """Return the command line of one step, without log options; every `turn` has its own seed."""
-        threads = self.sizes.threads
+        clients = self.sizes.clients_of(step)
+        threads = min(clients, max(self.sizes.threads, len(self.sizes.usable)))
         limit = f"--time={whole_seconds(work)}"
         if work.transactions is not None:
-            limit = f"--transactions={max(1, work.transactions // threads)}"
-        clients = [f"--client={threads}", f"--jobs={threads}", "--protocol=prepared", "--no-vacuum"]
+            limit = f"--transactions={max(1, work.transactions // clients)}"
+        connections = [f"--client={clients}", f"--jobs={threads}", "--protocol=prepared", "--no-vacuum"]
         report = ["--progress=1", f"--random-seed={self.suite.seed + turn}"]
-        return [*self._client(address), *clients, limit, *report, *self._script(step)]
+        return [*self._client(address), *connections, limit, *report, *self._script(step)]
 
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer, turn: int = 0) -> Load:
         """Run one step; the observer measures from the first progress report to the last."""
@@ -141,7 +143,9 @@ class Pgbench:
         with tempfile.TemporaryDirectory(prefix="tidemark-pgbench-") as folder:
             log = ["--log", f"--log-prefix={folder}/log", f"--sampling-rate={sampled:g}"]
             argv = [*self.arguments(address, step, work, turn), *log]
-            for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS, bound_to=self.sizes.bound_to):
+            for pid, line in lines_of(
+                argv, work.seconds + OVERTIME_SECONDS, bound_to=placement(step, self.sizes).client
+            ):
                 if transcript.read(line):
                     if len(transcript.ticks) == 1:
                         observer.begin(pid)
@@ -167,6 +171,10 @@ class Pgbench:
                     load = self.run(addresses[server], step, work, observers[server], turn)
                 done[server].append(load)
         return [sum_of(loads) for loads in done]
+
+    def statements(self, address: Address, step: Step) -> Sequence[str]:
+        """Raise LoadError: pgbench has no command that prints the statements of a script."""
+        raise LoadError("pgbench cannot print statements", hint="omit plans in suite.toml")
 
     def count(self, address: Address, step: Step, work: CountedWork) -> float:
         """Raise LoadError: pgbench cannot send a mark between two transactions of a script."""

@@ -28,7 +28,9 @@ from suites.generators.load import (
     run_all,
     whole_seconds,
 )
+from suites.generators.placement import connect_seconds, placement
 from suites.generators.plausibility import require_plausible, require_seconds
+from suites.generators.statements import statements_in
 from suites.processes import run, tool
 from suites.server import Address
 from suites.sizing import Sizes
@@ -36,8 +38,8 @@ from suites.sizing import Sizes
 LINGER_MS = 250
 """How long connections stay open after the work, so that the server's processes can still be measured."""
 
-CONNECT_SECONDS = 0.6
-"""Time from the start of sysbench to the first slice, for connecting and preparing statements."""
+# The distance of the seeds of two levels, for every client that one has more.
+_SEEDS_OF_LEVEL = 20_011
 
 WALK_DEVIATIONS = 4
 """Number of standard deviations by which the progress of a walk through rows may exceed its expectation."""
@@ -268,14 +270,15 @@ class Sysbench:
         `origin` is in seconds of the monotonic clock.
         """
         schedule = share.schedule
+        clients = self.sizes.clients_of(step)
         # The script ends after its last slice; sysbench's own time limit ends a script that does not.
-        limit = math.ceil((CONNECT_SECONDS + schedule.seconds) * 2 + 10)
+        limit = math.ceil((connect_seconds(clients, schedule.servers) + schedule.seconds) * 2 + 10)
         slices = [
             f"--slices={schedule.kinds(place)}",
             f"--slice_origin={origin:.6f}",
             f"--slice_ms={schedule.slice_seconds * 1000:.0f}",
             f"--slice_gap_ms={schedule.gap_seconds * 1000:.0f}",
-            f"--walk_from={walk_from(share, self.sizes.threads, self.sizes.data.walked(step.rows_of))}",
+            f"--walk_from={walk_from(share, clients, self.sizes.data.walked(step.rows_of))}",
             f"--linger_ms={LINGER_MS}",
         ]
         limits = [f"--time={limit}", f"--events={share.transactions or 0}"]
@@ -283,13 +286,14 @@ class Sysbench:
 
     def _load(self, step: Step, round_: int) -> list[str]:
         seed = f"--rand-seed={self._seed(step, round_)}"
-        load = [f"--threads={self.sizes.threads}", seed, "--rand-type=uniform"]
+        load = [f"--threads={self.sizes.clients_of(step)}", seed, "--rand-type=uniform"]
         return [*load, "--histogram=on", "--percentile=99", *_options(step.options)]
 
     def _seed(self, step: Step, round_: int) -> int:
         # Every step has its own seed, because updating rows to the values of another step changes nothing.
-        place = [known.name for known in self.suite.steps].index(step.name)
-        return self.suite.seed + place + round_ * len(self.suite.steps)
+        place = [known.name for known in self.suite.steps].index(step.plain_name)
+        level = step.clients[0] if step.clients else 0
+        return self.suite.seed + place + round_ * len(self.suite.steps) + level * _SEEDS_OF_LEVEL
 
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         """Run one step; the observer measures from the first transaction to the last."""
@@ -297,11 +301,12 @@ class Sysbench:
         transcript = SysbenchTranscript()
         ended = False
         limit = work.seconds + OVERTIME_SECONDS
-        for pid, line in lines_of(argv, limit, self.environment, bound_to=self.sizes.bound_to):
+        threads, cores = self.sizes.clients_of(step), placement(step, self.sizes).client
+        for pid, line in lines_of(argv, limit, self.environment, bound_to=cores):
             transcript.read(line)
             if line.startswith(_STARTED):
                 observer.begin(pid)
-            elif not ended and len(transcript.threads) == self.sizes.threads:
+            elif not ended and len(transcript.threads) == threads:
                 ended = True
                 observer.end(pid)
         return transcript.load()
@@ -310,27 +315,36 @@ class Sysbench:
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
         """Run one sysbench per server; the script works only in the slices of its server."""
-        limit = CONNECT_SECONDS + share.schedule.seconds
-        origin = time.monotonic() + CONNECT_SECONDS
+        threads, cores = self.sizes.clients_of(step), placement(step, self.sizes).client
+        connecting = connect_seconds(threads, len(addresses))
+        limit = connecting + share.schedule.seconds
+        origin = time.monotonic() + connecting
         commands = [
             self.arguments_of_turns(address, step, share, place, origin)
             for place, address in enumerate(addresses)
         ]
         transcripts = [SysbenchTranscript() for _ in commands]
         limit += OVERTIME_SECONDS
-        for place, pid, line in lines_of_all(commands, limit, self.environment, bound_to=self.sizes.bound_to):
+        for place, pid, line in lines_of_all(commands, limit, self.environment, bound_to=cores):
             transcript, observer = transcripts[place], observers[place]
             known = len(transcript.threads)
             transcript.read(line)
             if line.startswith(_STARTED):
                 observer.begin(pid)
-            elif known < len(transcript.threads) == self.sizes.threads:
+            elif known < len(transcript.threads) == threads:
                 observer.end(pid)
         loads = []
         for place, transcript in enumerate(transcripts):
             with blamed_on(place):
                 loads.append(transcript.load())
         return loads
+
+    def statements(self, address: Address, step: Step) -> Sequence[str]:
+        """Return the statements of a step, with usual parameters; only of suites with `plans`."""
+        argv = self._command(address, [*_options(step.options), "statements"])
+        return statements_in(
+            run(argv, what=f"asking for the statements of {step.name}", env=self.environment)
+        )
 
     def count(self, address: Address, step: Step, work: CountedWork) -> float:
         """Run the fixed work of one thread, with random numbers of our own in the script."""

@@ -1,19 +1,38 @@
-"""Rendering the option file of a server from the template of its engine."""
+"""The option file of a server: rendered from the template of its engine, and shown to the server."""
 
-from collections.abc import Mapping
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 
 from build.build import Build
-from suites.capabilities import knows_setting, require_known, require_setting
+from build.engines import ENGINES
+from suites.capabilities import SettingError, knows_setting, require_known, require_setting
 from suites.durability import Durability
+from suites.processes import ProcessError, as_server_user, own, run, write_for_server
 from suites.sizing import Sizes
 
 SPARE_CONNECTIONS = 20
 """Connections besides the load generator's: for Tidemark, and for a person who inspects the server."""
 
+LEAST_OPEN_TABLES = 4000
+"""The default of table_open_cache in MySQL, which is twice that of MariaDB."""
+
+OPEN_TABLES_OF_CLIENT = 16
+"""Tables that one connection may have open at once."""
+
 REDO_FILES = 2
 """Number of files of innodb_log_file_size in the redo log of MySQL before 8.0.30."""
+
+# Of the question whether a server accepts an option file.
+_CHECK_SECONDS = 60.0
+
+# MariaDB says which program it is.
+_REFUSED = re.compile(r"\[ERROR\] (?:\[MY-\d+\] )?(?:\[Server\] )?(?:/\S+: )?(.*)$")
+
+# The help, which MariaDB prints while it reads the settings, is dropped; errors go to stderr.
+_ONLY_ERRORS = ("sh", "-c", 'exec "$0" "$@" >/dev/null')
 
 
 def fill_in(
@@ -40,7 +59,8 @@ def fill_in(
         socket=socket,
         log=folder / "server.log",
         binlog=folder / "data" / "binlog",
-        max_connections=sizes.threads + SPARE_CONNECTIONS,
+        max_connections=sizes.connections + SPARE_CONNECTIONS,
+        table_open_cache=max(LEAST_OPEN_TABLES, sizes.connections * OPEN_TABLES_OF_CLIENT),
         buffer_bytes=sizes.buffer_bytes,
         flush_at_commit=1 if durability is Durability.FULL else 0,
         redo_bytes=sizes.wal_limit_bytes,
@@ -54,6 +74,34 @@ def fill_in(
             *(f"{name} = {value}" for name, value in settings.items()),
         ]
     return "\n".join(lines) + "\n"
+
+
+def require_accepted(build: Build, text: str, words: Sequence[str]) -> None:
+    """Ask the server, by the `words` of its command line, whether it accepts `text`, a whole option file.
+
+    It needs no data directory. Raises SettingError with the settings and values that the server refuses.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        own(Path(folder))
+        file = Path(folder) / "my.cnf"
+        # Errors go to stderr, not to a log whose folder does not exist yet.
+        kept = [line for line in text.splitlines() if not line.startswith("log_error =")]
+        write_for_server(file, "\n".join(kept) + "\n")
+        program = build.program(ENGINES[build.version.engine].server_program)
+        command = [*_ONLY_ERRORS, *as_server_user([program, f"--defaults-file={file}", *words])]
+        failure = None
+        try:
+            output = run(command, what="reading the configuration", seconds=_CHECK_SECONDS)
+        except ProcessError as error:
+            output, failure = error.hint, error
+    # MariaDB only notes what it refuses of a storage engine, and ends well.
+    refused = [match[1].rstrip(".") for line in output.splitlines() if (match := _REFUSED.search(line))]
+    if refused or failure is not None:
+        reason = "; ".join(line for line in refused if line != "Aborting") or output or str(failure)
+        raise SettingError(
+            f"{build.version} refuses its settings: {reason}",
+            hint="correct --set, or the settings of the variant in the plan",
+        ) from failure
 
 
 def _known(build: Build, line: str) -> bool:

@@ -15,7 +15,7 @@ from build.build import Build
 from build.engines import ENGINES
 from suites.durability import Durability
 from suites.innodb import reset
-from suites.innodb.configuration import fill_in
+from suites.innodb.configuration import fill_in, require_accepted
 from suites.innodb.data_directory import require_own_data
 from suites.lifecycle import LocalServer
 from suites.processes import (
@@ -66,7 +66,33 @@ class InnodbServer(LocalServer):
         socket = folder / self.SOCKET
         super().__init__(build, sizes, folder, Address(build.version.engine, socket, NAME, NAME, NAME))
         self.limits = reset.ResetLimits()
-        self._configuration = fill_in(self.TEMPLATE, build, sizes, durability, socket, settings or {})
+        self._configuration = self.render(build, sizes, durability, folder, settings or {})
+
+    @classmethod
+    def render(
+        cls, build: Build, sizes: Sizes, durability: Durability, folder: Path, settings: Mapping[str, str]
+    ) -> str:
+        """Return the text of the option file of a server in `folder`, with `settings` as its last lines.
+
+        Raises CapabilityError if the version is too old or does not have one of the `settings`.
+        """
+        return fill_in(cls.TEMPLATE, build, sizes, durability, folder / cls.SOCKET, settings)
+
+    @classmethod
+    def check(cls, build: Build, text: str) -> None:
+        """Ask the server whether it accepts `text`, a whole option file, without a data directory.
+
+        Raises SettingError with the settings and values that the server refuses. A version that cannot be
+        asked refuses to start instead.
+        """
+        words = cls.check_options(build)
+        if words:
+            require_accepted(build, text, words)
+
+    @staticmethod
+    def check_options(build: Build) -> tuple[str, ...]:
+        """Return the options with which the server reads its option file and ends; none if it cannot."""
+        raise NotImplementedError
 
     def initialize_command(self) -> list[str | Path]:
         """Return the command that creates the data directory, with a root account without password."""

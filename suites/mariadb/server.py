@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from build.build import Build
 from build.recipes.mariadb import INSTALL_DB
 from suites.innodb.server import NAME, OPTION_FILE, InnodbServer
 from suites.mariadb.roles import CONNECTION, role_of
@@ -14,6 +15,12 @@ class MariadbServer(InnodbServer):
 
     SOCKET = "mariadbd.sock"
     TEMPLATE = Path(__file__).with_name("mariadb.cnf.in")
+
+    @staticmethod
+    def check_options(build: Build) -> tuple[str, ...]:
+        """Return options of every version; without --verbose it does not read settings of storage engines."""
+        del build
+        return ("--help", "--verbose")
 
     def initialize_command(self) -> list[str | Path]:
         """Return the command line of mariadb-install-db, which feeds SQL to a server without connections."""

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from suites.capabilities import login_plugin
+from build.build import Build
+from suites.capabilities import knows_setting, login_plugin
 from suites.innodb.reset import DRIVEN
 from suites.innodb.server import NAME, InnodbServer
 from suites.mysql.roles import role_of
@@ -20,6 +21,11 @@ class MysqlServer(InnodbServer):
         # Purge truncates the history in batches, and sleeps while up to 128 of them are left.
         "innodb_purge_rseg_truncate_frequency": "1",
     }
+
+    @staticmethod
+    def check_options(build: Build) -> tuple[str, ...]:
+        """Return the option of MySQL 8.0.16 and newer."""
+        return ("--validate-config",) if knows_setting(build, "validate_config") else ()
 
     def initialize_command(self) -> list[str | Path]:
         """Return mysqld's command line for creating the data directory."""

@@ -1,15 +1,21 @@
 """Rendering postgresql.conf for a version, the sizes of a machine and a durability."""
 
+import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
 from build.build import Build
-from suites.capabilities import knows_setting, require_known, require_setting
+from suites.capabilities import SettingError, knows_setting, require_known, require_setting
 from suites.durability import Durability
+from suites.processes import ProcessError, as_server_user, own, run, write_for_server
 from suites.sizing import Sizes
 
 TEMPLATE = Path(__file__).with_name("postgresql.conf.in")
+
+# Of the question whether a server accepts a configuration.
+_CHECK_SECONDS = 60.0
 
 SPARE_CONNECTIONS = 20
 """Connections besides the load generator's: for Tidemark, vacuum, and a person who inspects the server."""
@@ -32,7 +38,7 @@ def render(
         require_setting(build, name)
     text = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         socket_folder=_quote(str(socket_folder)),
-        max_connections=sizes.threads + SPARE_CONNECTIONS,
+        max_connections=sizes.connections + SPARE_CONNECTIONS,
         shared_buffers=_megabytes(sizes.buffer_bytes),
         maintenance_work_mem=_megabytes(min(sizes.buffer_bytes // 4, 1024**3)),
         synchronous_commit="on" if durability is Durability.FULL else "off",
@@ -47,6 +53,29 @@ def render(
     if chosen:
         lines += ["", "# Chosen for this session.", *chosen]
     return "\n".join(lines) + "\n"
+
+
+_REFUSED = re.compile(r"(?:LOG|FATAL|ERROR):\s+(.*?)(?: in file \".*)?$")
+
+
+def check(build: Build, text: str) -> None:
+    """Ask the server whether it accepts `text`, a whole configuration, without a data directory.
+
+    Raises SettingError with the names of settings that it does not know and of values that it refuses.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        own(Path(folder))
+        write_for_server(Path(folder) / "postgresql.conf", text)
+        command: list[str | Path] = [build.program("postgres"), "-D", folder, "-C", "max_connections"]
+        try:
+            run(as_server_user(command), what="reading the configuration", seconds=_CHECK_SECONDS)
+        except ProcessError as error:
+            lines = (match[1] for line in error.hint.splitlines() if (match := _REFUSED.search(line)))
+            reasons = [line for line in lines if not line.startswith(("skipping", "configuration file"))]
+            raise SettingError(
+                f"{build.version} refuses its settings: {'; '.join(reasons) or error.hint}",
+                hint="correct --set, or the settings of the variant in the plan",
+            ) from error
 
 
 def _known(build: Build, line: str) -> bool:

@@ -82,7 +82,7 @@ def test_an_imported_build_serves_its_version_without_a_compiler(
 ) -> None:
     there = archives.import_(archive, elsewhere, Silent())
 
-    def no_compiler() -> host.Compiler:
+    def no_compiler(_: str = "") -> host.Compiler:
         raise host.HostError("no compiler")
 
     monkeypatch.setattr(host, "compiler", no_compiler)

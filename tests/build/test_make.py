@@ -13,8 +13,10 @@ import pytest
 from build.build_spec import PatchError
 from build.cache import store
 from build.home import ROOT, Home
+from build.host import HostError
 from build.make import lookup, provide
 from build.progress import Silent
+from build.recipes.choices import PLAIN
 from build.version import parse_version
 from build.work import CompileError
 from tests.build.stand import Pins, Repository, Stand, Web
@@ -170,6 +172,32 @@ def test_patches_are_applied_and_make_another_build(
     assert [entry["name"] for entry in patched.manifest["patches"]] == ["part.patch"]
     assert lookup(RELEASE, home) == plain
     assert lookup(RELEASE, home, patches=[patch]) == patched
+
+
+def test_choices_reach_configure_and_make_another_build(
+    home: Home, progress: Silent, stand: Stand, versions: Pins
+) -> None:
+    versions(r18_99=stand.tarball(home.sources / TARBALL))
+    plain = provide(RELEASE, home, progress)
+    choices = PLAIN.plus("CFLAGS", "-O3").plus("configure", "--with-llvm")
+    chosen = provide(RELEASE, home, progress, choices=choices)
+    assert chosen.key != plain.key
+    assert chosen.manifest["choices"] == {"CFLAGS": "-O3", "configure": ["--with-llvm"]}
+    assert "choices" not in plain.manifest
+    log = home.logs / f"build-postgres-18.99-{chosen.key[:12]}.log"
+    assert "CFLAGS=-O2 -fno-omit-frame-pointer -g -O3 --with-llvm" in log.read_text()
+    assert lookup(RELEASE, home) == plain
+    assert lookup(RELEASE, home, choices=choices) == chosen
+
+
+def test_the_compiler_of_a_choice_compiles(
+    home: Home, progress: Silent, stand: Stand, versions: Pins
+) -> None:
+    versions(r18_99=stand.tarball(home.sources / TARBALL))
+    build = provide(RELEASE, home, progress, choices=PLAIN.plus("CC", "cc"))
+    assert build.manifest["compiler"]["command"] == "cc"
+    with pytest.raises(HostError, match="'no-such-cc' is missing"):
+        provide(RELEASE, home, progress, choices=PLAIN.plus("CC", "no-such-cc"))
 
 
 def test_a_patch_that_does_not_apply_names_file_and_hunk(

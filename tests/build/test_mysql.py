@@ -4,6 +4,7 @@ import json
 import subprocess
 import tarfile
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -12,7 +13,8 @@ from build.cache.manifest import ArchiveError
 from build.home import Home
 from build.make import lookup
 from build.progress import Silent
-from build.recipes import mysql
+from build.recipes import mariadb, mysql
+from build.recipes.choices import PLAIN
 from build.recipes.recipe import RecipeError
 from build.version import parse_version
 
@@ -33,6 +35,21 @@ def test_every_version_is_configured_alike_where_it_can_be(release: str) -> None
     compile_stage = mysql.recipe(release, lambda _: False).stages[1].command
     assert {"mysqld", "mysql", "mysqlclient"} <= set(compile_stage)
     assert "install" not in compile_stage
+
+
+@pytest.mark.parametrize("module", [mysql, mariadb])
+def test_choices_of_a_variant_are_cmakes(module: ModuleType) -> None:
+    choices = PLAIN.plus("CC", "/opt/clang-16").plus("CFLAGS", "-O3").plus("LDFLAGS", "-Wl,-O1")
+    assert module.configure_words(choices.plus("configure", "-DWITH_LTO=ON"), module.CFLAGS) == (
+        "-DCMAKE_CXX_COMPILER=/opt/clang++-16",
+        f"-DCMAKE_C_FLAGS_RELWITHDEBINFO={module.CFLAGS} -O3",
+        f"-DCMAKE_CXX_FLAGS_RELWITHDEBINFO={module.CFLAGS} -O3",
+        "-DCMAKE_EXE_LINKER_FLAGS=-Wl,-O1",
+        "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-O1",
+        "-DCMAKE_MODULE_LINKER_FLAGS=-Wl,-O1",
+        "-DWITH_LTO=ON",
+    )
+    assert module.configure_words(PLAIN, module.CFLAGS) == ()
 
 
 @pytest.mark.parametrize(

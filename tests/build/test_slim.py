@@ -1,5 +1,7 @@
 """Slim builds, on the stand-in: what they have, and that nobody takes one for a whole build."""
 
+from pathlib import Path
+
 import pytest
 
 from build.cache import store
@@ -8,6 +10,7 @@ from build.home import Home
 from build.make import lookup, provide
 from build.progress import Silent
 from build.recipes import mysql, postgres
+from build.recipes.choices import PLAIN
 from build.recipes.engines import RECIPES
 from build.version import Engine, parse_version
 from tests.build.stand import Pins, Stand
@@ -57,12 +60,31 @@ def test_builds_with_other_programs_are_others(home: Home, progress: Silent, pin
     assert not without.program("pgbench").exists()
 
 
+def test_a_slim_build_of_a_variant_is_compiled_as_the_variant_says(
+    home: Home, progress: Silent, pinned: Stand, tmp_path: Path
+) -> None:
+    choices = PLAIN.plus("CFLAGS", "-O3").plus("configure", "--with-llvm")
+    patch = tmp_path / "a.patch"
+    patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1,2 @@\n int part;\n+int patched;\n")
+    plain = provide(RELEASE, home, progress, slim=())
+    chosen = provide(RELEASE, home, progress, choices=choices, slim=())
+    patched = provide(RELEASE, home, progress, patches=[patch], choices=choices, slim=())
+    whole = provide(RELEASE, home, progress, choices=choices)
+    assert len({plain.key, chosen.key, patched.key, whole.key}) == 4
+    assert (chosen.is_slim, patched.is_slim, whole.is_slim) == (True, True, False)
+    configure = chosen.manifest["recipe"]["stages"][0]["command"]
+    assert list(configure[-2:]) == [f"CFLAGS={postgres.SLIM_CFLAGS} -O3", "--with-llvm"]
+    assert f"CFLAGS={postgres.CFLAGS} -O3" in whole.manifest["recipe"]["stages"][0]["command"]
+    assert provide(RELEASE, home, progress, choices=choices, slim=()) == whole, "a whole one of the variant"
+    assert provide(RELEASE, home, progress, slim=()) == plain, "not one of the variant"
+
+
 def test_a_slim_build_that_was_imported_is_not_found_as_a_whole_one(
     home: Home, progress: Silent, pinned: Stand
 ) -> None:
     slim = provide(RELEASE, home, progress, slim=())
     (slim.prefix / store.IMPORTED).write_text("{}")
-    assert store.imported(home, RELEASE, slim.manifest["source"]["digest"], []) is None
+    assert store.imported(home, RELEASE, slim.manifest["source"]["digest"], [], {}) is None
 
 
 def test_configure_takes_over_the_answers_of_the_same_script(

@@ -117,7 +117,7 @@ def test_it_measures_a_version_and_its_twin(night: Night) -> None:
     main([*WORDS, "--rounds", "7"])
     (request,) = night.requests
     assert [str(version) for version in request.versions] == [VERSION, TWIN]
-    assert (request.repetitions, request.until_decided, request.patches) == (7, False, {})
+    assert (request.repetitions, request.until_decided, request.variants) == (7, False, {})
     assert [step.name for step in request.steps] == ["update-index", "delete"]
 
 
@@ -159,7 +159,7 @@ def test_the_latest_calibration_holds_step_by_step(night: Night, tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["calibrate", TWIN], "it measures postgres@18.6 against itself"),
+        (["calibrate", TWIN], "name postgres@18.6, which is measured against itself"),
         (["calibrate", VERSION, "--rounds", "2"], "at least 3"),
         (["calibrate", VERSION, "--suite", "nonsense"], "there is no suite"),
         (["calibrate", VERSION, "--profile", "tiny"], "its profiles are"),

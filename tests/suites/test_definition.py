@@ -82,7 +82,7 @@ def test_the_shipped_suites_load(name: str) -> None:
 
 
 def test_no_other_suite_is_shipped_unseen() -> None:
-    assert set(suite_names()) == {"write-heavy", "pgbench"}
+    assert set(suite_names()) == {"write-heavy", "pgbench", "oltp-sweep", "read"}
 
 
 def test_the_ten_steps_come_in_the_order_of_the_method() -> None:
@@ -102,15 +102,47 @@ def test_selected_steps_keep_the_order_of_the_suite() -> None:
     assert suite.select(()) == suite.steps
 
 
+def test_a_step_has_a_name_of_its_own_at_every_level() -> None:
+    suite = load_suite("oltp-sweep")
+
+    def names(*wanted: str, profile: str | None = "smoke", clients: tuple[int, ...] = ()) -> list[str]:
+        return [step.name for step in suite.select(wanted, profile, clients)]
+
+    assert names() == [f"read-write@{count}" for count in (1, 2, 4, 8)]
+    assert names(clients=(1, 64)) == ["read-write@1", "read-write@64"]
+    assert names("read-write@16", clients=(1, 64)) == ["read-write@16"]
+    assert names(profile=None) == ["read-write"]
+    (step,) = suite.select(("read-write@16",))
+    assert (step.plain_name, step.clients, step.options) == ("read-write", (16,), suite.steps[0].options)
+
+
+@pytest.mark.parametrize(
+    "name", ["read-write@", "read-write@0", "read-write@x", "read-write@99999", "write@8"]
+)
+def test_a_level_that_cannot_be_is_no_step(name: str) -> None:
+    with pytest.raises(SuiteError, match=f"has no step '{name}'"):
+        load_suite("oltp-sweep").select((name,))
+
+
+def test_the_digest_follows_the_modules_that_a_script_requires() -> None:
+    modules = RULES[GeneratorName.SYSBENCH].shared_files
+    names = {
+        suite: [file.name for file in modules(load_suite(suite).folder / str(load_suite(suite).script))]
+        for suite in ("write-heavy", "read")
+    }
+    assert names == {"write-heavy": ["tidemark.lua"], "read": ["tidemark.lua", "sbtest.lua"]}
+
+
 # --- what is not there
 
 
 def test_an_unknown_suite_says_which_there_are() -> None:
     with pytest.raises(SuiteError) as caught:
-        load_suite("reads")
+        load_suite("reading")
     assert str(caught.value) == (
-        "there is no suite 'reads'\n"
-        "  to do: the suites are: pgbench, write-heavy; or give the path of a folder with a suite.toml"
+        "there is no suite 'reading'\n"
+        "  to do: the suites are: oltp-sweep, pgbench, read, write-heavy; "
+        "or give the path of a folder with a suite.toml"
     )
 
 
@@ -246,7 +278,7 @@ def test_the_digest_follows_the_module_that_scripts_share(
     folder, module = tmp_path / "mine", tmp_path / "shared.lua"
     folder.mkdir()
     write(folder)
-    rules = replace(RULES[GeneratorName.SYSBENCH], shared_files=(module,))
+    rules = replace(RULES[GeneratorName.SYSBENCH], shared_files=lambda script: (module,))
     monkeypatch.setattr(definition, "RULES", {**RULES, GeneratorName.SYSBENCH: rules})
     seen = set()
     for text in ("-- one", "-- two"):

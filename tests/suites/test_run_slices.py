@@ -89,6 +89,9 @@ class FakeGenerator:
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         raise AssertionError("they take turns")
 
+    def statements(self, address: Address, step: Step) -> list[str]:
+        return []
+
     def count(self, address: Address, step: Step, work: CountedWork) -> float:
         raise AssertionError("nothing is counted while others work")
 

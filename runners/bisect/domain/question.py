@@ -1,12 +1,13 @@
 """The question of a bisect and the range of candidates, as the history stores them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
+from history.series.variants import described
 from runners.bisect.domain.rules import Direction, Rules
 from suites.definition import Mode, Step, Suite
 from suites.metrics import METRICS, Better, Metric, short_names
@@ -50,6 +51,9 @@ class Question:
     seconds: float | None = None
     """How long each version is measured in a round; None for the time of the profile."""
 
+    variant: Mapping[str, Any] = field(default_factory=dict)
+    """What every position gets: settings, build and patches, as a session records a variant."""
+
     def rules(self) -> Rules:
         """Return the rules of the search for this question."""
         return self._rules_of(METRICS[self.metric])
@@ -88,13 +92,16 @@ class Question:
 
         `counted` are those of the search by counts that guides it; None when nothing is counted.
         """
+        kept = asdict(self)
+        if not self.variant:
+            del kept["variant"]  # as in older histories
         guide = {} if counted is None else {"counted_rules": asdict(counted)}
-        return asdict(self) | {"rules": asdict(rules), "build_cost_rounds": BUILD_COST_ROUNDS} | guide
+        return kept | {"rules": asdict(rules), "build_cost_rounds": BUILD_COST_ROUNDS} | guide
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> "Question":
         """Read what `to_json` wrote."""
-        known = {field.name: kept[field.name] for field in fields(cls) if field.name in kept}
+        known = {it.name: kept[it.name] for it in fields(cls) if it.name in kept}
         git = known.get("git")  # of an older Tidemark it may hold a token
         return cls(**known | {"engine": Engine(kept["engine"]), "git": git and without_secrets(git)})
 
@@ -107,7 +114,8 @@ class Question:
     def summary(self) -> str:
         """The question in one line."""
         where = f"{self.suite} {self.profile}, {self.step}"
-        return f"{self.engine} {self.good}..{self.bad}: {self.metric} {self.direction} in {where}"
+        every = f", with {described(self.variant)}" if self.variant else ""
+        return f"{self.engine} {self.good}..{self.bad}: {self.metric} {self.direction} in {where}{every}"
 
 
 def rules_of(kept: Mapping[str, Any]) -> Rules:
@@ -121,7 +129,7 @@ def counted_rules_of(kept: Mapping[str, Any]) -> Rules | None:
 
 
 def _rules_from(kept: Mapping[str, Any]) -> Rules:
-    names = {field.name for field in fields(Rules)}
+    names = {it.name for it in fields(Rules)}
     return Rules(**{name: value for name, value in kept.items() if name in names})
 
 
@@ -221,5 +229,10 @@ def step_of(suite: Suite, profile: str, name: str) -> Step:
             where="--profile",
             hint="use smoke or short",
         )
-    (step,) = suite.select((name,))
-    return step
+    steps = suite.select((name,), profile)
+    if len(steps) > 1:
+        names = ", ".join(step.name for step in steps)
+        raise QuestionError(
+            f"step {name} has several levels", where="--step", hint=f"name one of them: {names}"
+        )
+    return steps[0]

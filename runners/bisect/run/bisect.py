@@ -29,6 +29,7 @@ from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.preparation import callgrind_of
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.session import run_session
+from runners.measuring.variants import EVERY, UNCHANGED, Variant
 from suites.definition import Mode, Suite, load_suite
 from suites.generators.registry import GENERATORS
 from suites.metrics import METRICS
@@ -66,6 +67,9 @@ class BisectRequest:
 
     change: str | None = None
     """The fingerprint of the change whose culprit is searched for."""
+
+    variant: Variant = UNCHANGED
+    """What every position gets; `question.variant` records it."""
 
     counts: bool = True
     """Whether instructions are counted first, where they tell of the metric and can be counted."""
@@ -209,7 +213,7 @@ class BisectRun:
     def _build_ahead(self, bisect: Bisect, recorder: EventRecorder) -> None:
         """Record once what is compiled already, and compile likely positions while nothing is measured."""
         span = recorder.span
-        if not bisect.events and (known := built_already(span, self.home)):
+        if not bisect.events and (known := built_already(span, self.home, self.request.variant)):
             recorder.write(EventKind.BUILT, {"positions": known})
         for position in (
             recorder.worth_compiling(self.request.build_ahead) if self.request.build_ahead else ()
@@ -230,7 +234,7 @@ class BisectRun:
             versions=versions,
             suite=suite,
             profile_name=question.profile,
-            steps=suite.select((question.step,)),
+            steps=(step_of(suite, question.profile, question.step),),
             repetitions=1,
             mode=Mode.ROUNDS,
             keep_disturbed=self.request.keep_disturbed,
@@ -238,6 +242,7 @@ class BisectRun:
             git={} if self.request.address is None else {question.engine: self.request.address},
             bisect=uid,
             exact=Exact.DRIVEN if is_guided else alone,
+            variants={EVERY: self.request.variant},
         )
 
     # --- profiles
@@ -262,13 +267,16 @@ class BisectRun:
         recorder.write(EventKind.PROFILED, {}, session=str(getattr(outcome, "uid", "")))
 
 
-def real_dependencies(home: Home, progress: Progress, suite: str) -> Dependencies:
+def real_dependencies(
+    home: Home, progress: Progress, suite: str, variant: Variant = UNCHANGED
+) -> Dependencies:
     """Return the real ones: the build cache, real sessions, this machine, the system's clocks.
 
-    `suite` is the one that is measured, which determines what a build has to contain. Raises SuiteError.
+    `suite` is the one that is measured, which determines what a build has to contain; all builds are compiled
+    as `variant` says. Raises SuiteError.
     """
     programs = GENERATORS[load_suite(suite).generator].build_programs
-    return Dependencies(provide=provider(home, progress, programs))
+    return Dependencies(provide=provider(home, progress, programs, variant))
 
 
 def _other_machine(bisect: Bisect, machine: Machine) -> OtherMachineError:

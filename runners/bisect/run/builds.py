@@ -17,6 +17,7 @@ from build.sources.source import SourceError
 from build.version import Version
 from build.work import CompileError
 from runners.bisect.domain.question import CandidateRange
+from runners.measuring.variants import UNCHANGED, Variant
 
 LEAST_FREE_BYTES = 500_000_000
 """With less free space than this, in bytes, a failure is attributed to the disk."""
@@ -46,23 +47,37 @@ Provide = Callable[[Version, str | None], Build]
 """Returns the build of a version, from a git source if one is given."""
 
 
-def provider(home: Home, progress: Progress, programs: Sequence[str]) -> Provide:
+def provider(
+    home: Home, progress: Progress, programs: Sequence[str], variant: Variant = UNCHANGED
+) -> Provide:
     """Return the function that provides builds from the build cache, compiling them where needed.
 
-    What it compiles has the server and `programs`, and no more than measuring them needs. Where that fails,
-    and not by an error of the compiler, as in a source that is laid out differently, all of it is compiled.
+    All are compiled as `variant` says. What it compiles has the server and `programs`, and no more than
+    measuring them needs. Where that fails, and not by an error of the compiler, as in a source that is laid
+    out differently, all of it is compiled.
     """
 
     def provided(version: Version, git: str | None) -> Build:
+        def made(slim: Sequence[str] | None) -> Build:
+            return provide(
+                version,
+                home,
+                progress,
+                patches=variant.patches,
+                choices=variant.choices,
+                git_source=git,
+                slim=slim,
+            )
+
         try:
-            return provide(version, home, progress, git_source=git, slim=programs)
+            return made(programs)
         except CompileError as error:
             if _compiler_errors(error) or _MACHINE_ERROR.search(str(error)):
                 raise
             progress.note(
                 f"{version}: not all of a slim build can be made, so that a whole one is: {error.what}"
             )
-            return provide(version, home, progress, git_source=git)
+            return made(None)
 
     return provided
 
@@ -102,12 +117,17 @@ def _of_machine(error: Exception, folder: Path) -> MachineError:
     )
 
 
-def built_already(span: CandidateRange, home: Home) -> list[int]:
-    """Return the candidates whose commit or release is in the build cache, maybe with another compiler."""
-    cached = set()
+def built_already(span: CandidateRange, home: Home, variant: Variant = UNCHANGED) -> list[int]:
+    """Return the candidates whose commit or release is in the build cache, maybe with another compiler.
+
+    Builds count if they were compiled as `variant` says. Patched ones are not known by their patches here.
+    """
+    if variant.patches:
+        return []
+    cached, choices = set(), variant.choices.to_json()
     for build in all_builds(home):
         source = build.manifest.get("source", {})
-        if not build.manifest.get("patches"):
+        if not build.manifest.get("patches") and build.manifest.get("choices", {}) == choices:
             cached.add(str(source.get("commit") or build.version))
     inner = enumerate(span.points[1:-1], start=1)
     return [place for place, point in inner if (point.commit or point.version) in cached]

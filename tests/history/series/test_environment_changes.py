@@ -95,6 +95,20 @@ def test_another_build_of_a_base_is_one_only_when_it_is_a_release(store: Store) 
     assert found(store, branch) == {}
 
 
+def test_another_definition_of_a_variant_is_a_marker(store: Store) -> None:
+    variant = f"{NEW}#mem"
+    for uid, memory in (("one", "4MB"), ("two", "4MB"), ("three", "8MB")):
+        definition = {"mem": {"settings": {"work_mem": memory}}}
+        options = {"versions": [BASE, NEW, variant], "variants": definition}
+        rates = {"insert": {BASE: [1000.0], NEW: [900.0], variant: [900.0]}}
+        record_steps(store, replace(session_start(uid), options=options), rates)
+    with store.database.reading() as connection:
+        its_matrix = read_matrix(connection, PLACE, variant, "postgres@17", ("qps",), 100)
+        changed = markers(connection, its_matrix)
+    assert changed == {2: "the variant changed: work_mem = 4MB -> work_mem = 8MB"}
+    assert found(store) == {}
+
+
 def test_nights_without_the_base_are_passed_over(store: Store) -> None:
     night(store, session_start("one"))
     record_steps(store, session_start("two"), {"insert": {NEW: [900.0]}})

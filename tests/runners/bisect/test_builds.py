@@ -10,11 +10,15 @@ import pytest
 from build.build import Build
 from build.home import Home
 from build.progress import Silent
+from build.recipes.choices import PLAIN, BuildChoices
 from build.version import Version, parse_version
 from build.work import CompileError
 from runners.bisect.run import builds
 from runners.bisect.run.builds import provider
+from runners.measuring.variants import Variant
 
+PATCH = Path("/srv/fix.patch")
+VARIANT = Variant({}, PLAIN.plus("CFLAGS", "-O3"), (PATCH,))
 VERSION = parse_version("postgres@git:0123456789ab")
 
 
@@ -26,9 +30,18 @@ class Compiles:
         self.slim: list[Sequence[str] | None] = []
 
     def __call__(
-        self, version: Version, home: Home, progress: object, *, git_source: object, slim: Any = None
+        self,
+        version: Version,
+        home: Home,
+        progress: object,
+        *,
+        patches: Sequence[Path],
+        choices: BuildChoices,
+        git_source: object,
+        slim: Any = None,
     ) -> Build:
         self.slim.append(slim)
+        assert (list(patches), choices) == ([PATCH], VARIANT.choices)
         if slim is not None:
             raise self.failure
         return Build(version, "18.99", "key", Path("/nowhere"), {})
@@ -39,7 +52,7 @@ def asked_for(
 ) -> list[Sequence[str] | None]:
     compiles = Compiles(failure)
     monkeypatch.setattr(builds, "provide", compiles)
-    provided = provider(Home(tmp_path), Silent(), ("pgbench",))
+    provided = provider(Home(tmp_path), Silent(), ("pgbench",), VARIANT)
     with contextlib.suppress(CompileError):
         assert provided(VERSION, None).key == "key"
     return compiles.slim

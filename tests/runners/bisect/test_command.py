@@ -29,7 +29,9 @@ def command(stand: Made, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyP
     def called(*steps: tuple[int, float], words: tuple[str, ...] = ()) -> int:
         machine = made[0] if made else stand(*steps)
         made.append(machine)
-        monkeypatch.setattr(bisect, "real_dependencies", lambda home, shown, suite: machine.dependencies)
+        monkeypatch.setattr(
+            bisect, "real_dependencies", lambda home, shown, suite, variant: machine.dependencies
+        )
         ends = ("--good", line.good, "--bad", line.code[-1], "--step", "update-nonindex")
         history = ("--history", str(tmp_path / "history.db"))
         return main(["bisect", *ends, "--git", str(line.repository.path), *history, *words])

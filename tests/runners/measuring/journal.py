@@ -128,5 +128,8 @@ class FakeGenerator:
     def run(self, *arguments: object) -> Load:
         raise NotImplementedError
 
+    def statements(self, address: Address, step: Step) -> list[str]:
+        return []
+
     def count(self, address: Address, step: Step, work: CountedWork) -> float:
         raise NotImplementedError

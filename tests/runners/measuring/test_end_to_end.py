@@ -59,6 +59,26 @@ def test_ten_steps_on_two_releases(home: Home, postgres_17: Build, postgres_18: 
     connection.close()
 
 
+@pytest.mark.timeout(120)
+def test_two_variants_of_one_version(home: Home, postgres_18: Build) -> None:
+    variant = f"{NEW}#mem"
+    words = ("--step", "update-index", "--seconds", "1", "--repetitions", "1", "--no-exact")
+    ran = tidemark(home, "run", *words, "--keep-disturbed", "--set", "mem:work_mem=8MB", NEW, variant)
+    assert ran.returncode == 0, ran.stderr
+    assert f"next: ./compare.py {NEW} '{variant}' --session " in ran.stdout
+    assert f"\n{variant}: work_mem = 8MB\n" in tidemark(home, "compare", NEW, variant).stdout
+    connection = sqlite3.connect(home.history)
+    query = """SELECT version, settings ->> 'work_mem', runs.build_id FROM runs
+        JOIN configurations ON configurations.id = configuration_id ORDER BY version"""
+    (plain, memory, build), (named, more, same_build) = connection.execute(query).fetchall()
+    assert (plain, memory, named, more, build == same_build) == (NEW, "4096 kB", variant, "8192 kB", True)
+    assert connection.execute("SELECT branch FROM nights ORDER BY 1").fetchall() == [
+        ("postgres@18",),
+        (variant,),
+    ]
+    connection.close()
+
+
 def _check_run(connection: sqlite3.Connection, version: str, step: str) -> None:
     values = _values(connection, version, step)
     assert values.keys() >= ALWAYS, f"{version} {step} lacks {ALWAYS - values.keys()}"

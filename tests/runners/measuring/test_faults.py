@@ -229,6 +229,17 @@ def test_a_version_that_lacks_a_setting_does_not_stop_the_others(
     assert json.loads(str(settings[0]))["io_method"] == "worker"
 
 
+def test_a_variant_with_an_unknown_setting_is_refused_before_anything_is_measured(
+    home: Home, postgres_18: Build
+) -> None:
+    words = ("--set", "mine:wrok_mem=8MB", "postgres@18.6#mine")
+    with start_session(home, *words) as session:
+        code, said = finish(session)
+    assert code == 2
+    assert 'postgres@18.6#mine refuses its settings: unrecognized configuration parameter "wrok_mem"' in said
+    assert rows(home, "SELECT count(*) FROM sessions") == [(0,)]
+
+
 def test_too_little_disk_is_said_before_anything_is_done(
     home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

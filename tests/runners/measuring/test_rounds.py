@@ -8,7 +8,7 @@ import pytest
 
 from build.build import Build
 from build.progress import Silent
-from build.version import Engine, parse_version
+from build.version import parse_version
 from history.stats.repeated_intervals import Design
 from history.store.records import Run, RunStatus
 from history.store.resume import Recorded, recorded
@@ -19,6 +19,7 @@ from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.rounds import Rounds
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
+from runners.measuring.variants import EVERY, Variant
 from suites.accounting.disturbance import DisturbanceLimits
 from suites.definition import Mode, load_suite
 from suites.measurement import Measurement
@@ -380,6 +381,10 @@ def test_three_versions_work_in_one_round(journal: Journal) -> None:
 
 def test_a_setting_can_be_for_one_engine() -> None:
     chosen = {"postgres.io_method": "worker", "mysql.sync_binlog": "1", "pg_stat_statements.max": "100"}
-    request = Request((OLD.version,), SUITE, "smoke", STEPS, 1, settings=chosen)
-    assert request.settings_of(Engine.POSTGRES) == {"io_method": "worker", "pg_stat_statements.max": "100"}
-    assert request.settings_of(Engine.MYSQL) == {"sync_binlog": "1", "pg_stat_statements.max": "100"}
+    request = Request((OLD.version,), SUITE, "smoke", STEPS, 1, variants={EVERY: Variant(chosen)})
+    assert request.settings_of(OLD.version) == {"io_method": "worker", "pg_stat_statements.max": "100"}
+    mysql = parse_version("mysql@9.7.2")
+    assert request.settings_of(mysql) == {
+        "sync_binlog": "1",
+        "pg_stat_statements.max": "100",
+    }

@@ -74,6 +74,9 @@ def test_tasks_by_priority_and_box(tmp_path: Path) -> None:
         (("priority = 1", "prioritty = 1"), "tasks.1.prioritty: Extra inputs are not permitted"),
         (("priority = 1", "priority = \"1\""), "tasks.1.priority: Input should be a valid integer"),
         (("[[tasks]]", "history = 1\n[[tasks]]"), "engines.postgres.history: Extra inputs"),
+        (("\"18.6\"", "\"18.6#o3\""), "postgres.releases: 18.6#o3: no [variants.o3]; there are: none"),
+        (("[boxes.one]", "[variants.o3]\n[boxes.one]"), "variants.o3: it has neither settings nor build"),
+        (("[boxes.one]", "[variants.o3.build]\nCC = \"$(x)\"\n[boxes.one]"), "build.CC: '$(x)' can"),
         (("[boxes.one]", "[boxes.one"), "not TOML"),
     ],
 )  # fmt: skip

@@ -152,6 +152,31 @@ def test_a_source_that_does_not_answer_is_told_and_the_rest_goes_on(store: Store
     assert "postgres@master" in work.problems[0]
 
 
+def test_a_variant_is_a_branch_of_its_own(store: Store, source: Path, tmp_path: Path) -> None:
+    tracked = {"base": BASE, "releases": ["18.6#o3"], "branches": ["master", "master#o3"], "git": str(source)}
+    variants = {"o3": {"build": {"CFLAGS": "-O3"}, "settings": {"postgres.work_mem": "8MB"}}}
+    followed = Plan.model_validate(PLAN | {"engines": {"postgres": tracked}, "variants": variants})
+
+    def missing() -> NightWork:
+        with store.database.reading() as connection:
+            return find_work(followed, "db1", "db1", connection, Home(tmp_path / "home"))
+
+    work = missing()
+    new = [BASE, "postgres@18.6#o3", tip(source), f"{tip(source)}#o3"]
+    assert names(work) == [new]
+    request = work.sessions[0].request
+    assert request.branches == {
+        "postgres@18.6#o3": "postgres@18#o3",
+        tip(source): "postgres@master",
+        f"{tip(source)}#o3": "postgres@master#o3",
+    }
+    assert request.settings_of(parse_version(new[3])) == {"work_mem": "8MB"}
+    assert request.settings_of(parse_version(new[2])) == {}
+    assert work.sessions[0].environment.configuration == "smoke relaxed 3s"
+    done(store, *new, branches=dict(request.branches))
+    assert not missing().sessions
+
+
 def test_a_base_alone_is_measured_once(store: Store, tmp_path: Path) -> None:
     alone = Plan.model_validate(PLAN | {"engines": {"postgres": {"base": BASE}}})
     with store.database.reading() as connection:

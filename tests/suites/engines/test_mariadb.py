@@ -1,5 +1,6 @@
 """A real MariaDB: what it does in its own way, and whose data it refuses."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,11 +8,32 @@ import psutil
 import pytest
 
 from build.build import Build
+from suites.capabilities import CAPABILITIES, SettingError
+from suites.durability import Durability, Isolation
+from suites.engines import require_settings
 from suites.innodb.server import InnodbServer
 from suites.server import ServerError
 from tests.suites.innodb_servers import ROOM, made, running, value
 
 pytestmark = pytest.mark.server
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"no_such_thing": "1"}, "unknown variable 'no_such_thing=1'"),
+        ({"sort_buffer_size": "lots"}, "Error while setting value 'lots' to 'sort_buffer_size'"),
+        ({"innodb_flush_method": "lots"}, "Error while setting value 'lots' to 'innodb-flush-method'"),
+    ],
+    ids=["unknown", "value", "value of the storage engine"],
+)
+def test_the_server_is_asked_before_whether_it_knows_a_setting(
+    mariadb_11: Build, settings: dict[str, str], said: str
+) -> None:
+    name, value = CAPABILITIES[mariadb_11.version.engine].isolation(Isolation.READ_COMMITTED)
+    require_settings(mariadb_11, ROOM, Durability.RELAXED, {"sort_buffer_size": "1M", name: value})
+    with pytest.raises(SettingError, match=re.escape(said)):
+        require_settings(mariadb_11, ROOM, Durability.RELAXED, settings)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from build.build import Build
 from build.version import parse_version
 from suites.capabilities import CapabilityError
 from suites.durability import Durability
-from suites.innodb.configuration import fill_in
 from suites.mariadb.roles import role_of
 from suites.mariadb.server import MariadbServer
 from tests.suites.engines.test_postgres_configuration import ROOM
@@ -23,8 +22,7 @@ def rendered(
     release: str, chosen: Mapping[str, str] | None = None, durability: Durability = Durability.RELAXED
 ) -> str:
     build = Build(parse_version(f"mariadb@{release}"), release, "key", Path("/opt/mariadb"), {})
-    socket = FOLDER / MariadbServer.SOCKET
-    return fill_in(MariadbServer.TEMPLATE, build, ROOM, durability, socket, chosen or {})
+    return MariadbServer.render(build, ROOM, durability, FOLDER, chosen or {})
 
 
 def settings(text: str) -> dict[str, str]:

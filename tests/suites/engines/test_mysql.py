@@ -1,5 +1,6 @@
 """A real MySQL: what it does in its own way."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,11 +8,29 @@ import pymysql
 import pytest
 
 from build.build import Build
+from suites.capabilities import SettingError
+from suites.durability import Durability
+from suites.engines import require_settings
 from suites.innodb.server import InnodbServer
 from suites.server import ServerError
 from tests.suites.innodb_servers import ROOM, made, running, value
 
 pytestmark = pytest.mark.server
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"no_such_thing": "1"}, "unknown variable 'no_such_thing=1'"),
+        ({"sort_buffer_size": "lots"}, "Error while setting value 'lots' to 'sort_buffer_size'"),
+    ],
+)
+def test_the_server_is_asked_before_whether_it_knows_a_setting(
+    mysql_9: Build, settings: dict[str, str], said: str
+) -> None:
+    require_settings(mysql_9, ROOM, Durability.RELAXED, {"sort_buffer_size": "1M"})
+    with pytest.raises(SettingError, match=re.escape(said)):
+        require_settings(mysql_9, ROOM, Durability.RELAXED, settings)
 
 
 @pytest.fixture(scope="module")

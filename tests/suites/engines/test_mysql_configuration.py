@@ -9,7 +9,6 @@ from build.build import Build
 from build.version import parse_version
 from suites.capabilities import CapabilityError, login_plugin
 from suites.durability import Durability
-from suites.innodb.configuration import fill_in
 from suites.mysql.server import MysqlServer
 from tests.suites.engines.test_postgres_configuration import ROOM
 from tests.suites.engines.test_postgres_configuration import settings as pairs_of
@@ -25,8 +24,7 @@ def build_of(release: str) -> Build:
 def rendered(
     release: str, chosen: Mapping[str, str] | None = None, durability: Durability = Durability.RELAXED
 ) -> str:
-    socket = FOLDER / MysqlServer.SOCKET
-    return fill_in(MysqlServer.TEMPLATE, build_of(release), ROOM, durability, socket, chosen or {})
+    return MysqlServer.render(build_of(release), ROOM, durability, FOLDER, chosen or {})
 
 
 def settings(text: str) -> list[tuple[str, str]]:

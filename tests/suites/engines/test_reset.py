@@ -127,6 +127,9 @@ class Updating:
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         raise AssertionError("it takes turns, if alone")
 
+    def statements(self, address: Address, step: Step) -> list[str]:
+        return []
+
     def count(self, address: Address, step: Step, work: CountedWork) -> float:
         raise AssertionError("it is not counted")
 

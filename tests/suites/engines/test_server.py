@@ -1,6 +1,7 @@
 """A real Postgres server: how it is made, reached and stopped."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -9,13 +10,30 @@ import psutil
 import pytest
 
 from build.build import Build
+from suites.capabilities import SettingError
 from suites.durability import Durability
+from suites.engines import require_settings
 from suites.postgres.server import PORT, PostgresServer
 from suites.processes import ProcessError, server_account
 from suites.server import ServerError
 from tests.suites.servers import ask, exists, lives, of_each, running, segment, small, tree, value
 
 pytestmark = pytest.mark.server
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"wrok_mem": "8MB"}, 'unrecognized configuration parameter "wrok_mem"'),
+        ({"shared_buffers": "lots"}, 'invalid value for parameter "shared_buffers": "lots"'),
+    ],
+)
+def test_the_server_is_asked_before_whether_it_knows_a_setting(
+    postgres_18: Build, settings: dict[str, str], said: str
+) -> None:
+    require_settings(postgres_18, small(), Durability.RELAXED, {"work_mem": "8MB"})
+    with pytest.raises(SettingError, match=re.escape(f"{postgres_18.version} refuses its settings: {said}")):
+        require_settings(postgres_18, small(), Durability.RELAXED, settings)
 
 
 @pytest.fixture(scope="module")

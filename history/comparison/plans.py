@@ -1,0 +1,34 @@
+"""Plans beside verdicts: a step whose statements base and contender carry out differently."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from history.comparison.result import ContenderComparison
+from history.comparison.verdict import Verdict
+from history.store.records import PLANS
+
+DECIDED = (Verdict.REGRESSION, Verdict.IMPROVEMENT)
+
+
+@dataclass(frozen=True)
+class ChangedPlan:
+    """The plans of one step that differ."""
+
+    step: str
+    base: str
+    contender: str
+
+
+def changed_plans(contender: ContenderComparison) -> Iterator[ChangedPlan]:
+    """Yield the steps with a verdict of a change whose plan changed too, within one session and engine."""
+    plans = contender.session.options.get(PLANS)
+    if contender.nights is not None or len(contender.engines) > 1 or not isinstance(plans, dict):
+        return
+    old, new = (plans.get(str(version)) for version in (contender.base, contender.contender))
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return
+    for step in contender.steps:
+        if step.judgement.verdict in DECIDED:
+            base, other = (side.get(step.step.partition("@")[0]) for side in (old, new))
+            if isinstance(base, str) and isinstance(other, str) and base != other:
+                yield ChangedPlan(step.step, base, other)

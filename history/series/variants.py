@@ -1,0 +1,59 @@
+"""What the versions of a session got besides their source: the definitions that the session recorded."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from build.version import Version
+
+VARIANTS = "variants"
+"""The option of a session with the definitions of its variants, by name."""
+
+
+def definition_notes(options: Mapping[str, Any], versions: Sequence[Version]) -> list[str]:
+    """Return a sentence for each of the versions that is a variant with a recorded definition."""
+    named = [version for version in versions if version.variant]
+    definitions = [(version, definition_in(options, version.variant)) for version in named]
+    return [f"{version}: {described(definition)}" for version, definition in definitions if definition]
+
+
+def definition_in(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the definition of the variant called `name` in the options of a session; empty without one."""
+    definitions = options.get(VARIANTS)
+    definition = definitions.get(name) if isinstance(definitions, dict) else None
+    return definition if isinstance(definition, dict) else {}
+
+
+def option_words(name: str, definition: Mapping[str, Any]) -> list[str]:
+    """Return the words of a command line that define a variant, such as `--set mem:work_mem=8MB`."""
+    words: list[str] = []
+    settings, build, patches = (definition.get(key) for key in ("settings", "build", "patches"))
+    if isinstance(settings, dict):
+        words += [word for key, value in settings.items() for word in ("--set", f"{name}:{key}={value}")]
+    if isinstance(build, dict):
+        for key, value in build.items():
+            for each in value if isinstance(value, list) else [value]:
+                words += ["--build", f"{name}:{key}={each}"]
+    if isinstance(patches, list):
+        words += [word for patch in patches for word in ("--patch", f"{name}={patch}")]
+    return words
+
+
+def described(definition: Mapping[str, Any]) -> str:
+    """Return a definition in words: `work_mem = 8MB; compiled with CFLAGS=-O3; patched with fix.patch`.
+
+    It has `settings` and `build` by name, and `patches` as file names; what else stands there is left out.
+    """
+    parts = []
+    settings, build, patches = (definition.get(key) for key in ("settings", "build", "patches"))
+    if isinstance(settings, dict) and settings:
+        parts.append(", ".join(f"{name} = {value}" for name, value in settings.items()))
+    if isinstance(build, dict) and build:
+        words = (f"{key}={_text(value)}" for key, value in build.items())
+        parts.append(f"compiled with {', '.join(words)}")
+    if isinstance(patches, list) and patches:
+        parts.append(f"patched with {_text(patches, ', ')}")
+    return "; ".join(parts)
+
+
+def _text(value: object, separator: str = " ") -> str:
+    return separator.join(map(str, value)) if isinstance(value, list) else str(value)

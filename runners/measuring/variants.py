@@ -1,0 +1,158 @@
+"""Variants: `postgres@18.6#NAME` with settings, a compiler, flags, options and patches of its own."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from build import host
+from build.errors import TidemarkError
+from build.recipes.choices import PLAIN, BuildChoices
+from build.version import Version, is_variant
+
+TWIN = "twin"
+"""The variant that needs no definition: the same build a second time, which shows the noise."""
+
+
+class VariantError(TidemarkError):
+    """A variant is not defined, is the same as another one, or its definition is not well-formed."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What distinguishes a variant from its version; without anything it is the version itself."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Server settings that override those of the session; `postgres.NAME` is for one engine."""
+
+    choices: BuildChoices = PLAIN
+    """How it is compiled differently."""
+
+    patches: tuple[Path, ...] = ()
+    """The patches of its source, in order."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the definition as a session records it: patches by the names of their files."""
+        values: dict[str, Any] = {
+            "settings": dict(self.settings),
+            "build": self.choices.to_json(),
+            "patches": [patch.name for patch in self.patches],
+        }
+        return {key: value for key, value in values.items() if value}
+
+
+UNCHANGED = Variant()
+"""The definition of a plain version."""
+
+Variants = Mapping[str, Variant]
+"""The variants of a session by name; the empty name is what every version of the session gets."""
+
+EVERY = ""
+"""The name of the variant that every version is."""
+
+
+def read_variants(settings: Sequence[str], choices: Sequence[str], patches: Sequence[str]) -> Variants:
+    """Return the variants that the words of `--set`, `--build` and `--patch` define.
+
+    `--set` and `--build` take `KEY=VALUE` for every version and `NAME:KEY=VALUE` for a variant, `--patch`
+    takes `NAME=FILE`. Raises VariantError or ChoiceError.
+    """
+    found: dict[str, Variant] = {}
+    for text in settings:
+        name, key, value = _named(text, "--set")
+        known = found.get(name, UNCHANGED)
+        found[name] = replace(known, settings={**known.settings, key: value})
+    for text in choices:
+        name, key, value = _named(text, "--build")
+        known = found.get(name, UNCHANGED)
+        found[name] = replace(known, choices=known.choices.plus(key, value))
+    for text in patches:
+        _, name, file = _named(text, "--patch")
+        known = found.get(name, UNCHANGED)
+        found[name] = replace(known, patches=(*known.patches, Path(file)))
+    return found
+
+
+def definition_of(version: Version, variants: Variants) -> Variant:
+    """Return what a version gets: what every version gets, and then what its variant adds or replaces."""
+    every, own = variants.get(EVERY, UNCHANGED), variants.get(version.variant or EVERY, UNCHANGED)
+    if own is every:
+        return every
+    return Variant(
+        {**every.settings, **own.settings},
+        every.choices.with_(own.choices),
+        (*every.patches, *own.patches),
+    )
+
+
+def require_defined(versions: Sequence[Version], variants: Variants) -> None:
+    """Raise VariantError unless versions and variants belong together.
+
+    Every variant has a definition, except TWIN; every definition has a version; no two versions are the same.
+    Patches are files that exist. Raises HostError for a compiler that is not installed.
+    """
+    for version in versions:
+        if version.variant not in {EVERY, TWIN, *variants}:
+            raise _not_defined(version, variants)
+    for name in variants.keys() - {EVERY, *(version.variant for version in versions)}:
+        plain = versions[0].plain
+        raise VariantError(
+            f"no version is called {plain}#{name}",
+            where=_option_of(variants[name]),
+            hint=f"name the variant among the versions, such as: {plain} '{plain}#{name}'",
+        )
+    for command in {variant.choices.compiler for variant in variants.values()} - {""}:
+        host.compiler(command)
+    for file in (file for variant in variants.values() for file in variant.patches):
+        if not file.is_file():
+            raise VariantError(f"there is no file {file}", where="--patch")
+    _require_different(versions, variants)
+
+
+def _require_different(versions: Sequence[Version], variants: Variants) -> None:
+    seen: dict[tuple[Version, str], Version] = {}
+    for version in versions:
+        if version.variant == TWIN:
+            continue
+        key = (version.plain, repr(definition_of(version, variants).to_json()))
+        if key in seen:
+            raise VariantError(
+                f"{seen[key]} and {version} are the same: same version, settings and build",
+                hint="to measure how much identical servers differ, use ./tidemark calibrate, or "
+                f"{version.plain}#{TWIN}",
+            )
+        seen[key] = version
+
+
+def recorded(variants: Variants, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the definitions of the variants called `names`, as a session records them."""
+    return {name: variants[name].to_json() for name in sorted({*names} & variants.keys() - {EVERY})}
+
+
+def _named(text: str, option: str) -> tuple[str, str, str]:
+    """Return variant, key and value of `[VARIANT:]KEY=VALUE`. Raises VariantError."""
+    head, equals, value = text.partition("=")
+    name, colon, key = head.strip().rpartition(":")
+    if not equals or not key or "\n" in text:
+        raise VariantError(f"'{text[:80]}' is not of the form NAME=VALUE", where=option)
+    if (colon or option == "--patch") and not is_variant(name if colon else key):
+        raise VariantError(
+            f"'{(name or key)[:40]}' is not a valid variant",
+            where=f"{option} {text[:80]}",
+            hint="use letters, digits, dots, hyphens and underscores, beginning with a letter or digit",
+        )
+    return name, key.strip(), value.strip()
+
+
+def _not_defined(version: Version, variants: Variants) -> VariantError:
+    names = ", ".join(sorted(variants.keys() - {EVERY}))
+    name = version.variant
+    return VariantError(
+        f"{version} is not defined" + (f"; the variants are: {names}" if names else ""),
+        hint=f"define it with --set {name}:SETTING=VALUE, --build {name}:CFLAGS=-O3 or --patch {name}=FILE; "
+        f"the same build a second time is called #{TWIN}",
+    )
+
+
+def _option_of(variant: Variant) -> str:
+    return "--set" if variant.settings else "--build" if variant.choices != PLAIN else "--patch"

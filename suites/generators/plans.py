@@ -1,0 +1,94 @@
+"""Plans of statements: what a server's EXPLAIN says, without costs, so that equal plans are equal texts."""
+
+import re
+from collections.abc import Callable, Sequence
+
+import psycopg
+import pymysql
+
+from build.engines import EngineRegistry
+from build.errors import TidemarkError
+from build.version import Engine
+from suites.server import Address, postgres_port
+
+# Estimates differ from load to load, as InnoDB samples its pages; a list of ids says nothing.
+_ESTIMATES = re.compile(r"\s+\(cost=[^)]*\)|\s+\(rows=[^)]*\)")
+_IDS = re.compile(r"\d+(?:, ?\d+){3,}")
+_MORE_KEYS = re.compile(r"over \(.*\)")
+
+
+class ExplainError(TidemarkError):
+    """A server cannot explain a statement."""
+
+
+def explain(address: Address, statements: Sequence[str]) -> str:
+    """Return the plans of statements, a paragraph for each in alphabetical order. Raises ExplainError."""
+    try:
+        plans = _EXPLAIN[address.engine](address, sorted(statements))
+    except (psycopg.Error, pymysql.err.Error) as error:
+        raise ExplainError(f"the server cannot explain a statement: {str(error).strip()}") from error
+    return "\n\n".join(map(normalized, plans))
+
+
+def normalized(plan: str) -> str:
+    """Return a plan without costs, estimates and lists of ids, which differ between equal plans."""
+    without = _ESTIMATES.sub("", plan)
+    return _MORE_KEYS.sub("over (…)", _IDS.sub("…", without)).strip()
+
+
+def _postgres(address: Address, statements: Sequence[str]) -> list[str]:
+    with psycopg.connect(
+        host=str(address.socket.parent),
+        port=postgres_port(address.socket),
+        user=address.user,
+        dbname=address.database,
+        autocommit=True,
+    ) as connection:
+        return [
+            "\n".join(str(line) for (line,) in connection.execute(f"EXPLAIN (COSTS OFF) {text}".encode()))
+            for text in statements
+        ]
+
+
+def _mysql(address: Address, statements: Sequence[str]) -> list[str]:
+    return _explained(address, statements, _tree)
+
+
+def _mariadb(address: Address, statements: Sequence[str]) -> list[str]:
+    return _explained(address, statements, _tables)
+
+
+def _explained(
+    address: Address, statements: Sequence[str], plan: Callable[["pymysql.cursors.Cursor", str], str]
+) -> list[str]:
+    with pymysql.connect(
+        unix_socket=str(address.socket),
+        user=address.user,
+        password=address.password,
+        database=address.database,
+    ) as connection:
+        return [plan(connection.cursor(), text) for text in statements]
+
+
+def _tree(cursor: "pymysql.cursors.Cursor", text: str) -> str:
+    """Return a plan as a tree, or in versions without one (before 8.0.16) its tables and keys."""
+    try:
+        cursor.execute(f"EXPLAIN FORMAT=TREE {text}")
+        return "\n".join(str(row[0]) for row in cursor.fetchall())
+    except pymysql.err.Error:
+        return _tables(cursor, text)
+
+
+def _tables(cursor: "pymysql.cursors.Cursor", text: str) -> str:
+    """Return the tables of a plan, with the keys by which they are read."""
+    cursor.execute(f"EXPLAIN {text}")
+    names = [column[0] for column in cursor.description or ()]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return "\n".join(f"{row['table']}: {row['type']} by {row['key']}; {row['Extra']}" for row in rows)
+
+
+_EXPLAIN: EngineRegistry[Callable[[Address, Sequence[str]], list[str]]] = EngineRegistry(
+    "explain",
+    __name__,
+    {Engine.POSTGRES: _postgres, Engine.MYSQL: _mysql, Engine.MARIADB: _mariadb},
+)

@@ -1,0 +1,66 @@
+"""Plans beside verdicts: a change that comes with another plan says so, with both."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import compare as program
+from history.open import open_store
+from suites.generators.plans import normalized
+from tests.history.handmade import record_steps, session_start
+
+BASE, NEW = "postgres@17.11", "postgres@18.6"
+BITMAP, INDEX = "Bitmap Heap Scan on t\n  ->  Bitmap Index Scan on k", "Index Scan using k on t"
+
+
+def compared(path: Path, new_qps: float, **new_plans: str) -> None:
+    steps = {"point": {BASE: [100.0] * 3, NEW: [new_qps] * 3}, "scan@8": {BASE: [100.0] * 3, NEW: [80.0] * 3}}
+    start = replace(session_start(), options={"versions": [BASE, NEW]})
+    with open_store(path) as store:
+        session = record_steps(store, start, steps, status=None)
+        store.record_plans(session, BASE, {"point": BITMAP, "scan": "Seq Scan on t"})
+        store.record_plans(session, NEW, {"point": BITMAP, "scan": "Seq Scan on t", **new_plans})
+    program.main([BASE, NEW, "--history", str(path), "--format", "markdown"])
+
+
+@pytest.mark.parametrize(
+    ("qps", "plans", "said"),
+    [
+        (80.0, {"point": INDEX}, True),
+        (130.0, {"point": INDEX}, True),
+        (100.0, {"point": INDEX}, False),
+        (80.0, {}, False),
+    ],
+)
+def test_a_verdict_with_another_plan_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], qps: float, plans: dict[str, str], said: bool
+) -> None:
+    compared(tmp_path / "h.db", qps, **plans)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("- point")]
+    both = [
+        "- point: the plan changed",
+        "- point, plan of base: Bitmap Heap Scan on t; -> Bitmap Index Scan on k",
+        "- point, plan of new: Index Scan using k on t",
+    ]
+    assert lines == (both if said else [])
+
+
+def test_a_level_has_the_plan_of_its_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compared(tmp_path / "h.db", 100.0, scan=INDEX)
+    said = capsys.readouterr().out
+    assert "- scan@8, plan of base: Seq Scan on t\n- scan@8, plan of new: Index Scan" in said
+
+
+@pytest.mark.parametrize(
+    ("plan", "without"),
+    [
+        ("-> Index scan  (cost=0.35 rows=1)", "-> Index scan"),
+        ("-> Table scan on t  (cost=1e+3 rows=9) (actual time=1)", "-> Table scan on t (actual time=1)"),
+        ("  Index Cond: (id = ANY ('{1,2,3,4,50}'::bigint[]))", "Index Cond: (id = ANY ('{…}'::bigint[]))"),
+        ("Filter: (id >= 1500) AND (id <= 1599)", "Filter: (id >= 1500) AND (id <= 1599)"),
+        ("range scan on t over (id = 1) OR (id = 2) OR (98 more)", "range scan on t over (…)"),
+    ],
+)
+def test_what_differs_between_equal_plans_is_left_out(plan: str, without: str) -> None:
+    assert normalized(plan) == without

@@ -1,0 +1,115 @@
+"""Variants: what a command line defines, what each version gets of it, and what is refused."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from build.recipes.choices import BuildChoices, ChoiceError
+from build.version import parse_version
+from history.series.variants import definition_notes, described, option_words
+from runners.measuring.variants import (
+    EVERY,
+    UNCHANGED,
+    Variant,
+    VariantError,
+    definition_of,
+    read_variants,
+    recorded,
+    require_defined,
+)
+
+PLAIN, FAST, TWIN = (parse_version(f"postgres@18.6{it}") for it in ("", "#fast", "#twin"))
+
+
+def test_a_variant_has_settings_compiler_flags_options_and_patches_in_any_mixture() -> None:
+    variants = read_variants(
+        ["work_mem=4MB", "fast:work_mem=8MB", "fast:search_path=a=b"],
+        ["fast:CC=clang", "fast:CFLAGS=-O3", "fast:CFLAGS=-march=native", "fast:configure=--with-llvm"],
+        ["fast=one.patch", "fast=two.patch"],
+    )
+    assert definition_of(PLAIN, variants) == Variant({"work_mem": "4MB"})
+    assert definition_of(FAST, variants) == Variant(
+        {"work_mem": "8MB", "search_path": "a=b"},
+        BuildChoices("clang", "-O3 -march=native", "", ("--with-llvm",)),
+        (Path("one.patch"), Path("two.patch")),
+    )
+    assert recorded(variants, ["", "fast"]) == {
+        "fast": {
+            "settings": {"work_mem": "8MB", "search_path": "a=b"},
+            "build": {"CC": "clang", "CFLAGS": "-O3 -march=native", "configure": ["--with-llvm"]},
+            "patches": ["one.patch", "two.patch"],
+        }
+    }
+
+
+def test_what_every_version_gets_comes_before_what_its_variant_gets() -> None:
+    variants = read_variants(["a=1", "fast:a=2"], ["CFLAGS=-O3", "fast:CFLAGS=-O2"], [])
+    assert definition_of(FAST, variants) == Variant({"a": "2"}, BuildChoices(flags="-O3 -O2"))
+    assert definition_of(TWIN, variants) == variants[EVERY]
+    assert definition_of(PLAIN, {}) == UNCHANGED
+
+
+def test_a_twin_needs_no_definition_and_may_be_the_same() -> None:
+    require_defined([PLAIN, TWIN], {})
+
+
+@pytest.mark.parametrize(
+    ("settings", "versions", "said"),
+    [
+        (["fast:a=1"], [PLAIN], "no version is called postgres@18.6#fast"),
+        ([], [PLAIN, FAST], "postgres@18.6#fast is not defined"),
+        (["a=1", "fast:a=1"], [PLAIN, FAST], "postgres@18.6 and postgres@18.6#fast are the same"),
+    ],
+)
+def test_versions_and_variants_belong_together(settings: list[str], versions: list, said: str) -> None:  # type: ignore[type-arg]
+    with pytest.raises(VariantError, match=said):
+        require_defined(versions, read_variants(settings, [], []))
+
+
+def test_the_same_definition_of_two_versions_is_no_mistake() -> None:
+    require_defined([PLAIN, parse_version("postgres@17.11#fast"), FAST], read_variants(["fast:a=1"], [], []))
+
+
+@given(st.text(max_size=40), st.sampled_from(["settings", "choices", "patches"]))
+def test_any_word_is_read_or_refused(word: str, kind: str) -> None:
+    words: dict[str, list[str]] = {"settings": [], "choices": [], "patches": [], kind: [word]}
+    try:
+        variants = read_variants(**words)
+    except (VariantError, ChoiceError):
+        return
+    assert "=" in word
+    assert "\n" not in word
+    ((name, variant),) = variants.items()
+    assert name == EVERY or parse_version(f"postgres@18.6#{name}").variant == name
+    assert variant != UNCHANGED
+
+
+def test_the_words_of_a_definition_define_it_again() -> None:
+    variants = read_variants(
+        ["fast:work_mem=8MB"], ["fast:CFLAGS=-O3 -g", "fast:configure=-a", "fast:configure=-b"], ["fast=x"]
+    )
+    words = option_words("fast", variants["fast"].to_json())
+    by_option = {
+        option: [value for word, value in pairwise(words) if word == option]
+        for option in ("--set", "--build", "--patch")
+    }
+    assert read_variants(*by_option.values()) == variants
+    assert option_words("fast", {}) == []
+
+
+def test_a_definition_in_words() -> None:
+    definition = {
+        "settings": {"io_method": "io_uring"},
+        "build": {"CC": "clang", "configure": ["-a", "-b"]},
+        "patches": ["x.patch"],
+    }
+    assert (
+        described(definition)
+        == "io_method = io_uring; compiled with CC=clang, configure=-a -b; patched with x.patch"
+    )
+    notes = definition_notes({"variants": {"fast": definition}}, [PLAIN, FAST])
+    assert notes == [f"postgres@18.6#fast: {described(definition)}"]
+    assert definition_notes({}, [FAST]) == []
