@@ -59,6 +59,10 @@ class LocalServer:
         """End the server immediately; implemented for each engine."""
         raise NotImplementedError
 
+    def keeping_row_versions(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context that changes nothing: a setting keeps the background work of this engine away."""
+        return contextlib.nullcontext()
+
     def keep(self) -> None:
         """Shut the server down cleanly, and keep its data directory as the one that `restore` copies."""
         self.stop()

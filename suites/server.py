@@ -1,6 +1,7 @@
 """The interface of a database server, independent of its engine."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -103,6 +104,9 @@ class Server(Protocol):
 
     def roles(self) -> Mapping[int, str]:
         """Return the roles of the server's threads by kernel thread id. Raises ServerError."""
+
+    def keeping_row_versions(self) -> AbstractContextManager[None]:
+        """Return a context in which no background work removes old versions of rows. Raises ServerError."""
 
     def reset(self) -> Mapping[str, float]:
         """Bring the server to rest after a step, and return the metrics of the reset. Raises ResetError."""

@@ -1,6 +1,5 @@
 """Sessions of counted passes on real servers: equal builds, planted slow-downs, and the time they take."""
 
-import math
 import re
 import subprocess
 import sys
@@ -25,7 +24,6 @@ from history.open import open_store
 from runners.commands.demo import PATCH
 from runners.measuring.request import PASSES, Exact, Request
 from runners.measuring.session import run_session
-from suites.counting.engines import COUNTED
 from suites.definition import load_suite
 from suites.metrics import INSTRUCTIONS
 from suites.processes import run, start, stop
@@ -105,9 +103,6 @@ def equal_figures(sessions: CountedSessions) -> list[Figure]:
 
 def copied_figures(sessions: CountedSessions) -> list[Figure]:
     """Count MySQL in two folders, of which the second has a copy of the first one's files."""
-    if not COUNTED[MYSQL.engine].is_tried:
-        note = "counting has not been tried with this engine"
-        return [Figure(f"{MYSQL} twice", math.nan, "% apart", at_most=MOST_APART[MYSQL.engine], note=note)]
     build = provide(MYSQL, sessions.home, sessions.progress)
     copy = sessions.folder / "copied" / build.prefix.name
     copy.parent.mkdir()

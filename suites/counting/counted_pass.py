@@ -63,7 +63,8 @@ def count(
         _empty(folder)
         try:
             server.start(Instrument(command, engine.settings))
-            queries = generator.count(server.address, step, work)
+            with server.keeping_row_versions():
+                queries = generator.count(server.address, step, work)
         except TidemarkError as error:
             raise _explained(error, server, step, folder) from error
         between, whole = _parts(folder, engine)

@@ -195,6 +195,17 @@ class InnodbServer(LocalServer):
                 "pages_flushed_per_op": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
             }
 
+    @contextlib.contextmanager
+    def keeping_row_versions(self) -> Iterator[None]:
+        """Hold a snapshot, which keeps purge from removing any version of a row that is written meanwhile."""
+        what = "holding a snapshot"
+        with self.request(what):
+            connection = self.connect()
+        with contextlib.closing(connection):
+            with self.request(what), connection.cursor() as cursor:
+                cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            yield
+
     def reset(self) -> Mapping[str, float]:
         """Purge, flush and verify; see suites.innodb.reset."""
         with self.request("the reset"), self.connect() as connection:

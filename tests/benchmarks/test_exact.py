@@ -13,20 +13,16 @@ from benchmarks.real_builds.counted_sessions import (
     ITERATIONS,
     UNTOUCHED,
     CountedSessions,
-    copied_figures,
     found_figures,
     planted_patch,
 )
 from benchmarks.real_builds.recorded_passes import SESSIONS, add_passes, drawn, false_figures, recorded_loads
 from build.errors import TidemarkError
-from build.home import Home
-from build.progress import Silent
 from build.version import Engine, parse_version
 from history.comparison.compare import compare
 from history.comparison.result import CompareOptions, ContenderComparison
 from history.open import open_store
 from history.store.records import EXACT, ONLY, SessionStatus
-from suites.counting.engines import COUNTED
 from suites.metrics import INSTRUCTIONS
 from tests.history.handmade import NIGHT, run_record, session_start
 
@@ -58,13 +54,6 @@ def test_without_a_recording_its_figure_is_missed(tmp_path: Path) -> None:
         (figure,) = false_figures()
     assert not figure.met
     assert "bench exact" in figure.note
-
-
-def test_an_engine_that_is_not_counted_misses_its_figure(tmp_path: Path) -> None:
-    untried = {Engine.MYSQL: replace(COUNTED[Engine.MYSQL], is_tried=False)}
-    with patch.dict(COUNTED, untried):
-        (figure,) = copied_figures(CountedSessions(Home(tmp_path), Silent(), tmp_path))
-    assert not figure.met
 
 
 def test_the_patch_of_the_demo_is_planted_in_sizes(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Servers that take turns in one step: what is recorded of each, and who is to blame. No real server."""
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -54,6 +55,9 @@ class FakeServer:
 
     def settings(self) -> Mapping[str, str]:
         return {}
+
+    def keeping_row_versions(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def death(self) -> str | None:
         self.dies_after -= 1

@@ -1,5 +1,6 @@
 """Servers, a load generator and a store that only remember what they were asked to do."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -77,6 +78,9 @@ class FakeServer:
 
     def destroy(self) -> None:
         self._say("destroy")
+
+    def keeping_row_versions(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def death(self) -> str | None:
         return "killed by SIGKILL" if self.dead else None

@@ -85,3 +85,18 @@ def test_without_a_usable_valgrind_only_the_counts_are_missing(
     assert problem in notes.lines[0]
     with pytest.raises(TidemarkError, match=problem):
         preparation.callgrind_of(replace(beside, exact=Exact.ONLY), notes)
+
+
+def test_engines_that_start_slowly_are_counted_only_when_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "valgrind").write_text("#!/bin/sh\necho valgrind-3.19.0\n")
+    (tmp_path / "valgrind").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    both = (VERSIONS[0], parse_version("mysql@9.7.2"))
+    beside = Request(both, SUITE, "smoke", SUITE.steps, 3, exact=Exact.BESIDE)
+    notes = Notes()
+    assert preparation.callgrind_of(beside, notes) is None
+    assert "a pass of mysql@9.7.2 takes minutes; --exact-only" in notes.lines[0]
+    assert preparation.callgrind_of(replace(beside, versions=VERSIONS), notes) is not None
+    assert preparation.callgrind_of(replace(beside, exact=Exact.ONLY), notes) is not None

@@ -1,5 +1,6 @@
 """Counted passes on a real Postgres under callgrind; a pass takes some ten seconds."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.definition import Step, load_suite
 from suites.durability import Durability
+from suites.engines import make_server
 from suites.generators.sysbench import Sysbench
 from suites.metrics import INSTRUCTIONS
-from suites.postgres.server import PostgresServer
 from suites.processes import processes_in
+from suites.server import Server
 from tests.suites.servers import small
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
@@ -33,9 +35,15 @@ def callgrind() -> Callgrind:
 
 
 @pytest.fixture
-def server(server_folder: Path, postgres_18: Build) -> Iterator[PostgresServer]:
+def server(server_folder: Path, postgres_18: Build) -> Iterator[Server]:
+    with loaded(postgres_18, server_folder / "pg") as server:
+        yield server
+
+
+@contextlib.contextmanager
+def loaded(build: Build, folder: Path) -> Iterator[Server]:
     """A server with loaded data."""
-    server = PostgresServer(postgres_18, ROOM, Durability.RELAXED, server_folder / "pg")
+    server = make_server(build, ROOM, Durability.RELAXED, folder, {})
     try:
         server.create()
         server.start()
@@ -51,7 +59,7 @@ def step(name: str, counted: int) -> Step:
     return chosen.model_copy(update={"counted": counted})
 
 
-def test_two_passes_agree_and_the_profile_adds_up(server: PostgresServer, callgrind: Callgrind) -> None:
+def test_two_passes_agree_and_the_profile_adds_up(server: Server, callgrind: Callgrind) -> None:
     generator, update = Sysbench(SUITE, ROOM), step("update-index", 400)
     first, second = (
         count(server, generator, update, ROOM, callgrind, stacks=stacks) for stacks in (True, False)
@@ -67,12 +75,27 @@ def test_two_passes_agree_and_the_profile_adds_up(server: PostgresServer, callgr
     assert {stack.split(";")[0] for stack in profile.stacks} == {"client backend"}
     assert profile.calls["heap_update"] == 400, "one for each transaction, without those of the warm-up"
     assert not [stack for stack in profile.stacks if "secure_read" in stack.split(";")]
-    assert not list(processes_in(server.data))
-    assert not (server.folder / "counts").exists()
+    assert not list(processes_in(server.address.socket.parent))
+    assert not (server.address.socket.parent / "counts").exists()
 
 
-def test_a_server_that_does_not_start_under_valgrind_is_told(server: PostgresServer) -> None:
+@pytest.mark.parametrize("version", ["mysql_9", "mariadb_11"])
+def test_passes_of_the_mysql_family_agree(
+    server_folder: Path, callgrind: Callgrind, version: str, request: pytest.FixtureRequest
+) -> None:
+    """Purge does not run meanwhile: it would make room in pages or not, at any time."""
+    build: Build = request.getfixturevalue(version)
+    generator, update = Sysbench(SUITE, ROOM), step("update-index", 200)
+    with loaded(build, server_folder / "db") as server:
+        counts = [
+            count(server, generator, update, ROOM, callgrind, stacks=False).values[INSTRUCTIONS] for _ in "12"
+        ]
+    assert min(counts) > 50_000
+    assert max(counts) < min(counts) * (1 + COUNTED[build.version.engine].agreement)
+
+
+def test_a_server_that_does_not_start_under_valgrind_is_told(server: Server) -> None:
     unknown = Callgrind("/usr/bin/false", "valgrind-3.19.0")
     with pytest.raises(TidemarkError, match="did not start: exit status 1"):
         count(server, Sysbench(SUITE, ROOM), step("delete", 10), ROOM, unknown, stacks=False)
-    assert server.loaded.is_dir(), "what was loaded is there for the next round"
+    assert (server.address.socket.parent / "loaded").is_dir(), "what was loaded is there for the next round"

@@ -1,5 +1,6 @@
 """What goes wrong in a counted pass, with a server and a load that only act as if."""
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,9 @@ class PretendedServer:
         Path(log.removeprefix("--log-file=").replace("%p", "4711")).write_text(self.says)
         if self.refuses:
             raise self.refuses
+
+    def keeping_row_versions(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def abandon(self) -> None:
         self.left += 1
