@@ -69,11 +69,11 @@ class LocalServer:
         shutil.rmtree(self.loaded, ignore_errors=True)
         self.data.rename(self.loaded)
 
-    def restore(self) -> None:
-        """End the server, and replace its data directory by a copy of the kept one, flushed to disk.
+    def restore(self, *, is_timed: bool = True) -> None:
+        """End the server, and replace its data directory by a copy of the kept one.
 
-        If the file system supports reflinks, the copy shares its blocks with the original. Without the flush,
-        the kernel would write the copy to disk during a measurement.
+        If the file system supports reflinks, the copy shares its blocks with the original. It is flushed to
+        disk if what follows `is_timed`, during which the kernel would otherwise write it.
         """
         self.abandon()
         shutil.rmtree(self.data, ignore_errors=True)
@@ -81,7 +81,8 @@ class LocalServer:
         # As the user whose files they are: root would write through a link that this user puts there.
         what = f"copying the loaded data of {self.build.version}"
         run(as_server_user(command), what=what, seconds=COPY_SECONDS)
-        os.sync()
+        if is_timed:
+            os.sync()
 
     def destroy(self) -> None:
         """End the server, and delete its folder."""

@@ -87,7 +87,7 @@ class Server(Protocol):
     def keep(self) -> None:
         """Shut the server down cleanly, and keep its data directory as the one that `restore` copies."""
 
-    def restore(self) -> None:
+    def restore(self, *, is_timed: bool = True) -> None:
         """End the server, and replace its data directory by a copy of the kept one."""
 
     def destroy(self) -> None:

@@ -25,6 +25,9 @@ of those that Postgres makes for the first five executions of a statement."""
 
 MOST_WARM = 1000
 
+MOST_WARM_SHARE = 2
+"""At most so many times the counted transactions, which are few where a transaction has many statements."""
+
 PASS_SECONDS = 900.0
 """Time limit of the client of one pass; some seconds are usual."""
 
@@ -55,11 +58,12 @@ def count(
     """
     engine = COUNTED[server.build.version.engine]
     folder = server.address.socket.parent / "counts"
-    warm = min(MOST_WARM, WARM_PER_TABLE * sizes.data.options.get("tables", 1))
+    tables = sizes.data.options.get("tables", 1)
+    warm = min(MOST_WARM, MOST_WARM_SHARE * step.counted, WARM_PER_TABLE * tables)
     work = CountedWork(step.counted, warm, engine.mark, PASS_SECONDS)
     command = callgrind.command(folder, engine.mark_function, engine.options, stacks=stacks)
     try:
-        server.restore()
+        server.restore(is_timed=False)
         _empty(folder)
         try:
             server.start(Instrument(command, engine.settings))

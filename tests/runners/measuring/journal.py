@@ -70,7 +70,7 @@ class FakeServer:
     def keep(self) -> None:
         self._say("keep")
 
-    def restore(self) -> None:
+    def restore(self, *, is_timed: bool = True) -> None:
         self._say("restore")
 
     def abandon(self) -> None:

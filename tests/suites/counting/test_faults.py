@@ -47,7 +47,7 @@ class PretendedServer:
         self.says = ""
         self.left = 0
 
-    def restore(self) -> None: ...
+    def restore(self, *, is_timed: bool = True) -> None: ...
 
     def start(self, instrument: Instrument) -> None:
         (log,) = [word for word in instrument.command if word.startswith("--log-file=")]
