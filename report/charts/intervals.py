@@ -12,7 +12,9 @@ from report.markup.formats import DASH, percent, span
 from report.markup.parts import cell, charted, numeric, row, table
 
 WIDTH = 960
-_ROW, _TOP, _LEFT, _RIGHT = 26, 24, 290, 20
+_ROW, _TOP, _RIGHT, _GAP = 26, 24, 20, 12
+_LETTER, _MOST_LETTERS = 6.4, 44
+"""The width of a letter of a label, and how many of them are shown."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ def interval_figure(
 def _draw(rows: Sequence[IntervalRow], caption: str, threshold: float | None) -> Markup:
     height = _TOP + _ROW * len(rows) + 8
     values = [value for one in rows for value in (one.ratio, one.low, one.high) if value is not None]
-    x = RatioScale.around(values, _LEFT, WIDTH - _RIGHT)
+    left = _GAP + _LETTER * min(_MOST_LETTERS, max((len(one.label) for one in rows), default=0))
+    x = RatioScale.around(values, left, WIDTH - _RIGHT)
     parts = []
     if threshold is not None:
         edges = x.at(1 - threshold), x.at(1 + threshold)
@@ -53,15 +56,15 @@ def _draw(rows: Sequence[IntervalRow], caption: str, threshold: float | None) ->
         )
         parts.append(svg.text(x.at(ratio), 12, label, "tick", "middle"))
     for number, one in enumerate(rows):
-        parts += _row(one, _TOP + _ROW * number + _ROW / 2, x)
+        parts += _row(one, left, _TOP + _ROW * number + _ROW / 2, x)
     return svg.picture(WIDTH, height, parts, caption)
 
 
-def _row(one: IntervalRow, y: float, x: RatioScale) -> Iterator[Markup]:
-    label = svg.text(_LEFT - 12, y + 4, one.label[:44], "row-label", "end")
+def _row(one: IntervalRow, left: float, y: float, x: RatioScale) -> Iterator[Markup]:
+    label = svg.text(left - _GAP, y + 4, one.label[:_MOST_LETTERS], "row-label", "end")
     yield svg.link(one.href, one.label, label) if one.href else label
     if one.ratio is None:
-        yield svg.text(_LEFT + 6, y + 4, one.note or DASH, "tick")
+        yield svg.text(left + 6, y + 4, one.note or DASH, "tick")
         return
     if one.low is not None and one.high is not None:
         yield svg.line(x.at(one.low), y, x.at(one.high), y, f"whisker {one.tone}")

@@ -1,6 +1,7 @@
 """Small servers for tests: sizes that suit any machine, and a server for the length of a block."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -90,3 +91,14 @@ def exists(shared: int) -> bool:
     """Whether there is a System V segment with this id (/proc/sysvipc/shm: key shmid ...)."""
     rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     return any(int(row.split()[1]) == shared for row in rows)
+
+
+def dead(server: PostgresServer, patience: float = 10) -> str:
+    """How the server ended; fails when it does not."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        ended = server.death()
+        if ended is not None:
+            return ended
+        time.sleep(0.02)
+    raise AssertionError("the server lives")

@@ -79,19 +79,13 @@ def test_two_passes_agree_and_the_profile_adds_up(server: Server, callgrind: Cal
     assert not (server.address.socket.parent / "counts").exists()
 
 
-@pytest.mark.parametrize("version", ["mysql_9", "mariadb_11"])
-def test_passes_of_the_mysql_family_agree(
-    server_folder: Path, callgrind: Callgrind, version: str, request: pytest.FixtureRequest
-) -> None:
-    """Purge does not run meanwhile: it would make room in pages or not, at any time."""
-    build: Build = request.getfixturevalue(version)
-    generator, update = Sysbench(SUITE, ROOM), step("update-index", 200)
-    with loaded(build, server_folder / "db") as server:
-        counts = [
-            count(server, generator, update, ROOM, callgrind, stacks=False).values[INSTRUCTIONS] for _ in "12"
-        ]
-    assert min(counts) > 50_000
-    assert max(counts) < min(counts) * (1 + COUNTED[build.version.engine].agreement)
+@pytest.mark.timeout(900)
+def test_a_pass_of_mysql(server_folder: Path, mysql_9: Build, callgrind: Callgrind) -> None:
+    """Its server takes the better part of a minute to start, on a quiet machine."""
+    update = step("update-index", 100)
+    with loaded(mysql_9, server_folder / "db") as server:
+        counted = count(server, Sysbench(SUITE, ROOM), update, ROOM, callgrind, stacks=False)
+    assert counted.values[INSTRUCTIONS] > 50_000
 
 
 def test_a_server_that_does_not_start_under_valgrind_is_told(server: Server) -> None:

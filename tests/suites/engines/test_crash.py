@@ -5,7 +5,6 @@ No other server of ours lives meanwhile: of the shared memory of a killed one no
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -14,20 +13,9 @@ from build.build import Build
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
 from suites.server import ServerError
-from tests.suites.servers import ask, exists, lives, of_each, running, segment, tree, value
+from tests.suites.servers import ask, dead, exists, lives, of_each, running, segment, tree, value
 
 pytestmark = pytest.mark.server
-
-
-def dead(server: PostgresServer, patience: float = 10) -> str:
-    """How the server ended; fails when it does not."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        ended = server.death()
-        if ended is not None:
-            return ended
-        time.sleep(0.02)
-    raise AssertionError("the server lives")
 
 
 def test_a_killed_postmaster_comes_back(server_folder: Path, postgres_18: Build) -> None:

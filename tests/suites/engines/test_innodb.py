@@ -1,6 +1,5 @@
 """Real servers of the MySQL family: what MySQL and MariaDB have to do alike."""
 
-import contextlib
 import os
 import signal
 import time
@@ -98,8 +97,7 @@ def test_the_reset_purges_and_puts_the_settings_back(loaded: InnodbServer) -> No
     # Purge goes on as soon as nobody reads any more, and can be done before the reset looks; so can flushing,
     # which takes any moment without work for a time to write everything, unless told not to.
     with never_flushing_when_idle(loaded):
-        with contextlib.closing(loaded.connect()) as holder:
-            holder.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        with loaded.keeping_row_versions():
             load(loaded, "update-nonindex", WorkLimit(2, 4000))
             time.sleep(2.5)  # the page cleaner takes a server without work for idle after a second
             unpurged = float(str(value(loaded, HISTORY)))

@@ -18,7 +18,7 @@ from suites.postgres.server import PostgresServer
 from suites.server import Address, ResetError, ServerError
 from suites.slices import Schedule
 from suites.step import run_slices
-from tests.suites.servers import ask, running, value
+from tests.suites.servers import ask, dead, running, value
 
 pytestmark = pytest.mark.server
 
@@ -219,4 +219,4 @@ def test_a_reset_of_a_server_that_hangs_is_ended(
     monkeypatch.setattr(reset, "wal_position", lambda connection: connection.execute("SELECT pg_sleep(60)"))
     with pytest.raises(ServerError, match=r"the reset took longer than 0\.5 s; the server was killed"):
         server.reset()
-    assert server.death() is not None
+    assert dead(server)
