@@ -13,8 +13,8 @@ from report.markup.parts import cell, charted, numeric, row, table
 
 WIDTH = 960
 _ROW, _TOP, _RIGHT, _GAP = 26, 24, 20, 12
-_LETTER, _MOST_LETTERS = 6.4, 44
-"""The width of a letter of a label, and how many of them are shown."""
+_MOST_LETTERS = 44
+"""How many letters of a label are shown."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def interval_figure(
 def _draw(rows: Sequence[IntervalRow], caption: str, threshold: float | None) -> Markup:
     height = _TOP + _ROW * len(rows) + 8
     values = [value for one in rows for value in (one.ratio, one.low, one.high) if value is not None]
-    left = _GAP + _LETTER * min(_MOST_LETTERS, max((len(one.label) for one in rows), default=0))
+    left = _GAP + svg.LETTER * min(_MOST_LETTERS, max((len(one.label) for one in rows), default=0))
     x = RatioScale.around(values, left, WIDTH - _RIGHT)
     parts = []
     if threshold is not None:

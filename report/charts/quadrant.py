@@ -17,8 +17,8 @@ from report.markup.parts import charted, numeric, table
 
 WIDTH, HEIGHT = 640, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 18, 42
-_LETTER, _LINE = 6.4, 13
-"""The width of a letter and the height of a line of a label."""
+_LINE = 13
+"""The height of a line of a label."""
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,18 @@ def _corners(x: RatioScale) -> list[tuple[str, float, float]]:
     return [
         placed
         for (first, second), at in zip(texts, (top, bottom), strict=True)
-        for placed in ((first, left, at), (second, x.edge - 8 - _LETTER * len(second), at))
+        for placed in ((first, left, at), (second, x.edge - 8 - svg.LETTER * len(second), at))
     ]
 
 
 def _marks(marks: Sequence[DebtMark], x: RatioScale, y: RatioScale) -> list[Markup]:
     parts: list[Markup] = []
     taken = [(x.at(mark.reset) - 6, y.at(mark.throughput) - 6, 12.0) for mark in marks]
-    taken += [(left, top, _LETTER * len(text)) for text, left, top in _corners(x)]
+    taken += [(left, top, svg.LETTER * len(text)) for text, left, top in _corners(x)]
     for mark in sorted(marks, key=lambda one: (y.at(one.throughput), one.step)):
         at = (x.at(mark.reset), y.at(mark.throughput))
         name = mark.step[:20]
-        left, baseline = _room(at, _LETTER * len(name), taken)
+        left, baseline = _room(at, svg.LETTER * len(name), taken)
         if abs(baseline - 4 - at[1]) > _LINE:
             parts.append(svg.line(*at, left, baseline - 4, "leader"))
         parts.append(svg.text(left, baseline, name, "mark"))

@@ -11,6 +11,9 @@ from markupsafe import Markup
 from report.markup.parts import flat
 from report.markup.template import Template, joined
 
+LETTER = 6.4
+"""The width of a letter of a label, of which site.css has the size."""
+
 _HATCH = Template(
     '<defs><pattern id="{}" width="6" height="6" patternUnits="userSpaceOnUse" '
     'patternTransform="rotate(45)">'

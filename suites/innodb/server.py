@@ -149,13 +149,14 @@ class InnodbServer(LocalServer):
         self._process = start(
             argv, subprocess.DEVNULL, bound_to=bound_to, stderr=subprocess.DEVNULL, cwd=self.folder
         )
-        deadline = time.monotonic() + (START_SECONDS if instrument is None else SLOW_START_SECONDS)
+        limit = START_SECONDS if instrument is None else SLOW_START_SECONDS
+        began = time.monotonic()
         while True:
             try:
                 self._connect("root", "").close()
                 break
             except pymysql.err.OperationalError as error:
-                self._require_starting(error, deadline)
+                self._require_starting(error, began, limit)
             time.sleep(0.05)
         # The loaded data, from which a server starts under an instrument, have the account.
         if instrument is None:
@@ -240,18 +241,18 @@ class InnodbServer(LocalServer):
             unix_socket=socket, user=user, password=password, autocommit=True, connect_timeout=10
         )
 
-    def _require_starting(self, error: pymysql.err.OperationalError, deadline: float) -> None:
-        """Raise ServerError if the server has ended, refuses the login, or is not up at the deadline."""
+    def _require_starting(self, error: pymysql.err.OperationalError, began: float, limit: float) -> None:
+        """Raise ServerError if the server has ended, refuses the login, or has taken more than `limit` s."""
         ended = self.death()
         if ended is not None:
             raise ServerError(f"{self.build.version} did not start: {ended}", where=str(self.log)) from error
         if error.args[0] == pymysql.constants.ER.ACCESS_DENIED_ERROR:
             self.stop()
             raise ServerError(f"{self.build.version} refuses the login of root: {error.args[-1]}") from error
-        if time.monotonic() > deadline:
+        if time.monotonic() > began + limit:
             self.stop()
             raise ServerError(
-                f"{self.build.version} did not answer in time: {tail_of(self.log)}",
+                f"{self.build.version} did not answer within {limit:.0f} s: {tail_of(self.log)}",
                 where=str(self.log),
             ) from error
 

@@ -1,7 +1,7 @@
 """What goes wrong in a counted pass, with a server and a load that only act as if."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,10 @@ class PretendedServer:
         self.ended: str | None = None
         self.says = ""
         self.left = 0
+        self.keeps = False
 
-    def restore(self, *, is_timed: bool = True) -> None: ...
+    def restore(self, *, is_timed: bool = True) -> None:
+        assert not is_timed, "a flush to disk takes a second"
 
     def start(self, instrument: Instrument) -> None:
         (log,) = [word for word in instrument.command if word.startswith("--log-file=")]
@@ -55,8 +57,11 @@ class PretendedServer:
         if self.refuses:
             raise self.refuses
 
-    def keeping_row_versions(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
+    @contextlib.contextmanager
+    def keeping_row_versions(self) -> Iterator[None]:
+        self.keeps = True
+        yield
+        self.keeps = False
 
     def abandon(self) -> None:
         self.left += 1
@@ -75,6 +80,7 @@ def counting(server: PretendedServer, load: Callable[[Path], float]) -> Any:
 
     class Load:
         def count(self, address: Address, step: object, work: CountedWork) -> float:
+            assert server.keeps, "purge would change the work"
             return load(address.socket.parent / "counts")
 
     pretended: Any = server

@@ -77,7 +77,7 @@ def test_fixed_work_is_exact(server: PostgresServer, postgres_18: Build) -> None
 
 def test_the_oldest_client_is_understood(server: PostgresServer, postgres_13: Build) -> None:
     load = step_run(server, postgres_13, "select-only", WorkLimit(2, None))
-    assert load.transactions > 10
+    assert load.transactions > 100
     assert load.seconds == pytest.approx(2, abs=0.3)
     assert load.latency_ms["p99"] > 0
 

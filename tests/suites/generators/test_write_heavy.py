@@ -119,7 +119,7 @@ def test_tables_of_one_load_differ(server: PostgresServer) -> None:
 def test_a_step_runs_without_errors(server: PostgresServer, name: str) -> None:
     load = step_run(server, name)
     assert load.errors == 0
-    assert load.transactions > 10  # of a second; 39 on a host that withheld most of it
+    assert load.transactions > 50
     assert load.transactions == len(changes(server))
     assert load.queries == load.transactions * {
         "write-only": 6,
