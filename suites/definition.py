@@ -221,6 +221,8 @@ class Suite(_Strict):
     """The isolation of every session of a server, the same on all engines; None for each engine's own."""
     plans: bool = Field(default=False, strict=True)
     """Whether the plan of every statement is stored, which the script then prints (docs/suites.md)."""
+    read_only: bool = Field(default=False, strict=True)
+    """Whether no step changes the data, so that a server starts from the loaded data once in a round."""
     server: dict[Engine, dict[SettingName, str]] = {}
     """Server settings that the suite needs, by engine; those of a session override them."""
     growth: Number = Field(default=2.0, ge=1, le=MOST_SHARE)

@@ -55,21 +55,26 @@ class RoundMeasurement:
         groups = [places]
         if not fit_together(len(versions), self.sizes, this_machine()):
             groups = [[place] for place in random.Random(repr(seed)).sample(places, len(places))]
+        # Servers that take turns with others in memory cannot stay up.
+        goes_on = self.request.suite.read_only and len(groups) == 1
         by_place: dict[int, Measurement] = {}
         reasons: list[str] = []
         for group in groups:
             members = [versions[place] for place in group]
+            is_whole = False
             try:
                 for place, version in enumerate(members):
-                    _start_from_loaded_data(version, place)
+                    _start_from_loaded_data(version, place, number, read_only=goes_on)
                 schedule = self._schedule(step, len(group), seed)
                 share = Share(schedule, number, most_transactions(step, self.sizes))
                 measurements, group_reasons = self.on_running_servers(members, step, share)
+                is_whole = True
             except ServerDiedError as error:
                 raise ServerDiedError(str(error), _place_of(error, group)) from error
             finally:
-                for version in members:
-                    version.server.abandon()
+                if not (goes_on and is_whole):
+                    for version in members:
+                        version.server.abandon()
             reasons += group_reasons
             by_place |= dict(zip(group, measurements, strict=True))
         return [by_place[place] for place in places], tuple(reasons)
@@ -113,9 +118,8 @@ def _place_of(error: ServerDiedError, group: Sequence[int]) -> int | None:
     return group[error.place]
 
 
-def _start_from_loaded_data(version: MeasuredVersion, place: int) -> None:
+def _start_from_loaded_data(version: MeasuredVersion, place: int, number: int, *, read_only: bool) -> None:
     try:
-        version.server.restore()
-        version.server.start()
+        version.start_from_loaded_data(number, read_only=read_only)
     except TidemarkError as error:
         raise ServerDiedError(str(error), place) from error

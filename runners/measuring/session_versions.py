@@ -37,6 +37,9 @@ class MeasuredVersion:
     broken: str | None = None
     """Why it can run no step at all; None when it can."""
 
+    started_in: int | None = None
+    """The round in which its server last started from the loaded data."""
+
     @property
     def name(self) -> str:
         """The version as it was asked for."""
@@ -45,6 +48,19 @@ class MeasuredVersion:
     def exclusion_reason(self, step: str) -> str | None:
         """Return why it cannot run a step; None when it can."""
         return self.broken or self.excluded_steps.get(step)
+
+    def start_from_loaded_data(self, number: int, *, read_only: bool = False) -> None:
+        """Start the server from the loaded data for a step of round `number`.
+
+        Between steps that are `read_only` a server that is up goes on; with each round it starts anew, as
+        equal builds differ from one start to the next, which only further starts average out.
+        """
+        if read_only and self.started_in == number and self.server.death() is None:
+            return
+        self.started_in = None
+        self.server.restore()
+        self.server.start()
+        self.started_in = number
 
     def load(self, generator: Generator, explained: Sequence[Step] = ()) -> None:
         """Create the data directory, load it, and bring it to rest. The server stays up.

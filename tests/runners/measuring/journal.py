@@ -74,6 +74,7 @@ class FakeServer:
         self._say("restore")
 
     def abandon(self) -> None:
+        self.dead = True
         self._say("abandon")
 
     def destroy(self) -> None:

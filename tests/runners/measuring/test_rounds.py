@@ -21,7 +21,7 @@ from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.variants import EVERY, Variant
 from suites.accounting.disturbance import DisturbanceLimits
-from suites.definition import Mode, load_suite
+from suites.definition import Mode, Suite, load_suite
 from suites.measurement import Measurement
 from suites.sizing import Hardware, Sizes, sizes
 from suites.step import ServerDiedError
@@ -69,17 +69,18 @@ def carry_out(
     repetitions: int,
     room: Sizes | None = None,
     recorded: Recorded | None = None,
+    suite: Suite = SUITE,
     **options: Any,
 ) -> list[str]:
     names = tuple(each.version for each in builds)
-    request = Request(names, SUITE, "smoke", STEPS, repetitions, **options)
+    request = Request(names, suite, "smoke", STEPS, repetitions, **options)
     servers: dict[str, FakeServer] = {}
 
     def serve(build: Build, folder: Path) -> FakeServer:
         servers[build.release] = FakeServer(build, journal)
         return servers[build.release]
 
-    room = room or sizes(SUITE, SUITE.profile("smoke"), LARGE)
+    room = room or sizes(suite, suite.profile("smoke"), LARGE)
     store: Any = journal
     design = Design(steps=2, least=3, cap=20)
     verdicts = SequentialVerdicts(str(names[0]), [str(each) for each in names[1:]], design, 0.02, {})
