@@ -101,9 +101,9 @@ def shard_folder(box: str, suite: str, configuration: str) -> str:
     return f"data/{digest(box, configuration)}/{file_name(suite)}"
 
 
-def shard(box: str, suite: str, configuration: str, step_name: str, period: str) -> str:
-    """Return the data of all series of a step in one year or month."""
-    return f"{shard_folder(box, suite, configuration)}/{file_name(step_name)}/{period}.js"
+def shard(box: str, suite: str, configuration: str, step_name: str, name: str) -> str:
+    """Return the key of the data of a step in a period, and with `.js` the path of a file of such data."""
+    return f"{shard_folder(box, suite, configuration)}/{file_name(step_name)}/{name}"
 
 
 def profile_data(uid: str, step_name: str, version: str) -> str:

@@ -117,7 +117,10 @@ def _months(first: datetime, last: datetime, step: int) -> Iterator[datetime]:
 
 
 def _doublings(low: float, high: float) -> list[float]:
-    return [2.0**n for n in range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)]
+    """Return powers of 2 around 1, or of 4, 8, ... where those would be more than _MOST_TICKS."""
+    first, last = math.log2(low), math.log2(high)
+    step = max(1, math.ceil((last - first) / _MOST_TICKS))
+    return [2.0 ** (step * n) for n in range(math.ceil(first / step), math.floor(last / step) + 1)]
 
 
 def _round_numbers(low: float, high: float, most: int) -> list[float]:

@@ -16,8 +16,9 @@ from suites.metrics import Better
 _ROW, _HEAD, _LABELS = 18, 22, 170
 WIDTH = 960
 _GROUP = Template('<g transform="translate({} {}) scale({} 1)">{}</g>')
-_CELL = Template('<rect x="{}" vector-effect="non-scaling-stroke" class="cell {}"><title>{}</title></rect>')
-_BLIND = Template('<path d="M{} 16l.9-16" vector-effect="non-scaling-stroke" class="blind"/>')
+_CELL = Template('<rect x="{}" class="cell {}"><title>{}</title></rect>')
+_NONE = Template('<rect x="{}" vector-effect="non-scaling-stroke" class="cell none"><title>{}</title></rect>')
+_BLIND = Template('<path d="{}" vector-effect="non-scaling-stroke" class="blind"/>')
 
 
 @dataclass(frozen=True)
@@ -81,15 +82,21 @@ def _rows(strip: Strip, width: float) -> Iterator[Markup]:
             _cell(strip, cell, number, f"{step}, {on}")
             for number, (cell, on) in enumerate(zip(cells, days, strict=True))
         )
-        yield _GROUP(_LABELS, y, round(width, 2), joined(drawn))
+        yield _GROUP(_LABELS, y, round(width, 2), joined((*drawn, *_blind(cells))))
 
 
 def _cell(strip: Strip, cell: StripCell, number: int, where: str) -> Markup:
     if cell.ratio is None:
-        return _CELL(number, "none", f"{where}: {cell.reason or 'no value'}")
+        return _NONE(number, f"{where}: {cell.reason or 'no value'}")
     below = ", below what this step can see" if cell.is_blind else ""
-    drawn = _CELL(number, shade_of(cell.ratio, strip.better), f"{where}: {percent(cell.ratio)}{below}")
-    return drawn + _BLIND(number) if cell.is_blind else drawn
+    return _CELL(number, shade_of(cell.ratio, strip.better), f"{where}: {percent(cell.ratio)}{below}")
+
+
+def _blind(cells: Sequence[StripCell]) -> Iterator[Markup]:
+    """Strike out the cells whose change the step cannot see."""
+    strokes = [f"M{number} 16l.9-16" for number, cell in enumerate(cells) if cell.is_blind]
+    if strokes:
+        yield _BLIND("".join(strokes))
 
 
 def _numbers(strip: Strip) -> h.Node:

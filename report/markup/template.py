@@ -3,9 +3,13 @@
 An element of htpy takes 50 µs there, and a format of markupsafe 20 µs; a template takes 2 µs.
 """
 
+import re
 from collections.abc import Iterable
 
 from markupsafe import Markup, escape
+
+_SPECIAL = re.compile("[&<>'\"]")
+"""What `escape` replaces; texts without it are most, and a search is ten times faster than an escape."""
 
 
 class Template:
@@ -18,9 +22,17 @@ class Template:
         """Return the markup with a value in each place. Raises ValueError for more or fewer values."""
         pieces = [self._first]
         for value, text in zip(values, self._rest, strict=True):
-            pieces.append(value if type(value) is Markup else escape(value))
+            pieces.append(_escaped(value))
             pieces.append(text)
         return Markup("".join(pieces))
+
+
+def _escaped(value: object) -> str:
+    if type(value) is str:
+        return escape(value) if _SPECIAL.search(value) else value
+    if type(value) is float or type(value) is int:
+        return str(value)
+    return value if type(value) is Markup else escape(value)
 
 
 def joined(parts: Iterable[Markup]) -> Markup:

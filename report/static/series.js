@@ -7,6 +7,7 @@
 
   const MINUTE = 60;
   const LEAST_RANGE = 0.05;
+  const FIRST_ROWS = 100;
   const ids = ["place", "branch", "step", "metric"];
 
   /** @param {string} id @returns {any} */
@@ -48,21 +49,27 @@
   const unpacked = ([low, step, text]) => Array.from({ length: text.length / 2 }, (_, night) => (text[2 * night] === " " ? null
     : low + step * (digit(text.charCodeAt(2 * night)) * DIGITS + digit(text.charCodeAt(2 * night + 1)))));
 
-  /** Loads the shards of a series; missing ones are periods without a value.
+  /** @type {Map<string, Promise<boolean>>} */ const files = new Map();
+
+  /** Loads a file once. @param {string} path */
+  const once = (path) => {
+    const loading = files.get(path) || tidemark.load(path);
+    files.set(path, loading);
+    return loading;
+  };
+
+  /** Loads the values of a series; missing files are periods without a value.
    * @param {Series} one @returns {Promise<Point[]>} */
   const points = async (one) => {
     const place = list().places[one.place];
-    const [, , , base, periods, folder] = place;
+    const [, , , base, named, folder] = place;
     const file = list().steps[one.step][1];
     const branch = list().branches[one.branch];
     const metric = list().metrics[one.metric][0];
     /** @type {Point[]} */ const found = [];
-    const paths = periods.map((/** @type {string} */ period) => `${folder}/${file}/${period}.js`);
-    await Promise.all(paths.map(async (/** @type {string} */ path) => {
-      if (!tidemark.shards.has(path) && !(await tidemark.load(path))) tidemark.shards.set(path, null);
-    }));
-    for (const path of paths) {
-      const shard = tidemark.shards.get(path);
+    await Promise.all(named.map((/** @type {[string, string[]]} */ [name]) => once(`${folder}/${file}/${name}.js`)));
+    for (const period of named.flatMap((/** @type {[string, string[]]} */ [, periods]) => periods)) {
+      const shard = tidemark.shards.get(`${folder}/${file}/${period}`);
       if (!shard) continue;
       /** @param {string} whose */
       const row = (whose) => unpacked((shard.v[whose] || {})[metric] || [0, 0, ""]);
@@ -146,6 +153,7 @@
     write();
     const rows = [one, ...others(one)];
     by("state").textContent = `Loading ${name(one)}.`;
+    delete document.documentElement.dataset.complete;
     const loaded = await Promise.all(rows.map(points));
     if (one !== chosen) return;
     const from = by("from").value ? Date.parse(`${by("from").value}T00:00:00Z`) / 1000 : -Infinity;
@@ -338,13 +346,14 @@
     const el = tidemark.element;
     const marks = new Map(changesOf(one).map((/** @type {any} */ change) => [change.to, change]));
     const body = el("tbody", {});
-    for (const point of [...drawn[0]].reverse()) {
+    /** @param {Point} point */
+    const row = (point) => {
       const ratio = shown(one, point, true);
       const mark = marks.get(point.at);
       const shownValue = shown(one, point, relative);
       const compare = el("button", { type: "button", class: "pick" }, "pick");
       compare.addEventListener("click", () => pick(one, point));
-      body.append(el("tr", shownValue === null ? {} : { "data-y": shownValue.toPrecision(6) },
+      return el("tr", shownValue === null ? {} : { "data-y": shownValue.toPrecision(6) },
         el("th", { scope: "row" }, el("a", { href: session(point.uid) }, moment(point.at))),
         el("td", {}, point.version),
         el("td", { class: "n" }, point.value === null ? "–" : amount(point.value)),
@@ -352,8 +361,18 @@
         el("td", { class: "n" }, ratio === null ? "–" : percent(ratio)),
         el("td", { class: "n" }, bounds(point.interval)),
         el("td", {}, ...happened(point, mark)),
-        el("td", {}, compare)));
-    }
+        el("td", {}, compare));
+    };
+    const nightly = drawn[0];
+    const latestFirst = [...nightly].reverse();
+    body.append(...latestFirst.slice(0, FIRST_ROWS).map(row));
+    // Layout of thousands of cells takes longer than all else, so the chart does not wait for the older nights.
+    const rest = () => {
+      if (drawn[0] !== nightly) return;
+      body.append(...latestFirst.slice(FIRST_ROWS).map(row));
+      document.documentElement.dataset.complete = one.id;
+    };
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(rest)));
     const heads = ["night", "version", `value, ${unit}`, `base, ${unit}`, "relative", "interval", "what happened", "compare"];
     by("rows").replaceChildren(el("table", {},
       el("caption", {}, `${name(one)}, latest night first`),

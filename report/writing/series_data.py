@@ -1,4 +1,4 @@
-"""The data of the series explorer: classic scripts, each with the values of one step in one period.
+"""The data of the series explorer: calls in classic scripts, each with the values of one step in one period.
 
 From `file://` a browser loads scripts only, neither JSON nor modules. A value takes two characters: a number
 of steps, of which the range of a series in a period has LEVELS. A period is a year, or a month of the latest
@@ -50,10 +50,22 @@ def call(function: str, *arguments: Any) -> str:
 
 @dataclass(frozen=True)
 class Shard:
-    """The file of a step in a period."""
+    """The values of a step in a period."""
 
-    path: str
-    text: str
+    step: str
+    content: Mapping[str, Any]
+
+
+PAST, YEAR, LATEST = "past", "year", "latest"
+"""The files of a step: past years, the latest year without its latest month, and that month."""
+
+
+def files_of(periods: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return the files of a step in an environment, oldest first, with the periods in each."""
+    years = tuple(sorted(period for period in periods if "-" not in period))
+    months = tuple(sorted(period for period in periods if "-" in period))
+    files = {PAST: years, YEAR: months[:-1], LATEST: months[-1:]}
+    return {name: its for name, its in files.items() if its}
 
 
 def periods_of(nights: PlaceNights) -> Mapping[str, tuple[NightEntry, ...]]:
@@ -84,13 +96,11 @@ def shards(
     catalog: Catalog,
     place: Environment,
     steps: StepSeries,
-    period: str,
     nights: Sequence[NightEntry],
     intervals: Sequence[NightIntervals],
 ) -> Iterator[Shard]:
-    """Yield the shards of an environment in a period; `intervals` are those of each of its nights."""
+    """Yield the shards of an environment in the period of `nights`; `intervals` are those of each night."""
     position = {night.session_id: number for number, night in enumerate(nights)}
-    public = catalog.clearance.place(place)
     lacking = _gaps(connection, catalog, position)
     dropped = _dropped(connection, position)
     for step, rows in steps.items():
@@ -109,8 +119,7 @@ def shards(
                 "i": _intervals(intervals, step),
                 "d": dropped.get(step, []),
             }
-            path = addresses.shard(public.box, public.suite, public.configuration, step, period)
-            yield Shard(path, call("shard", path, content))
+            yield Shard(step, content)
 
 
 def _values(
@@ -245,14 +254,14 @@ def series_index(
 
 
 def _places(catalog: Catalog, keys: Sequence[str]) -> list[list[Any]]:
-    """Return box, suite, configuration, base branch, periods and folder of each environment."""
+    """Return box, suite, configuration, base branch, files with periods, and folder of each environment."""
     by_key = {_place_key(catalog, one.place): one for one in catalog.places}
     listed = []
     for key in keys:
         nights = by_key.get(key)
-        base, periods = (nights.base, sorted(periods_of(nights))) if nights is not None else (None, [])
+        base, files = (nights.base, files_of(list(periods_of(nights)))) if nights is not None else (None, {})
         place = json.loads(key)
-        listed.append([*place, base, periods, addresses.shard_folder(*place)])
+        listed.append([*place, base, list(files.items()), addresses.shard_folder(*place)])
     return listed
 
 

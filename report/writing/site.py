@@ -1,15 +1,12 @@
 """The whole site: every page of a history, of which only what changed is made again."""
 
 import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-
-from sqlalchemy import Connection
 
 from build.home import ROOT
 from build.progress import Progress, ProgressTask
@@ -34,14 +31,15 @@ from report.pages.series import profiles_page, series_page
 from report.pages.sessions import older_years, sessions_page, year_page
 from report.values.bisect_page import BisectPage
 from report.values.branch_page import NIGHTS, Sight, read_branch
-from report.values.catalog import Catalog, PlaceNights, read_catalog
+from report.values.catalog import Catalog, read_catalog
 from report.values.comparisons import Comparisons
 from report.values.dossier import issue_of, read_dossier
 from report.values.ladder import read_ladder
 from report.values.machine_page import read_machine
 from report.values.overview import BoxState, LatestComparison, latest_comparisons
 from report.writing.profile_data import profile_index
-from report.writing.series_data import call, periods_of, series_index, shards, step_series
+from report.writing.series_data import call, series_index
+from report.writing.series_files import SeriesFiles
 from report.writing.session_files import DrawGraphs, intervals_of, no_graphs, write_sessions
 from report.writing.tree import SiteTree, renewed
 
@@ -242,8 +240,9 @@ def _bisects(site: _Site) -> None:
 def _series(site: _Site) -> None:
     catalog, tree = site.catalog, site.tree
     with site.history.database.reading() as connection:
+        files = SeriesFiles(connection, catalog, tree, site.prefix)
         for nights in catalog.places:
-            _shards(site, connection, nights)
+            files.write(nights)
         sees: dict[tuple[str, ...], float] = {
             (one.place.box, one.place.suite, one.place.configuration, one.branch, step): visible
             for one in site.latest
@@ -253,22 +252,6 @@ def _series(site: _Site) -> None:
         index, count = series_index(connection, catalog, site.reports, sees)
     tree.write("data/series.js", index)
     site.write(series_page(count, catalog.data_until))
-
-
-def _shards(site: _Site, connection: Connection, nights: PlaceNights) -> None:
-    catalog, tree, place = site.catalog, site.tree, nights.place
-    public = catalog.clearance.place(place)
-    steps = step_series(connection, place)
-    for period, its in periods_of(nights).items():
-        intervals = [intervals_of(tree, night.uid) for night in its]
-        state = [catalog.by_id[night.session_id].state for night in its]
-        signature = addresses.digest(
-            site.prefix, *(night.uid for night in its), *state, json.dumps(intervals)
-        )
-        source = f"series {public.box} {public.suite} {public.configuration} {period}"
-        with tree.made_of(source, signature) as fresh:
-            for shard in shards(connection, catalog, place, steps, period, its, intervals) if fresh else ():
-                tree.write(shard.path, shard.text)
 
 
 def _sessions(site: _Site, task: ProgressTask) -> None:

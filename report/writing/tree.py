@@ -120,6 +120,17 @@ class SiteTree:
         assert self._source is not None
         self._source.value = value
 
+    def value_before(self, source: str) -> Any:
+        """Return what was remembered of a source of the old site; None unless all its files are there."""
+        old = self.old_sources.get(source)
+        whole = old is not None and all((self.folder / path).is_file() for path in old.paths)
+        return old.value if old is not None and whole else None
+
+    def text_of(self, path: str) -> str:
+        """Return the text of a file, which is the old site's until it is written; empty without one."""
+        file = self.folder / path
+        return file.read_text(encoding="utf-8") if file.is_file() else ""
+
     def value_of(self, source: str) -> Any:
         """Return what was remembered of a source of the new site; None without anything."""
         kept = self.sources.get(source)

@@ -133,16 +133,17 @@ def test_names_of_files_are_harmless(hostile: Path) -> None:
     assert not (hostile.parent / "etc").exists()
 
 
-def test_data_is_one_call_with_json_and_ends_no_element(hostile: Path) -> None:
+def test_data_are_calls_with_json_and_end_no_element(hostile: Path) -> None:
     files = list((hostile / "data").rglob("*.js"))
     assert files
     for file in files:
         text = file.read_text(encoding="utf-8")
         assert "<" not in text
         assert text.isascii()
-        match = re.fullmatch(r"tidemark\.(\w+)\((.*)\);\n", text, re.DOTALL)
-        assert match, file
-        json.loads(f"[{match[2]}]")
+        for line in text.splitlines(keepends=True):
+            match = re.fullmatch(r"tidemark\.(\w+)\((.*)\);\n", line)
+            assert match, file
+            json.loads(f"[{match[2]}]")
 
 
 def test_links_of_hostile_names_lead_to_their_pages(hostile: Path) -> None:

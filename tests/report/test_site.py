@@ -2,15 +2,18 @@
 
 import re
 import subprocess
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from history.store.records import Environment
 from report.markup.frame import POLICY
 from report.values.catalog import NightEntry, PlaceNights
-from report.writing.series_data import ALPHABET, LEVELS, NO_VALUE, packed, periods_of
+from report.writing import series_files
+from report.writing.series_data import ALPHABET, LEVELS, NO_VALUE, Shard, packed, periods_of, shards
 from tests.history.watched import Nights, dated
 from tests.programs import VNU, required_package
 from tests.report.conftest import write
@@ -123,10 +126,30 @@ def test_one_more_night_touches_only_what_shows_it(tmp_path: Path) -> None:
         *("branches/index.html", "branches/postgres-17.html", "branches/postgres-REL_18_STABLE.html"),
         *("machines/index.html", "machines/db1.html", "compare/index.html"),
         "compare/write-heavy--db1--short_relaxed.html",
-        *(str(path.relative_to(folder)) for path in folder.glob("data/*/write-heavy/*/2026-04.js")),
+        *(str(path.relative_to(folder)) for path in folder.glob("data/*/write-heavy/*/latest.js")),
         *("data/written.js", "tidemark-site.json"),
     }
-    assert len(list(folder.glob("data/*/write-heavy/*/2026-03.js"))) == 2
+    assert len(list(folder.glob("data/*/write-heavy/*/year.js"))) == 2
+
+
+def test_a_month_that_is_over_moves_to_the_file_of_the_year_without_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, read = tmp_path / "site", []
+
+    def counted(*arguments: Any) -> Iterator[Shard]:
+        read.append({f"{night.started_at:%Y-%m}" for night in arguments[-2]})
+        return shards(*arguments)
+
+    with dated(tmp_path / "h.db", Nights) as nights:
+        nights.more(31)  # the first is of 2026-03-01
+        write(tmp_path / "h.db", folder)
+        (before,) = [path.read_text() for path in sorted(folder.glob("data/*/write-heavy/*/latest.js"))[:1]]
+        monkeypatch.setattr(series_files, "shards", counted)
+        nights.more(1)
+        write(tmp_path / "h.db", folder)
+    assert read == [{"2026-04"}]
+    assert sorted(folder.glob("data/*/write-heavy/*/year.js"))[0].read_text() == before
 
 
 def test_a_year_that_has_ended_is_one_period() -> None:
