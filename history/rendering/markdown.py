@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from history.comparison.curves import curves
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
+from history.rendering.connection_table import CONNECTION_HEADS, CONNECTION_TITLE, connection_rows
 from history.rendering.notes import notes
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
@@ -40,6 +41,10 @@ def _lines(comparison: Comparison, contender: ContenderComparison, costs: bool) 
         yield f"{curve.step}: {curve.unit} by clients"
         yield ""
         yield from _table(CURVE_HEADS, curve_rows(curve))
+    if held := connection_rows(contender):
+        yield CONNECTION_TITLE
+        yield ""
+        yield from _table(CONNECTION_HEADS, held)
     if costs:
         yield from _table(COSTS_HEADS, (row for step in contender.steps for row in costs_rows(step)))
     legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
@@ -51,7 +56,7 @@ def _lines(comparison: Comparison, contender: ContenderComparison, costs: bool) 
 
 def _table(columns: Sequence[str], body: Iterable[Row]) -> Iterator[str]:
     yield _line(columns)
-    yield _line([":--" if head in LEFT else "--:" for head in columns])
+    yield _line([":--" if head in (*LEFT, "version") else "--:" for head in columns])
     for row in body:
         *texts, last = (cell.text + cell.mark for cell in row)
         yield _line([*texts, f"**{last}**" if row[-1].tone is Tone.BAD else last])

@@ -12,6 +12,7 @@ from history.comparison.plans import ChangedPlan, changed_plans
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds
+from history.rendering.connection_table import connection_note
 from history.rendering.numbers import amount, bounds, percent, signed_percent
 from history.rendering.profiles import named_functions
 from history.series.variants import definition_notes
@@ -49,6 +50,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     return [
         *first,
         *(line for curve in curves(contender) for line in _curve(curve)),
+        *connection_note(contender),
         *(line for plan in changed_plans(contender) for line in _plans(plan)),
         *definition_notes(session.options, (contender.base, contender.contender)),
         f"History: {comparison.history}",

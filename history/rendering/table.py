@@ -46,7 +46,8 @@ def title(comparison: Comparison, contender: ContenderComparison) -> str:
 
 def legend(contender: ContenderComparison) -> str:
     """Return the explanation of the columns of the table of verdicts."""
-    names = [name for name in beside_verdict(contender.engines) if name not in contender.unrecorded]
+    shown = beside_verdict(contender.engines, contender.session.primary)
+    names = [name for name in shown if name not in contender.unrecorded]
     columns = [METRICS[name] for name in names if head_of(name)]
     return (
         f"Ratios are contender (new) over base. {_explained(columns, Better.LOWER, 'less is better')}"
@@ -66,7 +67,8 @@ def _explained(columns: Sequence[Metric], better: Better, suffix: str) -> str:
 
 def costs_legend(contender: ContenderComparison) -> str:
     """Return the explanation of the table of costs, for metrics without a column in the first table."""
-    metrics = [METRICS[name] for name in beside_verdict(contender.engines) if not head_of(name)]
+    shown = beside_verdict(contender.engines, contender.session.primary)
+    metrics = [METRICS[name] for name in shown if not head_of(name)]
     words = {Better.HIGHER: ", more is better", Better.LOWER: ", less is better", Better.NEITHER: ""}
     return " ".join(
         (

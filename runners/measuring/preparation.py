@@ -48,11 +48,19 @@ def check_request(request: Request, home: Home) -> Sizes:
     Raises TidemarkError when a program, memory, disk space or access to the home is missing.
     """
     profile = request.profile
-    if profile.mode is Mode.ROUNDS:
+    fresh = GENERATORS[request.suite.generator].measure is not None
+    if profile.mode is Mode.LONG and fresh:
+        raise ServerError(
+            f"{request.suite.name} needs a fresh server in every round, which long mode does not start",
+            where="--mode",
+            hint="omit --mode, or use --mode rounds",
+        )
+    if profile.mode is Mode.ROUNDS and not fresh:
         servers = len(request.versions)
         require_few_slices(servers, profile.seconds, profile.slice_seconds, profile.warm_seconds)
     for program in (*GENERATORS[request.suite.generator].system_programs, "setpriv"):
         tool(program)
+    GENERATORS[request.suite.generator].check_machine()
     require_short_sockets(home.data / LONGEST_DATA_NAME)
     home.path.mkdir(parents=True, exist_ok=True)
     require_reachable(home.path)
@@ -176,7 +184,7 @@ def verdicts_of(
     )
     threshold = request.confirms.threshold if request.confirms else THRESHOLD / 100
     calibrated = {step: calibration.noise for step, calibration in noise.items()}
-    return SequentialVerdicts(names[0], names[1:], design, threshold, calibrated)
+    return SequentialVerdicts(names[0], names[1:], design, threshold, calibrated, request.suite.primary)
 
 
 def server_factory(request: Request, needed: Sizes) -> Serve:
