@@ -115,6 +115,8 @@ class Profile(_Strict):
     """Number of equal tables; None if it follows from the client threads."""
     clients: Levels = ()
     """The levels of steps that have none of their own."""
+    options: dict[str, Option] = {}
+    """Options in place of those of the same name that a step has."""
     buffer_to_memory: Number = Field(gt=0, le=0.8)
     """Size of the server's buffer cache as a share of the machine's memory."""
     settle_seconds: Number = Field(ge=0, le=LONGEST_SECONDS)
@@ -313,13 +315,14 @@ class Suite(_Strict):
                     hint="its steps are: " + ", ".join(known),
                 )
             levels.setdefault(plain, []).extend([int(level)] if at else [])
-        usual = self.profile(profile).clients if profile else ()
+        usual, own = (its.clients, its.options) if profile and (its := self.profile(profile)) else ((), {})
         steps: list[Step] = []
         for step in self.steps:
             if not names or step.name in levels:
                 chosen = levels.get(step.name) or clients or step.clients or usual
-                all_levels = step.model_copy(update={"clients": tuple(chosen)})
-                steps += ([step.at(count) for count in chosen] if apart else []) or [all_levels]
+                options = {key: own.get(key, value) for key, value in step.options.items()}
+                whole = step.model_copy(update={"clients": tuple(chosen), "options": options})
+                steps += ([whole.at(count) for count in chosen] if apart else []) or [whole]
         return tuple(steps)
 
 

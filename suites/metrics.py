@@ -196,7 +196,7 @@ CONNECTION_KIB = "connection_kib"
 CONNECTION_LOW, CONNECTION_HIGH = "connection_kib_low", "connection_kib_high"
 CONNECTION_TABLES, CONNECTION_RSS = "connection_page_tables_kib", "connection_rss_kib"
 CONNECTS, CONNECTION_STATEMENTS = "connects_per_second", "connection_statements"
-_PER_CONNECTION, _SHRINKS = "KiB/connection", -1e9
+_PER_CONNECTION = "KiB/connection"
 
 # fmt: off
 _ROWS = (
@@ -284,16 +284,16 @@ _ROWS = (
     Metric(CONNECTION_KIB, _PER_CONNECTION, _LOWER, _CONNECTIONS,
            "memory of the server per open connection, with page tables, without shared memory",
            followed=True, judged=True, beside=True, beside_of=CONNECTION_KIB, label="memory per connection",
-           short_name="connection-memory", least=_SHRINKS),
+           short_name="connection-memory"),
     Metric(CONNECTION_LOW, _PER_CONNECTION, _NEITHER, _CONNECTIONS, "lower end of that slope's interval",
-           beside=True, beside_of=CONNECTION_KIB, label="low end of the slope", least=_SHRINKS),
+           beside=True, beside_of=CONNECTION_KIB, label="low end of the slope"),
     Metric(CONNECTION_HIGH, _PER_CONNECTION, _NEITHER, _CONNECTIONS, "upper end of that slope's interval",
-           beside=True, beside_of=CONNECTION_KIB, label="high end of the slope", least=_SHRINKS),
+           beside=True, beside_of=CONNECTION_KIB, label="high end of the slope"),
     Metric(CONNECTION_TABLES, _PER_CONNECTION, _LOWER, _CONNECTIONS, "the page tables in it", followed=True,
-           beside=True, beside_of=CONNECTION_KIB, label="page tables", least=_SHRINKS),
+           beside=True, beside_of=CONNECTION_KIB, label="page tables"),
     Metric(CONNECTION_RSS, _PER_CONNECTION, _LOWER, _CONNECTIONS, "RSS of the server per open connection",
            followed=True, beside=True, beside_of=CONNECTION_KIB, label="RSS", column="RSS",
-           legend="RSS as top shows it", least=_SHRINKS),
+           legend="RSS as top shows it"),
     Metric(CONNECTS, "connects/s", _HIGHER, _CONNECTIONS, "connections opened per second, many at once",
            followed=True, beside=True, beside_of=CONNECTION_KIB, label="connects", column="conn/s",
            legend="connects per second (conn/s)", most=_RATE),

@@ -3,16 +3,19 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from history.comparison.curves import curves
+from history.comparison.open_connections import connection_costs
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
-from history.rendering.connection_table import CONNECTION_HEADS, CONNECTION_TITLE, connection_rows
 from history.rendering.notes import notes
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
+    CONNECTION_HEADS,
+    CONNECTION_TITLE,
     COSTS_HEADS,
     CURVE_HEADS,
     LEFT,
     Row,
+    connection_row,
     costs_legend,
     costs_rows,
     curve_rows,
@@ -41,7 +44,7 @@ def _lines(comparison: Comparison, contender: ContenderComparison, costs: bool) 
         yield f"{curve.step}: {curve.unit} by clients"
         yield ""
         yield from _table(CURVE_HEADS, curve_rows(curve))
-    if held := connection_rows(contender):
+    if held := [connection_row(cost) for cost in connection_costs(contender)]:
         yield CONNECTION_TITLE
         yield ""
         yield from _table(CONNECTION_HEADS, held)
@@ -56,7 +59,7 @@ def _lines(comparison: Comparison, contender: ContenderComparison, costs: bool) 
 
 def _table(columns: Sequence[str], body: Iterable[Row]) -> Iterator[str]:
     yield _line(columns)
-    yield _line([":--" if head in (*LEFT, "version") else "--:" for head in columns])
+    yield _line([":--" if head in LEFT else "--:" for head in columns])
     for row in body:
         *texts, last = (cell.text + cell.mark for cell in row)
         yield _line([*texts, f"**{last}**" if row[-1].tone is Tone.BAD else last])

@@ -2,38 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from build.build import Build
-from suites.definition import Step, Suite
+from suites.definition import Suite
 from suites.generator_rules import GeneratorName
 from suites.generators.connections import Connections
-from suites.generators.load import Generator, LoadError, Share
+from suites.generators.load import Generator, LoadError
 from suites.generators.pgbench import Pgbench, newest_postgres
 from suites.generators.sysbench import Sysbench
-from suites.measurement import Measurement
-from suites.memory.held_connections import hold_connections
-from suites.memory.process_memory import require_readable
-from suites.profiling.profiler import Profiling
-from suites.server import Server
 from suites.sizing import Sizes
-
-
-class Measure(Protocol):
-    """How the servers of a round are measured: as suites.step.run_slices is called."""
-
-    def __call__(
-        self,
-        servers: Sequence[Server],
-        generator: Generator,
-        step: Step,
-        share: Share,
-        settle_seconds: float,
-        *,
-        resets: bool = True,
-        profiling: Profiling | None = None,
-    ) -> list[Measurement]:
-        """Return one measurement per server. Raises ServerDiedError."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +25,6 @@ class Entry:
     """Programs of the builds of a session that it runs."""
     counts: bool = False
     """Whether it can carry out the work of a counted pass."""
-    measure: Measure | None = None
-    """How a round is measured; None for slices of work."""
-    check_machine: Callable[[], None] = lambda: None
-    """Raises TidemarkError if the machine does not show what it measures."""
 
 
 def _sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
@@ -77,12 +50,7 @@ def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
 GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",), counts=True),
     GeneratorName.PGBENCH: Entry(_pgbench, build_programs=("pgbench",)),
-    GeneratorName.CONNECTIONS: Entry(
-        _connections,
-        system_programs=("sysbench",),
-        measure=hold_connections,
-        check_machine=require_readable,
-    ),
+    GeneratorName.CONNECTIONS: Entry(_connections, system_programs=("sysbench",)),
 }
 """One entry for every load generator; its rules for a suite.toml are in suites/generator_rules.py."""
 

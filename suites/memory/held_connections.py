@@ -78,7 +78,7 @@ class HeldServer:
         opened = self.held[1:]
         return {
             CONNECTION_KIB: own.value,
-            CONNECTION_LOW: own.low,
+            CONNECTION_LOW: max(0.0, own.low),  # nothing has less memory than none
             CONNECTION_HIGH: own.high,
             CONNECTION_TABLES: theil_sen(levels, medians("page_tables")).value,
             CONNECTION_RSS: theil_sen(levels, medians("rss")).value,
