@@ -315,7 +315,8 @@ class Suite(_Strict):
                     hint="its steps are: " + ", ".join(known),
                 )
             levels.setdefault(plain, []).extend([int(level)] if at else [])
-        usual, own = (its.clients, its.options) if profile and (its := self.profile(profile)) else ((), {})
+        its = self.profile(profile) if profile else None
+        usual, own = (its.clients, its.options) if its else ((), {})
         steps: list[Step] = []
         for step in self.steps:
             if not names or step.name in levels:

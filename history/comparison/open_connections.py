@@ -50,7 +50,7 @@ def held_levels(contender: ContenderComparison) -> str:
 
 def _costs(contender: ContenderComparison, step: StepComparison) -> Iterator[ConnectionCost]:
     ratios = {ratio.metric: ratio for ratio in step.metrics}
-    names = (CONNECTION_KIB, CONNECTION_LOW, CONNECTION_HIGH, CONNECTION_TABLES)
-    names += (CONNECTION_RSS, CONNECTS, CONNECTION_STATEMENTS)
+    names = [CONNECTION_KIB, CONNECTION_LOW, CONNECTION_HIGH, CONNECTION_TABLES]
+    names += [CONNECTION_RSS, CONNECTS, CONNECTION_STATEMENTS]
     yield ConnectionCost(step.step, contender.base, *(ratios[name].base for name in names))
     yield ConnectionCost(step.step, contender.contender, *(ratios[name].contender for name in names))
