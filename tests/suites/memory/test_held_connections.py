@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from suites.definition import Step, load_suite
 from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.connections import AT_ONCE, Connections, HeldConnections, OpeningTranscript
-from suites.generators.load import LoadError, Share
+from suites.generators.load import LoadError, Share, lines_of_all
 from suites.innodb.server import InnodbServer
 from suites.memory import held_connections as module
 from suites.memory.held_connections import SAMPLES, HeldServer, hold_connections
@@ -111,6 +112,40 @@ def test_a_report_of_opening_that_cannot_be_is_refused() -> None:
     assert transcript.prepared == []
     with pytest.raises(LoadError, match="reports what cannot be"):
         _ = transcript.seconds
+
+
+def told(text: str) -> Generator[tuple[int, int, str]]:
+    """The lines of a program that prints `text`."""
+    yield from lines_of_all([["sh", "-c", text]], 20)
+
+
+TWO_LINES = "echo tidemark: connected 0 from 1.5 to 2.0; echo tidemark: holding 0 with 9 prepared statements;"
+
+
+def require_for_seconds(held: HeldConnections, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        held.require_held()
+
+
+def test_a_program_that_ends_while_it_holds_connections_is_seen() -> None:
+    held = HeldConnections(told(f"{TWO_LINES} exec sleep 60"), 1)
+    assert (held.seconds, held.prepared) == (0.5, 9)
+    held.require_held()
+    held.close()
+
+    held = HeldConnections(told(f"{TWO_LINES} exec sleep 0.3"), 1)
+    with pytest.raises(LoadError, match="sysbench ended while it held connections"):
+        require_for_seconds(held, 10)
+    held.close()
+
+
+def test_connections_that_are_refused_say_why() -> None:
+    with pytest.raises(LoadError) as caught:
+        HeldConnections(told("echo FATAL: sorry, too many clients already; exit 1"), 1)
+    assert "too many clients already" in str(caught.value)
+    with pytest.raises(LoadError, match="sysbench ended before it held 2 connections"):
+        HeldConnections(told(TWO_LINES), 2)
 
 
 # --- real servers
