@@ -115,6 +115,8 @@ class Profile(_Strict):
     """Number of equal tables; None if it follows from the client threads."""
     clients: Levels = ()
     """The levels of steps that have none of their own."""
+    options: dict[str, Option] = {}
+    """Options in place of those of the same name that a step has."""
     buffer_to_memory: Number = Field(gt=0, le=0.8)
     """Size of the server's buffer cache as a share of the machine's memory."""
     settle_seconds: Number = Field(ge=0, le=LONGEST_SECONDS)
@@ -187,7 +189,7 @@ class Step(_Strict):
     counted: Count = Field(default=400, gt=0, le=MOST_COUNTED)
     """The transactions of a counted pass, under a server that is some fifty times slower."""
     clients: Levels = ()
-    """The levels of the step. A step of a session has one at most, and it is part of its name."""
+    """The levels of the step. A step of a session has one, as part of its name, or measures all of them."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Step":
@@ -198,6 +200,11 @@ class Step(_Strict):
     def plain_name(self) -> str:
         """The name without a level."""
         return self.name.partition(LEVEL)[0]
+
+    @property
+    def level(self) -> int | None:
+        """The clients of a step that is one level of several; None for other steps."""
+        return self.clients[0] if LEVEL in self.name else None
 
     def at(self, clients: int) -> "Step":
         """Return the step at one level: a step with a name, and so with series, of its own."""
@@ -276,6 +283,11 @@ class Suite(_Strict):
                 + ", ".join(self.scale.tables)
             )
 
+    @property
+    def primary(self) -> str:
+        """The metric that verdicts are about."""
+        return RULES[self.generator].primary
+
     def profile(self, name: str) -> Profile:
         """Return the profile called `name`. Raises SuiteError, which lists the profiles, if there is none."""
         if name not in self.profiles:
@@ -294,23 +306,26 @@ class Suite(_Strict):
         `read-write@8` names one level of a step. Other steps have the levels `clients`, else their own, else
         those of `profile`. Raises SuiteError, which lists the steps, if there is none of a name.
         """
-        known = [step.name for step in self.steps]
+        known, apart = [step.name for step in self.steps], RULES[self.generator].levels_are_steps
         levels: dict[str, list[int]] = {}
         for name in names:
             plain, at, level = name.partition(LEVEL)
-            if plain not in known or (at and not _is_level(level)):
+            if plain not in known or (at and not (apart and _is_level(level))):
                 raise SuiteError(
                     f"suite {self.name} has no step '{name}'",
                     where=str(self.folder / "suite.toml"),
                     hint="its steps are: " + ", ".join(known),
                 )
             levels.setdefault(plain, []).extend([int(level)] if at else [])
-        usual = self.profile(profile).clients if profile else ()
+        its = self.profile(profile) if profile else None
+        usual, own = (its.clients, its.options) if its else ((), {})
         steps: list[Step] = []
         for step in self.steps:
             if not names or step.name in levels:
                 chosen = levels.get(step.name) or clients or step.clients or usual
-                steps += [step.at(count) for count in chosen] or [step]
+                options = {key: own.get(key, value) for key, value in step.options.items()}
+                whole = step.model_copy(update={"clients": tuple(chosen), "options": options})
+                steps += ([whole.at(count) for count in chosen] if apart else []) or [whole]
         return tuple(steps)
 
 

@@ -7,12 +7,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from suites.metrics import CONNECTION_KIB, PRIMARY
+
 
 class GeneratorName(StrEnum):
     """The load generators that a suite.toml can name."""
 
     SYSBENCH = "sysbench"
     PGBENCH = "pgbench"
+    CONNECTIONS = "connections"
+    """sysbench, which holds connections instead of working."""
 
 
 LUA_MODULES = Path(__file__).resolve().parent / "generators"
@@ -35,6 +39,18 @@ class StepKeys(Protocol):
         """The maximum number of transactions, relative to the loaded rows."""
 
 
+class ProfileKeys(Protocol):
+    """The keys of a profile that a rule reads."""
+
+    @property
+    def mode(self) -> str:
+        """How the runs of several versions are interleaved."""
+
+    @property
+    def clients(self) -> Sequence[int]:
+        """The levels of its steps."""
+
+
 class SuiteKeys(Protocol):
     """The keys of a suite that a rule reads."""
 
@@ -54,6 +70,10 @@ class SuiteKeys(Protocol):
     def steps(self) -> Sequence[StepKeys]:
         """All steps in order."""
 
+    @property
+    def profiles(self) -> Mapping[str, ProfileKeys]:
+        """All profiles by name."""
+
 
 @dataclass(frozen=True)
 class GeneratorRules:
@@ -63,6 +83,10 @@ class GeneratorRules:
     """Raises ValueError with key and reason if the generator could not run the suite."""
     shared_files: Callable[[Path | None], tuple[Path, ...]] = lambda script: ()
     """Returns files of Tidemark that a script uses, in addition to those in the suite's folder."""
+    primary: str = PRIMARY
+    """The metric that verdicts are about, unless another one is asked for."""
+    levels_are_steps: bool = True
+    """Whether every level of clients is a step of its own; else a step has all of them."""
 
 
 def _check_sysbench(suite: SuiteKeys) -> None:
@@ -86,6 +110,18 @@ def _check_pgbench(suite: SuiteKeys) -> None:
             raise ValueError(f"steps.{step.name}.options.file: there is no file {file} beside suite.toml")
 
 
+def _check_connections(suite: SuiteKeys) -> None:
+    """Raise ValueError unless every profile has levels, and rounds on servers that are fresh."""
+    _check_sysbench(suite)
+    if suite.plans:
+        raise ValueError("plans: not with connections, which are measured while they idle")
+    for name, profile in suite.profiles.items():
+        if not profile.clients:
+            raise ValueError(f"profiles.{name}.clients: connections needs the levels at which memory is read")
+        if profile.mode != "rounds":
+            raise ValueError(f"profiles.{name}.mode: connections needs a fresh server in every round")
+
+
 def _lua_modules(script: Path | None) -> tuple[Path, ...]:
     """Return the module that every script uses, and the others that this one requires."""
     text = script.read_text(encoding="utf-8") if script is not None and script.is_file() else ""
@@ -97,5 +133,8 @@ def _lua_modules(script: Path | None) -> tuple[Path, ...]:
 RULES: Mapping[GeneratorName, GeneratorRules] = {
     GeneratorName.SYSBENCH: GeneratorRules(_check_sysbench, shared_files=_lua_modules),
     GeneratorName.PGBENCH: GeneratorRules(_check_pgbench),
+    GeneratorName.CONNECTIONS: GeneratorRules(
+        _check_connections, shared_files=_lua_modules, primary=CONNECTION_KIB, levels_are_steps=False
+    ),
 }
 """One entry for every load generator; suites/generators/registry.py says how it is made."""

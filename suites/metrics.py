@@ -34,6 +34,9 @@ class Role(StrEnum):
     VARIATION = "variation"
     """How much throughput varies from second to second within a step."""
 
+    CONNECTIONS = "connections"
+    """The cost of a connection that is open."""
+
     RESET = "reset"
     """The duration of the reset after a step, and the state before and after it."""
 
@@ -78,6 +81,9 @@ COUNTED = RoundScatter(least=0.0005, typical=0.001, spread=0.5, wobble=0.001, ro
 chance, but it can have failed to do the work, so that the ends of a range have two."""
 
 
+QPS = "qps"
+
+
 @dataclass(frozen=True)
 class Metric:
     """A quantity with its unit and direction, and how the program uses it."""
@@ -102,6 +108,9 @@ class Metric:
 
     beside: bool = False
     """Whether comparisons show the metric beside the one that decides the verdict."""
+
+    beside_of: str = QPS
+    """The primary metric of the suites in whose comparisons it is shown."""
 
     label: str = ""
     """The name in running text; empty if that is `name` (see label_of)."""
@@ -165,7 +174,7 @@ class Metric:
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
 _THROUGHPUT, _COST, _LATENCY, _VARIATION = Role.THROUGHPUT, Role.COST, Role.LATENCY, Role.VARIATION
-_RESET, _CONTEXT = Role.RESET, Role.CONTEXT
+_RESET, _CONTEXT, _CONNECTIONS = Role.RESET, Role.CONTEXT, Role.CONNECTIONS
 _POSTGRES, _INNODB = frozenset({Engine.POSTGRES}), frozenset({Engine.MYSQL, Engine.MARIADB})
 
 _RATE = 1e9
@@ -174,13 +183,20 @@ _RATE = 1e9
 _YEARS = 1e8
 """Seconds, three years: longer than any step, reset or transaction."""
 
-QPS = "qps"
-
 INSTRUCTIONS = "instructions_per_op"
 """The metric of counted passes."""
 
 PRIMARY = QPS
-"""The primary metric: the default of comparisons, and the metric that --until-decided runs rounds for."""
+"""The primary metric: the default of comparisons, and the metric that --until-decided runs rounds for.
+
+A load generator that measures something else has another one (suites/generator_rules.py)."""
+
+CONNECTION_KIB = "connection_kib"
+"""The primary metric of held connections: a slope over levels."""
+CONNECTION_LOW, CONNECTION_HIGH = "connection_kib_low", "connection_kib_high"
+CONNECTION_TABLES, CONNECTION_RSS = "connection_page_tables_kib", "connection_rss_kib"
+CONNECTS, CONNECTION_STATEMENTS = "connects_per_second", "connection_statements"
+_PER_CONNECTION = "KiB/connection"
 
 # fmt: off
 _ROWS = (
@@ -265,6 +281,25 @@ _ROWS = (
     Metric("pages_flushed_per_op", "pages/query", _LOWER, _COST,
            "InnoDB pages written from the buffer pool per query", engines=_INNODB),
 
+    Metric(CONNECTION_KIB, _PER_CONNECTION, _LOWER, _CONNECTIONS,
+           "memory of the server per open connection, with page tables, without shared memory",
+           followed=True, judged=True, beside=True, beside_of=CONNECTION_KIB, label="memory per connection",
+           short_name="connection-memory"),
+    Metric(CONNECTION_LOW, _PER_CONNECTION, _NEITHER, _CONNECTIONS, "lower end of that slope's interval",
+           beside=True, beside_of=CONNECTION_KIB, label="low end of the slope"),
+    Metric(CONNECTION_HIGH, _PER_CONNECTION, _NEITHER, _CONNECTIONS, "upper end of that slope's interval",
+           beside=True, beside_of=CONNECTION_KIB, label="high end of the slope"),
+    Metric(CONNECTION_TABLES, _PER_CONNECTION, _LOWER, _CONNECTIONS, "the page tables in it", followed=True,
+           beside=True, beside_of=CONNECTION_KIB, label="page tables"),
+    Metric(CONNECTION_RSS, _PER_CONNECTION, _LOWER, _CONNECTIONS, "RSS of the server per open connection",
+           followed=True, beside=True, beside_of=CONNECTION_KIB, label="RSS", column="RSS",
+           legend="RSS as top shows it"),
+    Metric(CONNECTS, "connects/s", _HIGHER, _CONNECTIONS, "connections opened per second, many at once",
+           followed=True, beside=True, beside_of=CONNECTION_KIB, label="connects", column="conn/s",
+           legend="connects per second (conn/s)", most=_RATE),
+    Metric(CONNECTION_STATEMENTS, "statements", _NEITHER, _CONNECTIONS, "prepared by each connection",
+           beside=True, beside_of=CONNECTION_KIB, label="prepared statements"),
+
     Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step",
            followed=True, judged=True, most=_YEARS),
     Metric("reset_vacuum_seconds", "s", _LOWER, _RESET, "VACUUM (ANALYZE) of all tables after the step",
@@ -323,13 +358,15 @@ def judged_metrics(*detections: Detection) -> tuple[str, ...]:
     return tuple(name for name, metric in METRICS.items() if metric.judged and metric.detection in wanted)
 
 
-def beside_verdict(engines: Collection[Engine] = tuple(Engine)) -> tuple[str, ...]:
+def beside_verdict(engines: Collection[Engine] = tuple(Engine), primary: str = PRIMARY) -> tuple[str, ...]:
     """Return the metrics shown beside a verdict that at least one of `engines` has.
 
-    They are ordered by role, then as the rows are.
+    They are those of suites with this `primary` metric, ordered by role, then as the rows are.
     """
     shown = [
-        metric for metric in METRICS.values() if metric.beside and not metric.engines.isdisjoint(engines)
+        metric
+        for metric in METRICS.values()
+        if metric.beside and metric.beside_of == primary and not metric.engines.isdisjoint(engines)
     ]
     order = list(Role)
     return tuple(metric.name for metric in sorted(shown, key=lambda metric: order.index(metric.role)))

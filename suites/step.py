@@ -90,7 +90,7 @@ def _under_load(
             loads = generator.alternate(addresses, step, share, observers)
             return loads, [profiler.result(load) for profiler, load in zip(watching, loads, strict=True)]
     except LoadError as error:
-        raise _blame(servers, step, error) from error
+        raise blame(servers, step, error) from error
 
 
 def _profiled_after(
@@ -100,7 +100,7 @@ def _profiled_after(
     try:
         return profile_after(servers, generator, step, share, profiling)
     except LoadError as error:
-        blamed = _blame(servers, step, error)
+        blamed = blame(servers, step, error)
         if any(server.death() is not None for server in servers):
             raise blamed from error
         return [Profiled(None, f"no profile: {error}")] * len(servers)
@@ -143,7 +143,7 @@ def _reset(server: Server) -> tuple[Mapping[str, float], list[str]]:
         return error.metrics, [f"not reset: {error}"]
 
 
-def _blame(servers: Sequence[Server], step: Step, error: LoadError) -> ServerDiedError:
+def blame(servers: Sequence[Server], step: Step, error: LoadError) -> ServerDiedError:
     """Return the error for the server that died, else for the one whose load generator failed first."""
     dead = {place: ended for place, server in enumerate(servers) if (ended := server.death()) is not None}
     if not dead and error.place is not None:

@@ -27,7 +27,7 @@ from history.rendering.numbers import amount
 from history.rendering.plain_table import Screen
 from history.stats.estimators import Interval
 from history.store.records import Session, SessionStatus
-from suites.metrics import INSTRUCTIONS, METRICS, beside_verdict, imported_stand_ins
+from suites.metrics import CONNECTION_KIB, INSTRUCTIONS, METRICS, beside_verdict, imported_stand_ins
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.outcomes import record_outcomes
 
@@ -199,7 +199,7 @@ def test_variation_as_the_judged_metric_is_flagged_and_exits_1(tmp_path: Path) -
 
 
 def test_every_metric_has_a_name() -> None:
-    shown = {*beside_verdict(), *imported_stand_ins().values()}
+    shown = {*beside_verdict(), *imported_stand_ins().values(), *beside_verdict(primary=CONNECTION_KIB)}
     assert {name for name, metric in METRICS.items() if metric.label} == shown
 
 

@@ -74,11 +74,13 @@ def test_the_lists_of_the_rows() -> None:
         *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
         *("server_written_kb_per_op", "wal_bytes_per_op", "server_instructions_per_op"),
         "instructions_per_op",
+        *("connection_kib", "connection_page_tables_kib", "connection_rss_kib", "connects_per_second"),
         *("reset_seconds", "table_bytes", "index_bytes"),
     )
     assert set(judged_metrics()) == {
         *("qps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
         *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes", "instructions_per_op"),
+        "connection_kib",
     }
     assert judged_metrics(Detection.STEP) == ("instructions_per_op",)
     assert {*judged_metrics(*Detection)} == {*judged_metrics()}
@@ -88,7 +90,12 @@ def test_the_lists_of_the_rows() -> None:
         "instructions_per_op",
         *("latency_p99_ms", "qps_cv", "qps_p1_over_median"),
     )
+    assert beside_verdict(primary="connection_kib") == (
+        *("connection_kib", "connection_kib_low", "connection_kib_high", "connection_page_tables_kib"),
+        *("connection_rss_kib", "connects_per_second", "connection_statements"),
+    )
     assert short_names() == {
+        "connection-memory": "connection_kib",
         "cpu-per-op": "server_cpu_us_per_op",
         "cs-per-op": "server_cs_per_op",
         "hardware-instructions-per-op": "server_instructions_per_op",

@@ -13,9 +13,11 @@ from runners.fitness.timers import next_timers
 from suites.accounting.proc import machine_ticks, process_ticks
 from suites.accounting.throttling import ThrottleCounters
 from suites.counting.callgrind import CallgrindError, parsed
+from suites.generators.connections import OpeningTranscript
 from suites.generators.load import Load, LoadError
 from suites.generators.pgbench import PgbenchTranscript, logged_latencies
 from suites.generators.sysbench import SysbenchTranscript
+from suites.memory.process_memory import MOST_KIB, ProcessMemoryError, process_memory
 from suites.profiling.folding import by_role, parsed_samples, within
 from suites.profiling.perf import PerfError
 from suites.profiling.stacks import StepProfile
@@ -41,6 +43,17 @@ def _sysbench(_folder: Path) -> Parse:
         for line in data.decode(errors="replace").split("\n"):
             transcript.read(line)
         return _of_load(transcript.load())
+
+    return parse
+
+
+def _opening(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        transcript = OpeningTranscript()
+        for line in data.decode(errors="replace").split("\n"):
+            transcript.read(line)
+        yield Number("seconds", transcript.seconds, 1e7)
+        yield from (Number("prepared statements", count, 1e15) for count in transcript.prepared)
 
     return parse
 
@@ -148,6 +161,17 @@ def _process(_folder: Path) -> Parse:
     return parse
 
 
+def _memory(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        rollup, _, status = data.decode(errors="replace").partition("\f")
+        memory = process_memory(rollup, status)
+        sizes = (memory.rss, memory.pss, memory.shared, memory.page_tables)
+        yield from (Number("KiB", size, MOST_KIB) for size in sizes)
+        yield Number("own KiB", memory.own, 2 * MOST_KIB)
+
+    return parse
+
+
 def _callgrind(_folder: Path) -> Parse:
     def parse(data: bytes) -> Iterable[Number]:
         profile = parsed(data.decode(errors="replace"))
@@ -197,6 +221,22 @@ def _cron(_folder: Path) -> Parse:
 
 
 _PROCESS = b"4321 (post) gres: x) S 12 1 1 0 -1 4194624 1 1 1 1 250 30 7 8 20 0 1 0 987654 55 66\n"
+_ROLLUP = b"""55d0c1a00000-7ffc5cb5f000 ---p 00000000 00:00 0                          [rollup]
+Rss:               12824 kB
+Pss:                2471 kB
+Pss_Dirty:          1336 kB
+Pss_Anon:           1160 kB
+Pss_File:            121 kB
+Pss_Shmem:          1190 kB
+Swap:                  0 kB
+\fName:\tpostgres\nVmRSS:\t   12824 kB\nRssAnon:\t    1160 kB\nVmPTE:\t     120 kB\nThreads:\t1\n"""
+_OPENING = b"""Threads started!
+
+tidemark: connected 1 from 41531.712141 to 41531.760660
+tidemark: connected 0 from 41531.712150 to 41531.764071
+tidemark: holding 1 with 90 prepared statements
+tidemark: holding 0 with 90 prepared statements
+"""
 _STAT = b"cpu  100 2 30 4000 50 6 7 8 9 10\ncpu0 100 2 30 4000 50 6 7 8 9 10\nintr 1 2 3\n"
 _THROTTLING = b"usage_usec 1\nnr_throttled 3\nthrottled_usec 4000\n\f12\n\f0::/box\n"
 _CRON = b"SHELL=/bin/sh\n17 * * * * root cd / && run-parts /etc/cron.hourly\n*/5 1-4 1,15 jan mon root true\n"
@@ -204,6 +244,7 @@ _TIMERS = json.dumps([{"next": 1795427285000000, "unit": "apt.timer"}, {"next": 
 
 TARGETS = (
     FuzzTarget("sysbench", _sysbench_captures, _sysbench, (LoadError,)),
+    FuzzTarget("opened connections", lambda: [_OPENING], _opening, (LoadError,)),
     FuzzTarget("pgbench", _pgbench_captures, _pgbench, (LoadError,)),
     FuzzTarget("perf script", _perf_captures, _perf_script, (PerfError,)),
     FuzzTarget("folded stacks", _folded_captures, _folded, (PerfError,)),
@@ -212,6 +253,7 @@ TARGETS = (
     ),
     FuzzTarget("proc stat", lambda: [_STAT], _machine, (ValueError,)),
     FuzzTarget("proc pid stat", lambda: [_PROCESS], _process, (ValueError,)),
+    FuzzTarget("process memory", lambda: [_ROLLUP], _memory, (ProcessMemoryError,)),
     FuzzTarget("throttling", lambda: [_THROTTLING], _throttling, ()),
     FuzzTarget("timers", lambda: [_TIMERS], _timers, (ValueError,)),
     FuzzTarget("cron", lambda: [_CRON], _cron, ()),

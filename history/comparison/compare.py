@@ -80,7 +80,7 @@ def compare(
 
 
 def as_judged(options: CompareOptions, comparisons: Sequence[ContenderComparison]) -> CompareOptions:
-    """Return the options with the metric that was judged, which sessions of counted passes alone choose."""
+    """Return the options with the metric that was judged, which a session without QPS chooses."""
     judged = {step.judged.metric for contender in comparisons for step in contender.steps}
     return replace(options, metric=judged.pop()) if len(judged) == 1 else options
 
@@ -117,9 +117,10 @@ def _compare_in_session(
     if match is None:
         raise _no_session(history, base_name, name, limits)
     session, (base, contender) = match
-    if session.only_counted and options.metric == PRIMARY:
-        options = replace(options, metric=INSTRUCTIONS)
-    metrics = {options.metric, PRIMARY, *beside_verdict(), *imported_stand_ins().values()}
+    if options.metric == PRIMARY:
+        options = replace(options, metric=INSTRUCTIONS if session.only_counted else session.primary)
+    metrics = {options.metric, PRIMARY, *beside_verdict(primary=session.primary)}
+    metrics |= {*imported_stand_ins().values()}
     runs = history.runs(session.id, (base, contender), metrics)
     if not runs:
         raise ComparisonError(

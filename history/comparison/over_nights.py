@@ -124,7 +124,10 @@ def _compare(
     connection: Connection, base: Name, contender: Name, options: CompareOptions, both: Sequence[_Both]
 ) -> ContenderComparison:
     environment, last = both[-1].environment, session_of(connection, both[-1].session_id)
-    paired = _paired(connection, environment, both, {options.metric, PRIMARY, *beside_verdict()})
+    if options.metric == PRIMARY:
+        options = replace(options, metric=last.primary)
+    metrics = {options.metric, PRIMARY, *beside_verdict(primary=last.primary)}
+    paired = _paired(connection, environment, both, metrics)
     where = f"{environment.suite}, {environment.configuration}, on {environment.box}"
     chosen = choose_steps(paired, options.steps, where)
     if not chosen:

@@ -344,7 +344,9 @@ def judge_all(
     metric = METRICS[options.metric]
     threshold = threshold_of(metric.name, options)
     recorded = {name for step in chosen for pair in step.pairs for name in (*pair.base, *pair.contender)}
-    shown = beside_imported(recorded, engines) if session.is_imported else beside_verdict(engines)
+    shown = beside_verdict(engines, session.primary)
+    if session.is_imported:
+        shown = beside_imported(recorded, engines)
     beside = [name for name in shown if name != metric.name]
     groups = groups_of(session)
     return tuple(

@@ -3,15 +3,19 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from history.comparison.curves import curves
+from history.comparison.open_connections import connection_costs
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
 from history.rendering.notes import notes
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
+    CONNECTION_HEADS,
+    CONNECTION_TITLE,
     COSTS_HEADS,
     CURVE_HEADS,
     LEFT,
     Row,
+    connection_row,
     costs_legend,
     costs_rows,
     curve_rows,
@@ -40,6 +44,10 @@ def _lines(comparison: Comparison, contender: ContenderComparison, costs: bool) 
         yield f"{curve.step}: {curve.unit} by clients"
         yield ""
         yield from _table(CURVE_HEADS, curve_rows(curve))
+    if held := [connection_row(cost) for cost in connection_costs(contender)]:
+        yield CONNECTION_TITLE
+        yield ""
+        yield from _table(CONNECTION_HEADS, held)
     if costs:
         yield from _table(COSTS_HEADS, (row for step in contender.steps for row in costs_rows(step)))
     legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]

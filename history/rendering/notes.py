@@ -7,6 +7,7 @@ from datetime import datetime
 from history.comparison.curves import Curve, curves, shapes
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
+from history.comparison.open_connections import connection_costs, held_levels
 from history.comparison.pairs import Failure
 from history.comparison.plans import ChangedPlan, changed_plans
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
@@ -49,6 +50,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     return [
         *first,
         *(line for curve in curves(contender) for line in _curve(curve)),
+        *_connections(contender),
         *(line for plan in changed_plans(contender) for line in _plans(plan)),
         *definition_notes(session.options, (contender.base, contender.contender)),
         f"History: {comparison.history}",
@@ -88,6 +90,16 @@ def _curve(curve: Curve) -> Iterator[str]:
         less = f"{percent(its.droop)} less" if its.droop > 0 else "as many"
         end = "" if its.clients == its.most else f"; with {its.most} clients {less}"
         yield (text + end).replace("%", " %")
+
+
+def _connections(contender: ContenderComparison) -> Iterator[str]:
+    """Return how the memory of connections was measured, in a session that held any."""
+    if connection_costs(contender):
+        yield (
+            "KiB per open connection: slope of PSS without shared memory, with page tables, over "
+            f"{held_levels(contender)} connections, and its interval within a round; means of the paired "
+            "rounds. RSS counts shared pages once per process."
+        )
 
 
 def _plans(plan: ChangedPlan) -> Iterator[str]:

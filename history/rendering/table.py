@@ -5,15 +5,16 @@ from dataclasses import dataclass
 
 from history.comparison.curves import Curve, Shape, client_share, shapes
 from history.comparison.exact import is_exact
+from history.comparison.open_connections import ConnectionCost
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRAITS, MetricChange, Ratio, Tone, verdict_of
-from history.rendering.numbers import amount, bounds, percent, three_decimals, two_decimals
+from history.rendering.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.metrics import METRICS, Better, Metric, Role, beside_verdict, label_of
 
 MEAN_ROW = "geomean of"
 
-LEFT = ("step", "verdict", "metric", "unit", "change", "nights")
+LEFT = ("step", "version", "verdict", "metric", "unit", "change", "nights")
 """The heads of columns that are aligned left."""
 
 COSTS_HEADS = ("step", "metric", "unit", "base", "contender", "ratio", "interval", "change")
@@ -46,7 +47,8 @@ def title(comparison: Comparison, contender: ContenderComparison) -> str:
 
 def legend(contender: ContenderComparison) -> str:
     """Return the explanation of the columns of the table of verdicts."""
-    names = [name for name in beside_verdict(contender.engines) if name not in contender.unrecorded]
+    shown = beside_verdict(contender.engines, contender.session.primary)
+    names = [name for name in shown if name not in contender.unrecorded]
     columns = [METRICS[name] for name in names if head_of(name)]
     return (
         f"Ratios are contender (new) over base. {_explained(columns, Better.LOWER, 'less is better')}"
@@ -66,7 +68,8 @@ def _explained(columns: Sequence[Metric], better: Better, suffix: str) -> str:
 
 def costs_legend(contender: ContenderComparison) -> str:
     """Return the explanation of the table of costs, for metrics without a column in the first table."""
-    metrics = [METRICS[name] for name in beside_verdict(contender.engines) if not head_of(name)]
+    shown = beside_verdict(contender.engines, contender.session.primary)
+    metrics = [METRICS[name] for name in shown if not head_of(name)]
     words = {Better.HIGHER: ", more is better", Better.LOWER: ", less is better", Better.NEITHER: ""}
     return " ".join(
         (
@@ -137,6 +140,25 @@ def curve_rows(curve: Curve) -> Iterator[Row]:
 
 CURVE_HEADS = ("clients", "base", "new", "rel", "base of peak", "new of peak", "client CPU", "verdict")
 """The columns of the table of a step's levels."""
+
+
+CONNECTION_TITLE = "KiB per open connection"
+CONNECTION_HEADS = (
+    *("step", "version", "memory", "its interval", "page tables", "RSS as top", "connects/s", "statements"),
+)
+"""The columns of the table of what an open connection costs."""
+
+
+def connection_row(cost: ConnectionCost) -> Row:
+    """Return the row of a step and version in the table of what an open connection costs."""
+    ends = DASH if None in (cost.low, cost.high) else f"{_whole(cost.low)}–{_whole(cost.high)}"
+    numbers = (cost.page_tables, cost.rss, cost.connects, cost.statements)
+    texts = (cost.step, str(cost.version), _whole(cost.memory), ends, *map(_whole, numbers))
+    return [Cell(text) for text in texts]
+
+
+def _whole(value: float | None) -> str:
+    return DASH if value is None else f"{value:,.0f}"
 
 
 def _share_of_peak(throughput: float | None, its: Shape | None) -> str:

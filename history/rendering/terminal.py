@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 
 from history.comparison.curves import curves
+from history.comparison.open_connections import connection_costs
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
 from history.rendering.notes import notes
 from history.rendering.plain_table import BOLD, PLAIN_WIDTH, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
+    CONNECTION_HEADS,
+    CONNECTION_TITLE,
     COSTS_HEADS,
     CURVE_HEADS,
     LEFT,
     Cell,
     Row,
+    connection_row,
     costs_legend,
     costs_rows,
     curve_rows,
@@ -47,6 +51,10 @@ def render_terminal(comparison: Comparison, screen: Screen, *, costs: bool = Fal
         for curve in curves(contender):
             screen.line(f"{curve.step}: {curve.unit} by clients", BOLD)
             screen.table(CURVE_HEADS, [[_fields(row) for row in curve_rows(curve)]], LEFT)
+            screen.line()
+        if held := [connection_row(cost) for cost in connection_costs(contender)]:
+            screen.line(CONNECTION_TITLE, BOLD)
+            screen.table(CONNECTION_HEADS, [[_fields(row) for row in held]], LEFT)
             screen.line()
         if costs:
             sections = [[_fields(row) for row in costs_rows(step)] for step in contender.steps]

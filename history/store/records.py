@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from history.stats.noise_model import Noise
+from suites.metrics import METRICS, PRIMARY
 
 if TYPE_CHECKING:
     from build.build import Build
@@ -100,6 +101,12 @@ class Session(SessionStart):
         """Whether it has counted passes and nothing else."""
         exact = self.options.get(EXACT)
         return isinstance(exact, dict) and exact.get("when") == ONLY
+
+    @property
+    def primary(self) -> str:
+        """The metric that verdicts are about, unless another one is asked for."""
+        primary = self.options.get(PRIMARY_METRIC)
+        return primary if isinstance(primary, str) and primary in METRICS else PRIMARY
 
     @property
     def is_imported(self) -> bool:
@@ -227,6 +234,12 @@ ALL_STEPS = ""
 
 EXACT = "exact"
 """The option of a session with counted passes: an object with `tool`, `passes` and `when`."""
+
+PRIMARY_METRIC = "primary_metric"
+"""The option of a session whose verdicts are not about QPS: the metric that they are about."""
+
+HELD = "held"
+"""The option of a session that held connections: the levels of each step."""
 
 ONLY = "only"
 """The value of `when` in a session that has counted passes and nothing else."""

@@ -21,7 +21,6 @@ from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import TWIN, read_variants, require_defined
 from runners.values import history_of
 from suites.definition import load_suite
-from suites.metrics import PRIMARY
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -75,11 +74,12 @@ def request_of(arguments: argparse.Namespace) -> Request:
 def recorded(store: Store, request: Request, uid: str) -> tuple[Mapping[str, StepNoise], Comparison]:
     """Store the noise of every metric; return that of the primary metric by step, and the twins compared."""
     base, twin = request.versions
-    comparison = compare(store, base, (twin,), CompareOptions(session=uid, metric=PRIMARY))
+    primary = request.suite.primary
+    comparison = compare(store, base, (twin,), CompareOptions(session=uid, metric=primary))
     session = comparison.contenders[0].session
     noise = noise_of(store.runs(session.id), str(base), str(twin))
     store.record_noise(session.id, noise)
-    return {each.step: each for each in noise if each.metric == PRIMARY}, comparison
+    return {each.step: each for each in noise if each.metric == primary}, comparison
 
 
 def exit_code(
@@ -124,7 +124,8 @@ def table(request: Request, noise: Mapping[str, StepNoise]) -> Iterator[str]:
         yield _row((step, str(measured.rounds), f"{measured.sd:.2%}", *(f"{share:.1%}" for share in visible)))
     yield (
         f"suite {request.suite.name}, profile {request.profile_name}; noise: standard deviation of a round's "
-        f"ratio of {PRIMARY};\nseen: the smallest slowdown that is likely to be detected in so many rounds"
+        f"ratio of {request.suite.primary};\n"
+        "seen: the smallest slowdown that is likely to be detected in so many rounds"
     )
 
 

@@ -48,7 +48,8 @@ class FailurePolicy:
             for name, run in runs.items():
                 if run.failure is not None:
                     self._count_failure(by_name[name], step, run.failure)
-            values = {name: run.values[PRIMARY] for name, run in runs.items() if PRIMARY in run.values}
+            metric = self.verdicts.metric
+            values = {name: run.values[metric] for name, run in runs.items() if metric in run.values}
             self.verdicts.add(step, number, values)
         for version in versions:
             for step in version.excluded_steps:
@@ -86,15 +87,11 @@ class FailurePolicy:
                         version.broken = str(error)
                 done |= {version.name for version in failed}
                 continue
-            values = {
-                version.name: measurement.values[PRIMARY]
-                for version, measurement in zip(active, measurements, strict=True)
-                if PRIMARY in measurement.values
-            }
             if reasons and repeats_left:
                 repeats_left -= 1
-                self.recorder.record_dropped(step, number, reasons, values)
+                self.recorder.record_dropped(step, number, reasons, _values_of(PRIMARY, active, measurements))
                 continue
+            values = _values_of(self.verdicts.metric, active, measurements)
             if self.passes is not None:
                 measurements = self.passes.add_to(number, step, active, measurements)
             active, measurements = self._without_empty(active, measurements, step, number, started)
@@ -152,6 +149,14 @@ def _able_to_run(versions: Sequence[MeasuredVersion], step: Step, done: set[str]
         for version in versions
         if version.exclusion_reason(step.name) is None and version.name not in done
     ]
+
+
+def _values_of(
+    metric: str, versions: Sequence[MeasuredVersion], measurements: Sequence[Measurement]
+) -> dict[str, float]:
+    """A metric by version, of those that have it."""
+    both = zip(versions, measurements, strict=True)
+    return {version.name: its.values[metric] for version, its in both if metric in its.values}
 
 
 def _now() -> datetime:

@@ -27,6 +27,7 @@ from suites.definition import Mode
 from suites.engines import make_server, require_settings, require_short_sockets
 from suites.generators.client_limits import require_clients
 from suites.generators.registry import GENERATORS
+from suites.memory.registry import OWN_ROUNDS
 from suites.processes import require_reachable, tool
 from suites.profiling.perf import find_perf
 from suites.profiling.profiler import Profiling
@@ -48,6 +49,15 @@ def check_request(request: Request, home: Home) -> Sizes:
     Raises TidemarkError when a program, memory, disk space or access to the home is missing.
     """
     profile = request.profile
+    own_rounds = OWN_ROUNDS.get(request.suite.generator)
+    if own_rounds is not None:
+        own_rounds.check_machine()
+    if profile.mode is Mode.LONG and own_rounds is not None:
+        raise ServerError(
+            f"{request.suite.name} needs a fresh server in every round, which long mode does not start",
+            where="--mode",
+            hint="omit --mode, or use --mode rounds",
+        )
     if profile.mode is Mode.ROUNDS:
         servers = len(request.versions)
         require_few_slices(servers, profile.seconds, profile.slice_seconds, profile.warm_seconds)
@@ -176,7 +186,7 @@ def verdicts_of(
     )
     threshold = request.confirms.threshold if request.confirms else THRESHOLD / 100
     calibrated = {step: calibration.noise for step, calibration in noise.items()}
-    return SequentialVerdicts(names[0], names[1:], design, threshold, calibrated)
+    return SequentialVerdicts(names[0], names[1:], design, threshold, calibrated, request.suite.primary)
 
 
 def server_factory(request: Request, needed: Sizes) -> Serve:

@@ -13,6 +13,7 @@ from suites.definition import Mode, Step
 from suites.generators.load import Generator, Share
 from suites.generators.placement import placement, stretched
 from suites.measurement import Measurement
+from suites.memory.registry import OWN_ROUNDS
 from suites.processes import bind
 from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes, fit_together, this_machine
@@ -95,7 +96,9 @@ class RoundMeasurement:
                 bind(server.pid, cores)
         settle = self.request.profile.settle_seconds if is_last else 0.0
         profiling = self.profiling if is_last or (self.profiling and self.profiling.during) else None
-        measurements = run_slices(
+        own = OWN_ROUNDS.get(self.request.suite.generator)
+        measure = run_slices if own is None else own.measure
+        measurements = measure(
             servers, self.generator, step, share, settle, resets=is_last, profiling=profiling
         )
         disturbance = watch.end()

@@ -113,7 +113,7 @@ class RunRecorder:
 def _position_of(step: Step, names: Sequence[str]) -> int:
     """Return the position of a step in its suite, from 1; levels of a step follow each other by clients."""
     position = 1 + names.index(step.plain_name)
-    return position * (MOST_CLIENTS + 1) + step.clients[0] if step.clients else position
+    return position if step.level is None else position * (MOST_CLIENTS + 1) + step.level
 
 
 def without_impossible(measured: Measurement) -> Measurement:

@@ -19,8 +19,13 @@ class SequentialVerdicts:
         design: Design,
         threshold: float,
         calibrated: Mapping[str, Noise],
+        metric: str = PRIMARY,
     ) -> None:
-        """`threshold` is a fraction; `calibrated` is the noise of each step by the last calibration."""
+        """`threshold` is a fraction; `calibrated` is the noise of each step by the last calibration.
+
+        `metric` is what the verdicts are about.
+        """
+        self.metric = metric
         self._base = base
         self._contenders = contenders
         self._design = design
@@ -32,7 +37,7 @@ class SequentialVerdicts:
         self._dropped: set[tuple[str, str]] = set()
 
     def add(self, step: str, number: int, values: Mapping[str, float]) -> None:
-        """Take in round `number`: the primary metric by version, of those that finished it.
+        """Take in round `number`: the metric by version, of those that finished it.
 
         The rounds of a step come in order.
         """
@@ -84,7 +89,7 @@ class SequentialVerdicts:
         interval = sequential_interval(rounds[step], self._design, prior)
         if interval is None:
             return Verdict.INCONCLUSIVE
-        return judge(interval, METRICS[PRIMARY].better, self._threshold)
+        return judge(interval, METRICS[self.metric].better, self._threshold)
 
 
 def _usable(logs: Sequence[float | None]) -> list[float]:

@@ -32,7 +32,6 @@ from runners.measuring.rounds import Rounds
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.session_description import describe_session, with_machine_changes
 from suites.generators.registry import make_generator
-from suites.metrics import PRIMARY
 from suites.sizing import Sizes
 
 RESUMABLE_HOURS = 24.0
@@ -118,7 +117,7 @@ def run_session(
             with data_folder(home, f"s{outcome.uid}") as folder:
                 recorded = resumed.recorded if resumed else {}
                 recorder = RunRecorder(request, store, session, progress, recorded, outcome.failures)
-                verdicts = verdicts_of(request, builds, store.noise(start, PRIMARY))
+                verdicts = verdicts_of(request, builds, store.noise(start, request.suite.primary))
                 passes = session_passes(request, sizes, generator, callgrind, recorded)
                 policy = FailurePolicy(
                     recorder, verdicts, request.least_rounds, request.keep_disturbed, passes

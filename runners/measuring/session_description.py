@@ -11,11 +11,12 @@ from build.home import ROOT
 from build.version import Version
 from history.comparison.curves import LEVELS
 from history.series.variants import VARIANTS
-from history.store.records import CONFIRMS, EXACT, Machine, SessionStart
+from history.store.records import CONFIRMS, EXACT, HELD, PRIMARY_METRIC, Machine, SessionStart
 from runners.measuring.request import Request
 from runners.measuring.variants import recorded
 from suites.counting.tool import Callgrind
 from suites.generators.placement import placement
+from suites.metrics import PRIMARY
 from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes
 
@@ -93,19 +94,24 @@ def _of_suite(request: Request) -> dict[str, object]:
     """Return the options that the suite decides for its servers; a suite that decides nothing has none."""
     engines = {version.engine for version in request.versions}
     server = {str(engine): dict(its) for engine, its in request.suite.server.items() if engine in engines}
-    isolation = request.suite.isolation
-    return {**({"isolation": isolation} if isolation else {}), **({"server": server} if server else {})}
+    isolation, primary = request.suite.isolation, request.suite.primary
+    return {
+        **({"isolation": isolation} if isolation else {}),
+        **({"server": server} if server else {}),
+        **({PRIMARY_METRIC: primary} if primary != PRIMARY else {}),
+    }
 
 
 def _levels(request: Request, sizes: Sizes) -> dict[str, object]:
-    """Return the option with the clients of each step that is a level, and the cores of both sides."""
+    """Return the options with the levels of clients: the cores of each level that is a step of its own."""
     levels: dict[str, object] = {}
     for step in request.steps:
-        if step.clients:
+        if step.level is not None:
             cores = placement(step, sizes)
             sides = {"server": cores.server, "client": cores.client}
-            levels[step.name] = {"step": step.plain_name, "clients": step.clients[0], **sides}
-    return {LEVELS: levels} if levels else {}
+            levels[step.name] = {"step": step.plain_name, "clients": step.level, **sides}
+    held = {step.name: step.clients for step in request.steps if step.clients and step.level is None}
+    return {**({LEVELS: levels} if levels else {}), **({HELD: held} if held else {})}
 
 
 def _variants(request: Request) -> dict[str, object]:

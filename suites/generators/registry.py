@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from build.build import Build
 from suites.definition import Suite
 from suites.generator_rules import GeneratorName
+from suites.generators.connections import Connections
 from suites.generators.load import Generator, LoadError
 from suites.generators.pgbench import Pgbench, newest_postgres
 from suites.generators.sysbench import Sysbench
@@ -30,6 +31,10 @@ def _sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
     return Sysbench(suite, sizes)
 
 
+def _connections(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
+    return Connections(suite, sizes)
+
+
 def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
     """Return the newest pgbench of the session, used for all servers so that the client is constant."""
     newest = newest_postgres(builds)
@@ -45,6 +50,7 @@ def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
 GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",), counts=True),
     GeneratorName.PGBENCH: Entry(_pgbench, build_programs=("pgbench",)),
+    GeneratorName.CONNECTIONS: Entry(_connections, system_programs=("sysbench",)),
 }
 """One entry for every load generator; its rules for a suite.toml are in suites/generator_rules.py."""
 

@@ -82,7 +82,7 @@ def test_the_shipped_suites_load(name: str) -> None:
 
 
 def test_no_other_suite_is_shipped_unseen() -> None:
-    assert set(suite_names()) == {"write-heavy", "pgbench", "oltp-sweep", "read"}
+    assert set(suite_names()) == {"write-heavy", "pgbench", "oltp-sweep", "read", "connections"}
 
 
 def test_the_ten_steps_come_in_the_order_of_the_method() -> None:
@@ -116,6 +116,22 @@ def test_a_step_has_a_name_of_its_own_at_every_level() -> None:
     assert (step.plain_name, step.clients, step.options) == ("read-write", (16,), suite.steps[0].options)
 
 
+def test_held_connections_have_all_levels_in_one_step() -> None:
+    suite = load_suite("connections")
+    assert [(step.name, step.clients) for step in suite.select((), "smoke")] == [
+        ("idle", (25, 50, 100)),
+        ("used", (25, 50, 100)),
+    ]
+    (step,) = suite.select(("used",), "smoke", (5, 10))
+    assert (step.name, step.clients, step.level) == ("used", (5, 10), None)
+    used = [suite.select((), profile)[1].options for profile in ("smoke", "short")]
+    assert used == [{"transactions": 60}, {"transactions": 200}]
+    assert suite.select((), "smoke")[0].options == {}
+    assert suite.primary == "connection_kib"
+    with pytest.raises(SuiteError, match="has no step 'used@50'"):
+        suite.select(("used@50",))
+
+
 @pytest.mark.parametrize(
     "name", ["read-write@", "read-write@0", "read-write@x", "read-write@99999", "write@8"]
 )
@@ -141,7 +157,7 @@ def test_an_unknown_suite_says_which_there_are() -> None:
         load_suite("reading")
     assert str(caught.value) == (
         "there is no suite 'reading'\n"
-        "  to do: the suites are: oltp-sweep, pgbench, read, write-heavy; "
+        "  to do: the suites are: connections, oltp-sweep, pgbench, read, write-heavy; "
         "or give the path of a folder with a suite.toml"
     )
 
@@ -199,7 +215,7 @@ MISTAKES = [
     ('name = "second"', 'name = "first"', "steps: two steps are called first"),
     ('["postgres"]', '["oracle"]', "engines.0: Input should be 'postgres', 'mysql' or 'mariadb'"),
     ('["postgres"]', "[]", "engines: Tuple should have at least 1 item"),
-    ('"sysbench"', '"hammerdb"', "generator: Input should be 'sysbench' or 'pgbench'"),
+    ('"sysbench"', '"hammerdb"', "generator: Input should be 'sysbench', 'pgbench' or 'connections'"),
     ('"mine.lua"', '"other.lua"', "script: there is no file other.lua beside suite.toml"),
     ('script = "mine.lua"\n', "", "script: sysbench needs the Lua script that implements the steps"),
     ("workload", "[1]", "this suite is not valid TOML"),

@@ -8,6 +8,7 @@ from build.build import Build
 from build.version import Engine, parse_version
 from suites.definition import Suite, load_suite
 from suites.generator_rules import RULES, GeneratorName
+from suites.generators.connections import Connections
 from suites.generators.load import LoadError
 from suites.generators.pgbench import Pgbench
 from suites.generators.registry import GENERATORS, make_generator
@@ -30,6 +31,7 @@ def test_every_generator_that_a_suite_can_name_has_its_entries_and_no_other_has(
 def test_each_shipped_suite_gets_its_generator() -> None:
     builds = [build_of("postgres@17.11"), build_of("postgres@18.6"), build_of("mysql@9.7.2")]
     assert isinstance(make_generator(load_suite("write-heavy"), small(), builds), Sysbench)
+    assert isinstance(make_generator(load_suite("connections"), small(), builds), Connections)
     pgbench = make_generator(load_suite("pgbench"), small(), builds)
     assert isinstance(pgbench, Pgbench)
     assert pgbench.program == Path("/18.6/bin/pgbench"), "the newest serves all"
@@ -45,5 +47,5 @@ def test_pgbench_needs_a_build_of_postgres() -> None:
 
 def test_files_that_scripts_share_are_there() -> None:
     shared = [file for rules in RULES.values() for file in rules.shared_files(None)]
-    assert [file.name for file in shared] == ["tidemark.lua"]
+    assert [file.name for file in shared] == ["tidemark.lua"] * 2
     assert all(file.is_file() for file in shared)

@@ -1,0 +1,1 @@
+"""The memory of a server's processes, and what each open connection adds to it."""

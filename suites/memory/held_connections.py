@@ -1,0 +1,147 @@
+"""Measuring what an open connection costs: the memory of servers at ascending numbers of connections."""
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from suites.definition import Step
+from suites.generators.connections import AT_ONCE, Connections, HeldConnections
+from suites.generators.load import Generator, LoadError, Share, blamed_on
+from suites.measurement import Measurement
+from suites.memory.process_memory import ProcessMemory, ProcessMemoryError, server_memory
+from suites.memory.slope import theil_sen
+from suites.metrics import (
+    CONNECTION_HIGH,
+    CONNECTION_KIB,
+    CONNECTION_LOW,
+    CONNECTION_RSS,
+    CONNECTION_STATEMENTS,
+    CONNECTION_TABLES,
+    CONNECTS,
+)
+from suites.profiling.profiler import Profiling
+from suites.server import Server
+from suites.step import ServerDiedError, blame
+
+SAMPLES = 3
+"""Samples of a level, of which the median counts: a process that comes and goes is in one of them."""
+
+SAMPLE_SECONDS = 0.5
+"""Time between two samples."""
+
+
+@dataclass
+class HeldServer:
+    """One server with the connections that it holds, and its memory at the levels so far."""
+
+    server: Server
+    generator: Connections
+    step: Step
+    held: list[HeldConnections] = field(default_factory=list)
+    samples: dict[int, list[ProcessMemory]] = field(default_factory=dict)
+    """By the number of held connections."""
+
+    def warm(self) -> None:
+        """Open the connection that reads all tables and works once, and is held beside all levels.
+
+        What the server allocates once, for the first connection that does something, is no connection's own.
+        """
+        self.held.append(self.generator.hold(self.server.address, self.step, 1, scan=True))
+
+    @property
+    def connections(self) -> int:
+        """Connections that are held, without the one that warmed the server up."""
+        return sum(each.count for each in self.held[1:])
+
+    def rise_to(self, level: int) -> None:
+        """Open connections until so many are held, AT_ONCE at a time. Raises LoadError."""
+        while (missing := level - self.connections) > 0:
+            count = min(missing, AT_ONCE)
+            self.held.append(self.generator.hold(self.server.address, self.step, count))
+
+    def sample(self) -> None:
+        """Read the server's memory. Raises LoadError if connections were lost, ProcessMemoryError."""
+        self.samples.setdefault(self.connections, []).append(server_memory(self.server.pid))
+        for each in self.held:
+            each.require_held()
+
+    def values(self) -> Mapping[str, float]:
+        """Return the metrics of all levels."""
+        levels = sorted(self.samples)
+
+        def medians(name: str) -> list[float]:
+            return [median(getattr(sample, name) for sample in self.samples[level]) for level in levels]
+
+        own = theil_sen(levels, medians("own"))
+        opened = self.held[1:]
+        return {
+            CONNECTION_KIB: own.value,
+            CONNECTION_LOW: max(0.0, own.low),  # nothing has less memory than none
+            CONNECTION_HIGH: own.high,
+            CONNECTION_TABLES: theil_sen(levels, medians("page_tables")).value,
+            CONNECTION_RSS: theil_sen(levels, medians("rss")).value,
+            CONNECTS: self.connections / sum(each.seconds for each in opened),
+            CONNECTION_STATEMENTS: float(max(each.prepared for each in opened)),
+        }
+
+    def close(self) -> None:
+        """End all connections."""
+        while self.held:
+            self.held.pop().close()
+
+
+def hold_connections(
+    servers: Sequence[Server],
+    generator: Generator,
+    step: Step,
+    share: Share,
+    settle_seconds: float,
+    *,
+    resets: bool = True,
+    profiling: Profiling | None = None,
+) -> list[Measurement]:
+    """Raise the servers' connections from level to level of `step`, and measure their memory at each.
+
+    Servers take turns in opening, in reverse order at every other level, and then idle together for
+    `settle_seconds`. Nothing is reset or profiled. Return one measurement per server. Raises ServerDiedError.
+    """
+    assert isinstance(generator, Connections)
+    held = [HeldServer(server, generator, step) for server in servers]
+    with contextlib.ExitStack() as stack:
+        for each in held:
+            stack.callback(each.close)
+        try:
+            for place, each in enumerate(held):
+                with blamed_on(place):
+                    each.warm()
+            for number, level in enumerate((0, *step.clients), start=share.round):
+                _measure_level(held, level, settle_seconds, forwards=number % 2 == 0)
+        except LoadError as error:
+            raise blame(servers, step, error) from error
+        return [Measurement(each.values(), ()) for each in held]
+
+
+def _measure_level(held: Sequence[HeldServer], level: int, settle_seconds: float, *, forwards: bool) -> None:
+    places = range(len(held)) if forwards else reversed(range(len(held)))
+    for place in places:
+        with blamed_on(place):
+            held[place].rise_to(level)
+    time.sleep(settle_seconds)
+    for number in range(SAMPLES):
+        if number:
+            time.sleep(SAMPLE_SECONDS)
+        for place, each in enumerate(held):
+            _sample(each, place)
+
+
+def _sample(held: HeldServer, place: int) -> None:
+    """Take a sample; a server that has died is told from a process that cannot be read."""
+    try:
+        with blamed_on(place):
+            held.sample()
+    except ProcessMemoryError as error:
+        ended = held.server.death()
+        what = f"{held.server.build.version} died while it held {held.connections} connections: {ended}"
+        raise ServerDiedError(what if ended is not None else str(error), place) from error
