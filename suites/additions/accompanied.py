@@ -24,7 +24,7 @@ class AccompaniedServer(Server):
         self._server = server
         self._companions = [kind_of(name).make(name, server.build, server.address) for name in names]
         self._cores = {name: _cores_of(name, cores, usable) for name in names}
-        self._lag = 0.0
+        self.lag_bytes = 0.0
 
     def __enter__(self) -> Self:
         """Start the companions. Raises CompanionError."""
@@ -68,7 +68,7 @@ class AccompaniedServer(Server):
 
         Raises CompanionError if one of them no longer does its work.
         """
-        self._lag = sum(companion.lag_bytes() for companion in self._companions)
+        self.lag_bytes = sum(companion.lag_bytes() for companion in self._companions)
         for companion in self._companions:
             reason = companion.death() or companion.trouble()
             if reason is not None and self._server.death() is None:
@@ -79,7 +79,7 @@ class AccompaniedServer(Server):
     def reset(self) -> Mapping[str, float]:
         """End the companions, then bring the server to rest; return also how far they were behind."""
         self._stop_companions()
-        return {**self._server.reset(), "companion_lag_bytes": self._lag}
+        return {**self._server.reset(), "companion_lag_bytes": self.lag_bytes}
 
     def abandon(self) -> None:
         """End the companions and the server immediately."""

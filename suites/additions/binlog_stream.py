@@ -12,10 +12,11 @@ import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pymysql
+from pymysql.connections import Connection
 from pymysql.constants import COMMAND
+from pymysql.cursors import Cursor
 
 SERVER_ID = 1_000_003
 """The id of this replica, which no server has."""
@@ -45,6 +46,11 @@ _SET_UP = (
     "SET @source_binlog_checksum = @@global.binlog_checksum",
 )
 
+if TYPE_CHECKING:
+    _Connection = Connection[Cursor]
+else:
+    _Connection = Connection  # which takes no parameter when the program runs
+
 Position = tuple[str, int]
 """A file of the log, and the bytes of it up to some event."""
 
@@ -52,7 +58,7 @@ Position = tuple[str, int]
 def main() -> int:
     """Stream until the server ends."""
     socket, user, password, progress = sys.argv[1:]
-    connection = pymysql.connect(unix_socket=socket, user=user, password=password)
+    connection = Stream(unix_socket=socket, user=user, password=password)
     begin = logs(connection)[-1]
     with Path(progress).open("x+b") as file:
         file.truncate(PROGRESS_BYTES)
@@ -72,25 +78,37 @@ def progress_in(file: Path) -> Position | None:
     return (text, position) if text else None
 
 
-def logs(connection: "pymysql.connections.Connection[Any]") -> list[Position]:
+def logs(connection: "Connection[Any]") -> list[Position]:
     """Return the files of the binary log with their sizes. Raises pymysql's error if there is no log."""
     with connection.cursor() as cursor:
         cursor.execute("SHOW BINARY LOGS")
         return [(str(row[0]), int(row[1])) for row in cursor.fetchall()]
 
 
-def _positions(connection: Any, begin: Position) -> Iterator[Position]:
+class Stream(_Connection):
+    """A connection over which a server sends its log. pymysql's own packets would take most of the time."""
+
+    def request(self, begin: Position) -> None:
+        """Ask for the log from `begin` on."""
+        with self.cursor() as cursor:
+            for statement in _SET_UP:
+                cursor.execute(statement)
+        name, position = begin
+        request = struct.pack("<IHI", position, 0, SERVER_ID) + name.encode()
+        self._execute_command(COMMAND.COM_BINLOG_DUMP, request)
+
+    def arrived(self) -> bytes:
+        """Wait for bytes of the log; none when the server has closed the connection."""
+        chunk: bytes = self._rfile.read1(CHUNK_BYTES)  # type: ignore[attr-defined]
+        return chunk
+
+
+def _positions(stream: Stream, begin: Position) -> Iterator[Position]:
     """Yield how far the stream has come, whenever something has arrived."""
-    name, position = begin
-    with connection.cursor() as cursor:
-        for statement in _SET_UP:
-            cursor.execute(statement)
-    # pymysql has no public functions for a command of one's own. Its packets would take most of the time.
-    request = struct.pack("<IHI", position, 0, SERVER_ID) + name.encode()
-    connection._execute_command(COMMAND.COM_BINLOG_DUMP, request)
+    stream.request(begin)
     rest, reached = b"", begin
     yield reached
-    while arrived := connection._rfile.read1(CHUNK_BYTES):
+    while arrived := stream.arrived():
         rest, reached = after(rest + arrived, reached)
         yield reached
 

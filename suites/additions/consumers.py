@@ -20,17 +20,33 @@ PUBLICATION = "tidemark"
 KEPT_WAL = "1GB"
 """WAL that a slot keeps for a consumer that does not read it; then it is lost, before the disk is full."""
 
-TRIM_SECONDS = 0.5
-"""How often received segments are deleted."""
+SPARE_WAL = 128 * 1024**2
+"""Bytes of WAL above both limits of the server, which removes it by whole segments and checkpoints."""
+
+WATCH_SECONDS = 0.5
+"""How often a consumer is watched."""
+
+# In megabytes.
+_LIMITS = "SELECT setting FROM pg_settings WHERE name IN ('max_wal_size', 'max_slot_wal_keep_size')"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class WalConsumer(Companion):
-    """A program that reads a slot; a subclass says which kind of slot."""
+    """A program that reads a slot; a subclass says which kind of slot.
+
+    The server gives up a slot whose reader is gone when it has kept KEPT_WAL. For a reader that hangs it
+    waits, however much WAL there is, so that such a one is killed.
+    """
 
     SLOT: ClassVar[str]
     """The name of its slot."""
+
+    def __init__(self, name: str, build: Build, server: Address) -> None:
+        super().__init__(name, build, server)
+        self._most_wal = 0
+        self._killed = ""
+        self._stopped = threading.Event()
 
     def create_slot(self, connection: Connection) -> None:
         """Create the slot at the server's present position."""
@@ -41,8 +57,35 @@ class WalConsumer(Companion):
         try:
             with self._connect() as connection:
                 self.create_slot(connection)
+                rows = connection.execute(_LIMITS).fetchall()
         except psycopg.Error as error:
             raise CompanionError(f"{self.name} cannot have a slot: {str(error).strip()}") from error
+        self._most_wal = sum(int(row[0]) for row in rows) * 1024**2 + SPARE_WAL
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def stop(self) -> None:
+        """End the program and what watches it."""
+        self._stopped.set()
+        super().stop()
+
+    def death(self) -> str | None:
+        """Return None while the program runs, else how it ended, and why it was killed if it was."""
+        ended = super().death()
+        return f"{self._killed}{ended}" if ended is not None else None
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(WATCH_SECONDS):
+            self.tidy()
+            wal = sum(
+                _size(file) for file in (self.server.socket.parent / "data" / "pg_wal").glob("[0-9A-F]*")
+            )
+            if wal > self._most_wal and self._process is not None:
+                self._killed = f"it did not read for too long, and the WAL grew to {wal / 1e6:.0f} MB: "
+                self._process.kill()
+                return
+
+    def tidy(self) -> None:
+        """Remove what it has received and nobody needs."""
 
     def is_ready(self) -> bool:
         """Return whether the server streams to it."""
@@ -136,10 +179,6 @@ class PhysicalConsumer(WalConsumer):
 
     SLOT = "tidemark_physical"
 
-    def __init__(self, name: str, build: Build, server: Address) -> None:
-        super().__init__(name, build, server)
-        self._stopped = threading.Event()
-
     def create_slot(self, connection: Connection) -> None:
         """Create a slot that keeps WAL from now on."""
         connection.execute("SELECT pg_create_physical_replication_slot(%s, true)", [self.SLOT])
@@ -148,26 +187,25 @@ class PhysicalConsumer(WalConsumer):
         """Create the slot and the folder of the segments."""
         super().prepare()
         run(as_server_user(["mkdir", self._received]), what="creating a folder")
-        threading.Thread(target=self._trim, daemon=True).start()
 
     def command(self) -> Sequence[str | Path]:
         """Return the command line."""
         program = self.build.program("pg_receivewal")
         return [program, *self.source, f"--directory={self._received}", "--status-interval=1"]
 
-    def stop(self) -> None:
-        """End the program and what deletes its segments."""
-        self._stopped.set()
-        super().stop()
-
     @property
     def _received(self) -> Path:
         return self.folder / "received"
 
-    def _trim(self) -> None:
-        """Delete finished segments until it stops, since the WAL of a long step could fill the disk."""
-        while not self._stopped.wait(TRIM_SECONDS):
-            finished = list(self._received.glob("[0-9A-F]" * 24))
-            if finished:
-                # With the rights of the server user, who could put a link where the folder was.
-                subprocess.run(as_server_user(["rm", "--force", "--", *finished]), check=False)
+    def tidy(self) -> None:
+        """Delete finished segments, since the WAL of a long step could fill the disk."""
+        finished = list(self._received.glob("[0-9A-F]" * 24))
+        if finished:
+            # With the rights of the server user, who could put a link where the folder was.
+            subprocess.run(as_server_user(["rm", "--force", "--", *finished]), check=False)
+
+
+def _size(file: Path) -> int:
+    with contextlib.suppress(OSError):
+        return file.lstat().st_size
+    return 0
