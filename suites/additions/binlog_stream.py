@@ -95,7 +95,7 @@ class Stream(_Connection):
                 cursor.execute(statement)
         name, position = begin
         request = struct.pack("<IHI", position, 0, SERVER_ID) + name.encode()
-        self._execute_command(COMMAND.COM_BINLOG_DUMP, request)
+        self._execute_command(COMMAND.COM_BINLOG_DUMP, request)  # type: ignore[attr-defined]
 
     def arrived(self) -> bytes:
         """Wait for bytes of the log; none when the server has closed the connection."""
