@@ -251,7 +251,7 @@ _ROWS = (
            followed=True, judged=True, beside=True, label="WAL or redo", column="WAL", gives_way=4,
            legend="WAL or redo bytes", short_name="wal-per-op"),
     Metric("binlog_bytes_per_op", "bytes/query", _LOWER, _COST,
-           "binary log written during the step per query", engines=_INNODB, followed=True, beside=True,
+           "binary log written during the step per query", engines=_INNODB, beside=True,
            label="binary log"),
     # Of pairs alone: every version of such a session has them, 0 without a companion.
     Metric("companion_cpu_us_per_op", "µs/query", _LOWER, _COST,
