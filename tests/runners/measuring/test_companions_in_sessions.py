@@ -48,7 +48,7 @@ def test_tidemark_killed_leaves_no_companion_and_no_slot(home: Home, postgres_18
         session.communicate()
     wait_for(lambda: not consumer.is_running() or consumer.status() == psutil.STATUS_ZOMBIE)
     assert list(home.data.glob("*/*/data/pg_replslot/tidemark_physical"))
-    with start_session(home, "--step", "insert", "--companion", "physical-consumer") as session:
+    with start_session(home, "--companion", "physical-consumer") as session:
         code, said = finish(session)
     assert code == 0, said
     nothing_left(home)
