@@ -2,7 +2,8 @@
 
 A build is measured against itself at LEVELS of clients. Sessions are then drawn from the recorded rounds,
 with the sides exchanged at random, and judged as every session is. The overhead at the highest level is that
-of `bench overhead`, with the sweep's transaction. `$TIDEMARK_BENCH_PARTS` selects same, overhead and read.
+of `bench overhead`, with the sweep's transaction. A lock that is planted to be held longer has to be flagged
+with many clients alone. `$TIDEMARK_BENCH_PARTS` selects same, overhead, read and contention.
 """
 
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.figures import Figure, report
 from benchmarks.overhead import alternate
+from benchmarks.real_builds.contention import contention_figures
 from build.build import Build
 from build.home import Home, locate
 from build.make import provide
@@ -55,9 +57,14 @@ MOST_READ_MINUTES = 8.0
 
 def main() -> int:
     """Measure the figures of the chosen parts; return 0 if all targets are met, else 1."""
-    chosen = os.environ.get("TIDEMARK_BENCH_PARTS", "same overhead read").split()
+    chosen = os.environ.get("TIDEMARK_BENCH_PARTS", "same overhead read contention").split()
     home, shown = locate(), Lines()
-    parts = {"same": same_figures, "overhead": overhead_figures, "read": read_figures}
+    parts = {
+        "same": same_figures,
+        "overhead": overhead_figures,
+        "read": read_figures,
+        "contention": contention_figures,
+    }
     with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
         return report([figure for name in chosen for figure in parts[name](home, folder, shown)])
 

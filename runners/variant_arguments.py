@@ -4,6 +4,7 @@ import argparse
 
 from build.recipes.choices import KEYS
 from build.version import Engine
+from suites.additions.names import CompanionName
 
 
 def add_variants(it: argparse.ArgumentParser) -> None:
@@ -18,6 +19,16 @@ def add_variants(it: argparse.ArgumentParser) -> None:
     add = it.add_argument
     add("--set", action="append", default=[], metavar="[VARIANT:]NAME=VALUE", help=setting)
     add_build_choices(it)
+    index = (
+        "add an index to the loaded tables of every version, or only of engine@ref#VARIANT, such as "
+        "'sbtest*(id) INCLUDE (c, pad)'; can be repeated"
+    )
+    companion = (
+        "run a companion process beside every version, or only beside engine@ref#VARIANT; "
+        f"{', '.join(CompanionName)}; can be repeated"
+    )
+    add("--index", action="append", default=[], metavar="[VARIANT:]INDEX", help=index)
+    add("--companion", action="append", default=[], metavar="[VARIANT:]NAME", help=companion)
     add("--patch", action="append", default=[], metavar="VARIANT=FILE", help=patch)
 
 

@@ -266,6 +266,13 @@ _ROWS = (
            "write-ahead or redo log written during the step per query",
            followed=True, judged=True, beside=True, label="WAL or redo", column="WAL", gives_way=4,
            legend="WAL or redo bytes", short_name="wal-per-op"),
+    Metric("binlog_bytes_per_op", "bytes/query", _LOWER, _COST,
+           "binary log written during the step per query", engines=_INNODB, beside=True,
+           label="binary log"),
+    # Of pairs alone: every version of such a session has them, 0 without a companion.
+    Metric("companion_cpu_us_per_op", "µs/query", _LOWER, _COST,
+           "CPU time of pooler and consumers per query, which is not the server's", beside=True,
+           label="companion CPU"),
     Metric("server_instructions_per_op", "instructions/query", _LOWER, _COST,
            "instructions in user code of all server processes per query in the rounds, where the machine has"
            " counters",
@@ -323,6 +330,10 @@ _ROWS = (
            engines=_INNODB),
     Metric("reset_dirty_pages_after", "pages", _LOWER, _RESET, "dirty pages that the reset left",
            engines=_INNODB),
+
+    Metric("companion_lag_bytes", "bytes", _LOWER, _CONTEXT,
+           "log of the server that its consumers had yet to get when the load ended", beside=True,
+           label="consumer's lag"),
 
     Metric("machine_steal_share", "ratio", _LOWER, _CONTEXT,
            "wanted CPU time that the host of a virtual machine withheld", most=1.0),

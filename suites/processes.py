@@ -125,7 +125,8 @@ def as_server_user(argv: Sequence[str | Path], dies_by: str = "INT") -> list[str
 
 def tool(name: str) -> str:
     """Return the path of a system program. Raises ProcessError if it is not installed."""
-    path = shutil.which(name)
+    # Debian has servers in /usr/sbin, which is not in everybody's path.
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin")
     if path is None:
         raise ProcessError(f"{name} is not installed", hint="run ./tidemark setup, which installs it")
     return path

@@ -19,7 +19,7 @@ import pytest
 
 import compare as program
 from build.home import ROOT
-from build.version import parse_version
+from build.version import Engine, parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
 from history.comparison.compare import ComparisonError
 from history.comparison.verdict import Gap
@@ -123,7 +123,7 @@ def test_json_and_csv_hold_absolute_values_with_units(
 ) -> None:
     whole = json.loads(render_json(compared(night)))
     step = whole["contenders"][0]["steps"][1]
-    assert set(step["metrics"]) == {"qps", *beside_verdict()}
+    assert set(step["metrics"]) == {"qps", *beside_verdict({Engine.POSTGRES})}
     assert step["metrics"]["server_cpu_us_per_op"] == {
         "unit": "µs/query",
         "better": "lower",
@@ -136,7 +136,7 @@ def test_json_and_csv_hold_absolute_values_with_units(
     }
     assert (step["variation"], "server_cs_per_op" in step["explained_by"]) == ("worse", True)
     lines = list(csv.DictReader(io.StringIO(render_csv(compared(night)))))
-    assert len(lines) == len(OUTCOMES) * (1 + len(beside_verdict()))
+    assert len(lines) == len(OUTCOMES) * (1 + len(beside_verdict({Engine.POSTGRES})))
     (line,) = [row for row in lines if row["step"] == "update-index" and row["metric"] == "wal_bytes_per_op"]
     assert (line["base_value"], line["unit"], line["ratio"]) == ("410.0", "bytes/query", "0.85")
     assert (line["low"], line["high"], line["change"]) == ("0.85", "0.85", "less")

@@ -230,7 +230,7 @@ ratios = st.floats(0.01, 9.99)
 
 @settings(max_examples=40)  # drawing tables takes its time
 @given(
-    st.lists(st.tuples(amounts, ratios, st.sampled_from(MetricChange)), min_size=11, max_size=11), st.data()
+    st.lists(st.tuples(amounts, ratios, st.sampled_from(MetricChange)), min_size=14, max_size=14), st.data()
 )
 def test_the_tables_of_timed_rounds_fit_a_hundred_columns(
     numbers: list[tuple[float, float, MetricChange]], data: st.DataObject

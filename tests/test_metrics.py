@@ -86,9 +86,9 @@ def test_the_lists_of_the_rows() -> None:
     assert {*judged_metrics(*Detection)} == {*judged_metrics()}
     assert beside_verdict() == (
         *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
-        *("server_written_kb_per_op", "wal_bytes_per_op", "server_instructions_per_op"),
-        "instructions_per_op",
-        *("latency_p99_ms", "qps_cv", "qps_p1_over_median"),
+        *("server_written_kb_per_op", "wal_bytes_per_op", "binlog_bytes_per_op"),
+        *("companion_cpu_us_per_op", "server_instructions_per_op", "instructions_per_op"),
+        *("latency_p99_ms", "qps_cv", "qps_p1_over_median", "companion_lag_bytes"),
     )
     assert beside_verdict(primary="connection_kib") == (
         *("connection_kib", "connection_kib_low", "connection_kib_high", "connection_page_tables_kib"),
@@ -190,7 +190,7 @@ def test_a_row_alone_has_its_metric_followed_and_judged(history: Path) -> None:
 def test_a_row_alone_has_its_metric_beside_the_verdict(history: Path) -> None:
     comparison = compared(history)
     (step,) = comparison.contenders[0].steps
-    assert [each.metric for each in step.beside] == list(beside_verdict())
+    assert [each.metric for each in step.beside] == list(beside_verdict({Engine.POSTGRES}))
     assert step.explained_by == (FSYNCS.name,), "more of a cost explains a slow-down"
     wide = terminal(comparison)
     head, row = wide.splitlines()[1], next(line for line in wide.splitlines() if line.startswith("insert"))
@@ -219,7 +219,7 @@ def test_a_row_says_what_more_is(history: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(METRICS, FSYNCS.name, higher)
     comparison = compared(history)
     (step,) = comparison.contenders[0].steps
-    assert [each.metric for each in step.beside] == list(beside_verdict())
+    assert [each.metric for each in step.beside] == list(beside_verdict({Engine.POSTGRES}))
     assert beside_verdict()[-1] == FSYNCS.name, "context stands last"
     assert step.explained_by is None, "no cost was recorded"
     assert "less is better. flushes of files (fs): more is better. +" in " ".join(

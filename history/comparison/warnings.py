@@ -2,10 +2,12 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from build.version import Version
+from history.series.variants import definition_in
 from history.store.records import DroppedRound, Run, Session, SessionStatus
 
 DISTURBED_PREFIX = "disturbed: "
@@ -31,10 +33,14 @@ def comparison_warnings(
     return (
         *_of_session(session),
         *engine_warnings(session, base, contender),
-        *_of_builds(runs),
+        *_of_builds(runs, _definition(session, base) != _definition(session, contender)),
         *_of_disturbed_rounds(runs),
         *warnings_of_runs(runs),
     )
+
+
+def _definition(session: Session, version: Version) -> Mapping[str, Any]:
+    return definition_in(session.options, version.variant)
 
 
 def _of_session(session: Session) -> Iterator[str]:
@@ -60,14 +66,15 @@ def engine_warnings(session: Session, base: Version, contender: Version) -> Iter
         )
 
 
-def _of_builds(runs: Sequence[Run]) -> Iterator[str]:
+def _of_builds(runs: Sequence[Run], differs: bool) -> Iterator[str]:
+    """Warn about builds; `differs` says that what the versions got besides their builds is not the same."""
     keys: dict[str, set[str]] = {}
     for run in runs:
         keys.setdefault(run.version, set()).add(run.build_key)
     for version, build_keys in keys.items():
         if len(build_keys) > 1:
             yield f"{version} was more than one build within the session"
-    if len(keys) > 1 and len(set.union(*keys.values())) == 1:
+    if len(keys) > 1 and len(set.union(*keys.values())) == 1 and not differs:
         yield "base and contender are the same build: every difference is noise"
 
 

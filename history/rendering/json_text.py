@@ -5,6 +5,7 @@ from typing import Any
 
 from history.comparison.compare import exit_code
 from history.comparison.curves import Curve, curves, shapes
+from history.comparison.overhead import Overhead, overheads
 from history.comparison.plans import changed_plans
 from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
 from history.comparison.verdict import Ratio
@@ -53,6 +54,7 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
         "steps": [_step(step) for step in contender.steps],
         "changed_plans": [vars(plan) for plan in changed_plans(contender)],
         "curves": [_curve(curve) for curve in curves(contender)],
+        "overheads": [_overhead(each) for each in overheads(contender)],
         "geometric_mean": {"ratio": rounded(next(iter(means.values()))), "steps": count},
         "group_means": [_group(mean, contender.steps[0].judged.metric) for mean in contender.group_means()],
         "calibrations": sorted({noise.session for noise in contender.calibrations}),
@@ -60,6 +62,11 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
         "failures": [vars(failure) for failure in contender.failures],
         "warnings": contender.warnings,
     }
+
+
+def _overhead(overhead: Overhead) -> dict[str, Any]:
+    bounds = {"low": rounded(overhead.low), "high": rounded(overhead.high)}
+    return {"step": overhead.step, "value": rounded(overhead.value), **bounds}
 
 
 def _curve(curve: Curve) -> dict[str, Any]:

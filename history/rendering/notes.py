@@ -8,6 +8,7 @@ from history.comparison.curves import Curve, curves, shapes
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
 from history.comparison.open_connections import connection_costs, held_levels
+from history.comparison.overhead import overheads
 from history.comparison.pairs import Failure
 from history.comparison.plans import ChangedPlan, changed_plans
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
@@ -53,6 +54,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         *_connections(contender),
         *(line for plan in changed_plans(contender) for line in _plans(plan)),
         *definition_notes(session.options, (contender.base, contender.contender)),
+        *_overhead(contender),
         f"History: {comparison.history}",
         *_base_drift(comparison, contender),
         *_measured_again(contender),
@@ -108,6 +110,18 @@ def _plans(plan: ChangedPlan) -> Iterator[str]:
     for side, text in (("base", plan.base), ("new", plan.contender)):
         lines = (" ".join(line.split()) for line in text.splitlines())
         yield f"{plan.step}, plan of {side}: {'; '.join(filter(None, lines))}"
+
+
+def _overhead(contender: ContenderComparison) -> Iterator[str]:
+    """Return the overhead of each step of a pair, with its interval, in one line."""
+    texts = []
+    for each in overheads(contender):
+        text = f"{each.step} {100 * each.value:.1f} %"
+        if each.low is not None and each.high is not None:
+            text += f" ({100 * each.low:.1f} to {100 * each.high:.1f} %)"
+        texts.append(text)
+    if texts:
+        yield f"overhead, 1 - new/base: {', '.join(texts)}"
 
 
 def _span(nights: Nights) -> str:

@@ -9,6 +9,10 @@ VARIANTS = "variants"
 """The option of a session with the definitions of its variants, by name."""
 
 
+PLURALS = {"index": "indexes", "companion": "companions"}
+"""Option of a command line -> key of a definition with all that it was given."""
+
+
 def definition_notes(options: Mapping[str, Any], versions: Sequence[Version]) -> list[str]:
     """Return a sentence for each of the versions that is a variant with a recorded definition."""
     named = [version for version in versions if version.variant]
@@ -33,15 +37,20 @@ def option_words(name: str, definition: Mapping[str, Any]) -> list[str]:
         for key, value in build.items():
             for each in value if isinstance(value, list) else [value]:
                 words += ["--build", f"{name}:{key}={each}"]
+    for option, key in PLURALS.items():
+        its = definition.get(key)
+        if isinstance(its, list):
+            words += [word for each in its for word in (f"--{option}", f"{name}:{each}")]
     if isinstance(patches, list):
         words += [word for patch in patches for word in ("--patch", f"{name}={patch}")]
     return words
 
 
 def described(definition: Mapping[str, Any]) -> str:
-    """Return a definition in words: `work_mem = 8MB; compiled with CFLAGS=-O3; patched with fix.patch`.
+    """Return a definition in words: `work_mem = 8MB; compiled with CFLAGS=-O3; beside pgbouncer`.
 
-    It has `settings` and `build` by name, and `patches` as file names; what else stands there is left out.
+    It has `settings` and `build` by name, `patches` as file names, `indexes` and `companions`; what else
+    stands there is left out.
     """
     parts = []
     settings, build, patches = (definition.get(key) for key in ("settings", "build", "patches"))
@@ -52,6 +61,10 @@ def described(definition: Mapping[str, Any]) -> str:
         parts.append(f"compiled with {', '.join(words)}")
     if isinstance(patches, list) and patches:
         parts.append(f"patched with {_text(patches, ', ')}")
+    for key, text in (("indexes", "with indexes on"), ("companions", "beside")):
+        its = definition.get(key)
+        if isinstance(its, list) and its:
+            parts.append(f"{text} {_text(its, ' and ')}")
     return "; ".join(parts)
 
 

@@ -27,10 +27,11 @@ from runners.bisect.run.bisect import BisectRequest, BisectRun, real_dependencie
 from runners.bisect.run.candidates import git_source_of, shown_address
 from runners.bisect.run.event_log import read_log
 from runners.console import add_to_job_summary, progress
-from runners.measuring.variants import Variant, definition_of, read_variants, require_defined
+from runners.measuring.variants import Variant, definition_of, require_defined, variants_of
 from runners.nightly.inputs import Inputs, box_for
 from runners.nightly.plan import Box, load_plan, plan_history
 from runners.values import history_of
+from suites.additions.registry import kind_of
 
 ANSWERS = ("culprit", "range", "none", "two-steps", "slope")
 """The verdicts that answer the question."""
@@ -155,9 +156,17 @@ def variant_of(good: Version, bad: Version, arguments: argparse.Namespace) -> Va
             where="bisect",
             hint="a bisect compares commits of one variant; to compare variants, use ./tidemark run",
         )
-    variants = read_variants(arguments.set, arguments.build, arguments.patch)
+    variants = variants_of(arguments)
     require_defined((good, bad) if good != bad else (good,), variants)
-    return definition_of(good, variants)
+    definition = definition_of(good, variants)
+    for name in definition.companions:
+        if programs := kind_of(name).build_programs:
+            raise QuestionError(
+                f"a bisect compiles slim builds, which do not have {', '.join(programs)} for {name}",
+                where="--companion",
+                hint="use ./tidemark run for single versions",
+            )
+    return definition
 
 
 # --- subcommands

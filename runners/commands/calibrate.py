@@ -18,7 +18,7 @@ from runners.commands.run import RequestError
 from runners.console import progress
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
-from runners.measuring.variants import TWIN, read_variants, require_defined
+from runners.measuring.variants import TWIN, require_defined, variants_of
 from runners.values import history_of
 from suites.definition import load_suite
 
@@ -44,7 +44,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
     """Return the request of a command line. Raises SuiteError or RequestError."""
     suite, version = load_suite(arguments.suite), arguments.version
     suite.profile(arguments.profile)
-    variants = dict(read_variants(arguments.set, arguments.build, arguments.patch))
+    variants = dict(variants_of(arguments))
     require_defined((version,), variants)
     if version.variant == TWIN:
         raise RequestError(

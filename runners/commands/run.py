@@ -11,7 +11,7 @@ from history.open import open_store
 from runners.console import progress
 from runners.measuring.request import PASSES, Exact, Request, Sampled
 from runners.measuring.session import SessionOutcome, run_session
-from runners.measuring.variants import read_variants, require_defined
+from runners.measuring.variants import require_defined, variants_of
 from runners.values import history_of
 from suites.definition import Mode, load_suite
 from suites.durability import Durability
@@ -40,7 +40,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
     suite = load_suite(arguments.suite)
     profile = suite.profile(arguments.profile)
     versions = tuple(dict.fromkeys(arguments.versions))
-    variants = read_variants(arguments.set, arguments.build, arguments.patch)
+    variants = variants_of(arguments)
     require_defined(versions, variants)
     exact = _exact(arguments)
     request = Request(

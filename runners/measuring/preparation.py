@@ -20,6 +20,7 @@ from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
 from runners.measuring.variants import TWIN, definition_of
+from suites.additions.registry import kind_of
 from suites.capabilities import SettingError, require_engine
 from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind
@@ -77,6 +78,8 @@ def check_request(request: Request, home: Home) -> Sizes:
         )
     # Each version has its loaded data and a copy that it works on.
     disk_bytes = len(request.versions) * (needed.disk_bytes + needed.data_bytes)
+    companions = (name for version in request.versions for name in request.companions_of(version))
+    disk_bytes += sum(kind_of(name).disk_bytes for name in companions)
     require_disk(home.path, disk_bytes + BUILD_BYTES)
     return needed
 
@@ -115,8 +118,12 @@ def _same(request: Request, builds: Sequence[Build]) -> Iterator[tuple[Version, 
     for place, build in enumerate(builds):
         for other in builds[place + 1 :]:
             same = build.key == other.key and build.version.plain == other.version.plain
-            settings = (request.settings_of(it.version) for it in (build, other))
-            if same and not other.version.variant.endswith(TWIN) and next(settings) == next(settings):
+            given = [
+                (request.settings_of(its), definition.companions, definition.indexes)
+                for its in (build.version, other.version)
+                for definition in (definition_of(its, request.variants),)
+            ]
+            if same and not other.version.variant.endswith(TWIN) and given[0] == given[1]:
                 yield build.version, other.version
 
 
@@ -163,6 +170,8 @@ def callgrind_of(request: Request, progress: Progress) -> Callgrind | None:
         if not GENERATORS[request.suite.generator].counts:
             raise ServerError(f"{request.suite.generator} cannot carry out fixed work between marks")
         slow = [str(it) for it in request.versions if not COUNTED[it.engine].beside_rounds]
+        if request.has_companions:
+            raise ServerError("a server under callgrind has no companions")
         if slow and request.exact is not Exact.ONLY:
             raise ServerError(f"a pass of {slow[0]} takes minutes; --exact-only carries passes out")
         return find_callgrind()

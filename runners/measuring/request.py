@@ -8,6 +8,7 @@ from build.version import Engine, Version
 from history.changes.confirmation import Confirms
 from history.stats.estimators import MINIMUM_REPETITIONS
 from runners.measuring.variants import EVERY, UNCHANGED, Variant, Variants, definition_of
+from suites.additions.registry import prepares, settings_for
 from suites.capabilities import CAPABILITIES
 from suites.definition import Mode, Profile, Step, Suite
 from suites.durability import Durability
@@ -129,6 +130,20 @@ class Request:
             return float("inf")
         return self.profile.budget_minutes * 60 if self.budget_seconds is None else self.budget_seconds
 
+    def companions_of(self, version: Version) -> tuple[str, ...]:
+        """Return the companions of the server of `version`."""
+        return definition_of(version, self.variants).companions
+
+    @property
+    def has_companions(self) -> bool:
+        """Whether any server has a companion."""
+        return any(self.companions_of(version) for version in self.versions)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether clients prepare statements: of all versions or, if one cannot, of none."""
+        return all(prepares(self.companions_of(version)) for version in self.versions)
+
     @property
     def every(self) -> Variant:
         """What every version of the session gets."""
@@ -137,13 +152,15 @@ class Request:
     def settings_of(self, version: Version) -> dict[str, str]:
         """Return the settings that the suite and the request give to `version`, by their plain names.
 
-        Those of the request override those of the suite.
+        Those of the request override those of its companions, and these those of the suite.
         """
         chosen = dict(self.suite.server.get(version.engine, {}))
         if self.suite.isolation is not None:
             name, value = CAPABILITIES[version.engine].isolation(self.suite.isolation)
             chosen[name] = value
-        for name, value in definition_of(version, self.variants).settings.items():
+        definition = definition_of(version, self.variants)
+        chosen |= settings_for(definition.companions)
+        for name, value in definition.settings.items():
             owner, dot, plain = name.partition(".")
             if not dot or owner not in set(Engine):
                 chosen[name] = value

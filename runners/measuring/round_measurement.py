@@ -1,5 +1,6 @@
 """Measuring one round: the servers of all versions are driven in turns, and other processes are watched."""
 
+import contextlib
 import os
 import random
 from collections.abc import Sequence
@@ -8,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from build.errors import TidemarkError
 from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion
+from runners.measuring.variants import definition_of
 from suites.accounting.disturbance import DisturbanceLimits, DisturbanceWatch
+from suites.additions.accompanied import AccompaniedServer
 from suites.definition import Mode, Step
 from suites.generators.load import Generator, Share
 from suites.generators.placement import placement, stretched
@@ -16,6 +19,7 @@ from suites.measurement import Measurement
 from suites.memory.registry import OWN_ROUNDS
 from suites.processes import bind
 from suites.profiling.profiler import Profiling
+from suites.server import Server
 from suites.sizing import Sizes, fit_together, this_machine
 from suites.slices import Schedule, mirrored
 from suites.step import ServerDiedError, most_transactions, run_slices
@@ -37,7 +41,9 @@ class RoundMeasurement:
 
     def load(self, version: MeasuredVersion) -> None:
         """Load a version, and in rounds mode keep a copy of its data. A failure is stored in its `broken`."""
-        version.load(self.generator, self.request.steps if self.request.suite.plans else ())
+        indexes = definition_of(version.build.version, self.request.variants).indexes
+        explained = self.request.steps if self.request.suite.plans else ()
+        version.load(self.generator, explained, indexes)
         if version.broken is None and self.request.profile.mode is Mode.ROUNDS:
             try:
                 version.server.keep()
@@ -89,24 +95,44 @@ class RoundMeasurement:
         """
         watch = DisturbanceWatch(lambda: [os.getpid()])
         watch.begin()
-        servers = [version.server for version in versions]
         if step.clients:
             cores = placement(step, self.sizes).server or self.sizes.usable
-            for server in servers:
-                bind(server.pid, cores)
+            for version in versions:
+                bind(version.server.pid, cores)
         settle = self.request.profile.settle_seconds if is_last else 0.0
         profiling = self.profiling if is_last or (self.profiling and self.profiling.during) else None
         own = OWN_ROUNDS.get(self.request.suite.generator)
         measure = run_slices if own is None else own.measure
-        measurements = measure(
-            servers, self.generator, step, share, settle, resets=is_last, profiling=profiling
-        )
+        with contextlib.ExitStack() as companions:
+            servers = [
+                self._with_companions(version, place, step, companions)
+                for place, version in enumerate(versions)
+            ]
+            measurements = measure(
+                servers, self.generator, step, share, settle, resets=is_last, profiling=profiling
+            )
         disturbance = watch.end()
         metrics = disturbance.metrics()
         return (
             [replace(measurement, values={**measurement.values, **metrics}) for measurement in measurements],
             disturbance.reasons(self.limits),
         )
+
+    def _with_companions(
+        self, version: MeasuredVersion, place: int, step: Step, until: contextlib.ExitStack
+    ) -> Server:
+        """Return the server with its companions running `until` the end of the block.
+
+        In a session with companions a server without any is wrapped too, so that all record the same metrics.
+        """
+        if not self.request.has_companions:
+            return version.server
+        names = self.request.companions_of(version.build.version)
+        cores = placement(step, self.sizes)
+        try:
+            return until.enter_context(AccompaniedServer(version.server, names, cores, self.sizes.usable))
+        except TidemarkError as error:
+            raise ServerDiedError(str(error), place) from error
 
     def _schedule(self, step: Step, servers: int, seed: object) -> Schedule:
         profile = self.request.profile

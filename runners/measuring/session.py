@@ -98,7 +98,7 @@ def run_session(
         sizes, callgrind = check_request(request, home), callgrind_of(request, progress)
         serve = server_factory(request, sizes)
         builds, not_built = provide_builds(request, home, progress, serve, given or {})
-        generator = make_generator(request.suite, sizes, builds)
+        generator = make_generator(request.suite, sizes, builds, prepares=request.prepares)
         profiling = profiling_of(request, home, progress)
         machine = describe(home.path)
         changed = changes(store.latest_machine(machine.hostname), machine)

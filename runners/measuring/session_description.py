@@ -81,6 +81,7 @@ def _options(
         "settings": dict(request.every.settings),
         **_variants(request),
         **_of_suite(request),
+        **({} if request.prepares else {"prepares": False}),
         **_levels(request, sizes),
         "groups": {step.name: step.group for step in request.steps if step.group},
         "not_built": {str(version): reason for version, reason in not_built.items()},

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from build.build import Build
 from build.errors import TidemarkError
+from suites.additions.indexes import create_indexes
 from suites.definition import Step
 from suites.generators.load import Generator
 from suites.generators.plans import explain
@@ -62,16 +63,17 @@ class MeasuredVersion:
         self.server.start()
         self.started_in = number
 
-    def load(self, generator: Generator, explained: Sequence[Step] = ()) -> None:
+    def load(self, generator: Generator, explained: Sequence[Step] = (), indexes: Sequence[str] = ()) -> None:
         """Create the data directory, load it, and bring it to rest. The server stays up.
 
-        The plans of the steps `explained` are stored in `plans`, levels of a step once. A failure is stored
-        in `broken`.
+        The loaded tables get the `indexes` that suites.additions.indexes describes. The plans of the steps
+        `explained` are stored in `plans`, levels of a step once. A failure is stored in `broken`.
         """
         try:
             self.server.create()
             self.server.start()
             generator.load(self.server.address)
+            create_indexes(self.server.address, indexes)
             self.server.reset()
             self.settings = self.server.settings()
             for step in explained:

@@ -1,5 +1,6 @@
-"""Variants: `postgres@18.6#NAME` with settings, a compiler, flags, options and patches of its own."""
+"""Variants: `postgres@18.6#NAME` with settings, compiler, patches, indexes and companions of its own."""
 
+import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,6 +10,8 @@ from build import host
 from build.errors import TidemarkError
 from build.recipes.choices import PLAIN, BuildChoices
 from build.version import Version, is_variant
+from suites.additions.indexes import parse_index
+from suites.additions.registry import require_companions
 
 TWIN = "twin"
 """The variant that needs no definition: the same build a second time, which shows the noise."""
@@ -31,12 +34,20 @@ class Variant:
     patches: tuple[Path, ...] = ()
     """The patches of its source, in order."""
 
+    indexes: tuple[str, ...] = ()
+    """The indexes that its loaded tables get, as suites.additions.indexes describes them."""
+
+    companions: tuple[str, ...] = ()
+    """The companions of its server, by the names of suites.additions.registry."""
+
     def to_json(self) -> dict[str, Any]:
         """Return the definition as a session records it: patches by the names of their files."""
         values: dict[str, Any] = {
             "settings": dict(self.settings),
             "build": self.choices.to_json(),
             "patches": [patch.name for patch in self.patches],
+            "indexes": list(self.indexes),
+            "companions": list(self.companions),
         }
         return {key: value for key, value in values.items() if value}
 
@@ -51,11 +62,18 @@ EVERY = ""
 """The name of the variant that every version is."""
 
 
-def read_variants(settings: Sequence[str], choices: Sequence[str], patches: Sequence[str]) -> Variants:
-    """Return the variants that the words of `--set`, `--build` and `--patch` define.
+def read_variants(
+    settings: Sequence[str],
+    choices: Sequence[str],
+    patches: Sequence[str],
+    indexes: Sequence[str] = (),
+    companions: Sequence[str] = (),
+) -> Variants:
+    """Return the variants that the words of the options `--set`, `--build`, `--patch` and so on define.
 
-    `--set` and `--build` take `KEY=VALUE` for every version and `NAME:KEY=VALUE` for a variant, `--patch`
-    takes `NAME=FILE`. Raises VariantError or ChoiceError.
+    `--set` and `--build` take `KEY=VALUE` for every version and `NAME:KEY=VALUE` for a variant, `--index` and
+    `--companion` a single word in the same way, `--patch` takes `NAME=FILE`. Raises VariantError, ChoiceError
+    or ExtraIndexError.
     """
     found: dict[str, Variant] = {}
     for text in settings:
@@ -70,7 +88,22 @@ def read_variants(settings: Sequence[str], choices: Sequence[str], patches: Sequ
         _, name, file = _named(text, "--patch")
         known = found.get(name, UNCHANGED)
         found[name] = replace(known, patches=(*known.patches, Path(file)))
+    for text in indexes:
+        name, index = _of_variant(text, "--index")
+        parse_index(index)
+        known = found.get(name, UNCHANGED)
+        found[name] = replace(known, indexes=(*known.indexes, index))
+    for text in companions:
+        name, companion = _of_variant(text, "--companion")
+        known = found.get(name, UNCHANGED)
+        found[name] = replace(known, companions=(*known.companions, companion))
     return found
+
+
+def variants_of(arguments: argparse.Namespace) -> Variants:
+    """Return the variants that a command line defines; the options are in runners.variant_arguments."""
+    words = (arguments.set, arguments.build, arguments.patch, arguments.index, arguments.companion)
+    return read_variants(*words)
 
 
 def definition_of(version: Version, variants: Variants) -> Variant:
@@ -82,6 +115,8 @@ def definition_of(version: Version, variants: Variants) -> Variant:
         {**every.settings, **own.settings},
         every.choices.with_(own.choices),
         (*every.patches, *own.patches),
+        (*every.indexes, *own.indexes),
+        (*every.companions, *own.companions),
     )
 
 
@@ -94,6 +129,7 @@ def require_defined(versions: Sequence[Version], variants: Variants) -> None:
     for version in versions:
         if version.variant not in {EVERY, TWIN, *variants}:
             raise _not_defined(version, variants)
+        require_companions(definition_of(version, variants).companions, version.engine)
     for name in variants.keys() - {EVERY, *(version.variant for version in versions)}:
         plain = versions[0].plain
         raise VariantError(
@@ -135,13 +171,26 @@ def _named(text: str, option: str) -> tuple[str, str, str]:
     name, colon, key = head.strip().rpartition(":")
     if not equals or not key or "\n" in text:
         raise VariantError(f"'{text[:80]}' is not of the form NAME=VALUE", where=option)
-    if (colon or option == "--patch") and not is_variant(name if colon else key):
+    if colon or option == "--patch":
+        _require_variant(name if colon else key, f"{option} {text[:80]}")
+    return name, key.strip(), value.strip()
+
+
+def _of_variant(text: str, option: str) -> tuple[str, str]:
+    """Return variant and word of `[VARIANT:]WORD`. Raises VariantError."""
+    name, colon, word = text.strip().rpartition(":")
+    if colon:
+        _require_variant(name, f"{option} {text[:80]}")
+    return name, word.strip()
+
+
+def _require_variant(name: str, where: str) -> None:
+    if not is_variant(name):
         raise VariantError(
-            f"'{(name or key)[:40]}' is not a valid variant",
-            where=f"{option} {text[:80]}",
+            f"'{name[:40]}' is not a valid variant",
+            where=where,
             hint="use letters, digits, dots, hyphens and underscores, beginning with a letter or digit",
         )
-    return name, key.strip(), value.strip()
 
 
 def _not_defined(version: Version, variants: Variants) -> VariantError:
@@ -155,4 +204,11 @@ def _not_defined(version: Version, variants: Variants) -> VariantError:
 
 
 def _option_of(variant: Variant) -> str:
-    return "--set" if variant.settings else "--build" if variant.choices != PLAIN else "--patch"
+    given = {
+        "--set": variant.settings,
+        "--build": variant.choices != PLAIN,
+        "--index": variant.indexes,
+        "--companion": variant.companions,
+        "--patch": variant.patches,
+    }
+    return next((option for option, its in given.items() if its), "--set")

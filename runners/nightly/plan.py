@@ -16,6 +16,8 @@ from build.version import Engine, VersionError, is_ref, is_release, is_variant, 
 from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from runners.measuring.variants import Variant, Variants
+from suites.additions.indexes import parse_index
+from suites.additions.names import CompanionName
 from suites.definition import LEVEL, Levels, Suite, SuiteError, load_suite, require_levels
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
 
@@ -117,10 +119,16 @@ class VariantPlan(_Strict):
     patches: tuple[str, ...] = ()
     """Paths of patches on the box, relative to this checkout."""
 
+    indexes: tuple[str, ...] = ()
+    """Indexes on the loaded tables, as `--index` takes them."""
+
+    companions: tuple[CompanionName, ...] = ()
+    """Companion processes of the server."""
+
     @model_validator(mode="after")
     def _well_formed(self) -> "VariantPlan":
-        if not (self.settings or self.build or self.patches):
-            raise ValueError("it has neither settings nor build nor patches")
+        if not any((self.settings, self.build, self.patches, self.indexes, self.companions)):
+            raise ValueError("it has neither settings nor build, patches, indexes or companions")
         self.definition()
         return self
 
@@ -133,7 +141,13 @@ class VariantPlan(_Strict):
                     choices = choices.plus(key, value)
         except ChoiceError as error:
             raise ValueError(f"build.{key}: {error.what}") from error
-        return Variant(self.settings, choices, tuple(ROOT / patch for patch in self.patches))
+        try:
+            for index in self.indexes:
+                parse_index(index)
+        except TidemarkError as error:
+            raise ValueError(f"indexes: {error.what}") from error
+        patches = tuple(ROOT / patch for patch in self.patches)
+        return Variant(self.settings, choices, patches, self.indexes, self.companions)
 
 
 class Task(_Strict):

@@ -109,9 +109,10 @@ class PgbenchTranscript:
 class Pgbench:
     """The pgbench of one build; implements suites.generators.load.Generator."""
 
-    def __init__(self, suite: Suite, sizes: Sizes, build: Build) -> None:
+    def __init__(self, suite: Suite, sizes: Sizes, build: Build, *, prepares: bool = True) -> None:
         self.suite = suite
         self.sizes = sizes
+        self.protocol = "prepared" if prepares else "simple"
         self.program = build.program("pgbench")
 
     def version(self) -> str:
@@ -132,7 +133,12 @@ class Pgbench:
         limit = f"--time={whole_seconds(work)}"
         if work.transactions is not None:
             limit = f"--transactions={max(1, work.transactions // clients)}"
-        connections = [f"--client={clients}", f"--jobs={threads}", "--protocol=prepared", "--no-vacuum"]
+        connections = [
+            f"--client={clients}",
+            f"--jobs={threads}",
+            f"--protocol={self.protocol}",
+            "--no-vacuum",
+        ]
         report = ["--progress=1", f"--random-seed={self.suite.seed + turn}"]
         return [*self._client(address), *connections, limit, *report, *self._script(step)]
 

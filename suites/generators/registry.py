@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from build.build import Build
+from build.errors import TidemarkError
 from suites.definition import Suite
 from suites.generator_rules import GeneratorName
 from suites.generators.connections import Connections
@@ -17,8 +18,9 @@ from suites.sizing import Sizes
 class Entry:
     """How one load generator is created."""
 
-    make: Callable[[Suite, Sizes, Sequence[Build]], Generator]
-    """Creates the generator for a suite, sizes and the builds of a session. Raises TidemarkError."""
+    make: Callable[[Suite, Sizes, Sequence[Build], bool], Generator]
+    """Creates the generator for a suite, sizes and the builds of a session, and whether it may prepare
+    statements. Raises TidemarkError."""
     system_programs: tuple[str, ...] = ()
     """Programs that must be installed before a session starts."""
     build_programs: tuple[str, ...] = ()
@@ -27,15 +29,21 @@ class Entry:
     """Whether it can carry out the work of a counted pass."""
 
 
-def _sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
-    return Sysbench(suite, sizes)
+def _sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
+    return Sysbench(suite, sizes, prepares=prepares)
 
 
-def _connections(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
+def _connections(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
+    if not prepares:
+        raise TidemarkError(
+            "connections that a pooler shares are not the server's",
+            where=suite.name,
+            hint="measure the suite without --companion pgbouncer",
+        )
     return Connections(suite, sizes)
 
 
-def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
+def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
     """Return the newest pgbench of the session, used for all servers so that the client is constant."""
     newest = newest_postgres(builds)
     if newest is None:
@@ -44,7 +52,7 @@ def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
             where=str(suite.folder / "suite.toml"),
             hint="add a version of Postgres, or use a suite for sysbench",
         )
-    return Pgbench(suite, sizes, newest)
+    return Pgbench(suite, sizes, newest, prepares=prepares)
 
 
 GENERATORS: Mapping[GeneratorName, Entry] = {
@@ -55,6 +63,11 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
 """One entry for every load generator; its rules for a suite.toml are in suites/generator_rules.py."""
 
 
-def make_generator(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
-    """Return the load generator of `suite` for a session with `builds`. Raises TidemarkError."""
-    return GENERATORS[suite.generator].make(suite, sizes, builds)
+def make_generator(
+    suite: Suite, sizes: Sizes, builds: Sequence[Build], *, prepares: bool = True
+) -> Generator:
+    """Return the load generator of `suite` for a session with `builds`. Raises TidemarkError.
+
+    Unless it `prepares` statements, it sends every one as text.
+    """
+    return GENERATORS[suite.generator].make(suite, sizes, builds, prepares)

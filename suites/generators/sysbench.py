@@ -226,9 +226,10 @@ def _per_second(threads: Sequence[Slice], seconds: int) -> list[float]:
 class Sysbench:
     """sysbench with the script of a suite; implements suites.generators.load.Generator."""
 
-    def __init__(self, suite: Suite, sizes: Sizes) -> None:
+    def __init__(self, suite: Suite, sizes: Sizes, *, prepares: bool = True) -> None:
         self.suite = suite
         self.sizes = sizes
+        self.prepares = prepares
         self.program = tool("sysbench")
 
     def version(self) -> str:
@@ -368,6 +369,7 @@ class Sysbench:
             self.program,
             script,
             *connection_options(address),
+            *([] if self.prepares else ["--db-ps-mode=disable"]),
             *_options(self.sizes.data.options),
             *extra,
         ]

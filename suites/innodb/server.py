@@ -196,7 +196,12 @@ class InnodbServer(LocalServer):
             return {
                 "wal_bytes_per_op": float(reset.log_sequence_number(connection)),
                 "pages_flushed_per_op": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
+                "binlog_bytes_per_op": float(self._binlog_bytes()),
             }
+
+    def _binlog_bytes(self) -> int:
+        """Return the bytes of all files of the binary log, of which a session removes none; 0 without one."""
+        return sum(file.stat().st_size for file in self.data.glob("binlog.[0-9]*"))
 
     @contextlib.contextmanager
     def keeping_row_versions(self) -> Iterator[None]:

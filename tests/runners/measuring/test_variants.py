@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from build.host import HostError
 from build.recipes.choices import BuildChoices, ChoiceError
 from build.version import parse_version
 from history.series.variants import definition_notes, described, option_words
@@ -20,6 +21,7 @@ from runners.measuring.variants import (
     recorded,
     require_defined,
 )
+from suites.additions.companion import CompanionError
 
 PLAIN, FAST, TWIN = (parse_version(f"postgres@18.6{it}") for it in ("", "#fast", "#twin"))
 
@@ -43,6 +45,27 @@ def test_a_variant_has_settings_compiler_flags_options_and_patches_in_any_mixtur
             "patches": ["one.patch", "two.patch"],
         }
     }
+
+
+def test_a_variant_has_indexes_and_companions() -> None:
+    variants = read_variants([], [], [], ["fast:t*(c)", "t*(k)"], ["fast:pgbouncer"])
+    assert definition_of(FAST, variants) == Variant(indexes=("t*(k)", "t*(c)"), companions=("pgbouncer",))
+    definition = variants["fast"].to_json()
+    assert definition == {"indexes": ["t*(c)"], "companions": ["pgbouncer"]}
+    assert described(definition) == "with indexes on t*(c); beside pgbouncer"
+    words = option_words("fast", definition)
+    assert words == ["--index", "fast:t*(c)", "--companion", "fast:pgbouncer"]
+    require_defined([PLAIN, FAST], variants)
+
+
+def test_a_companion_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(CompanionError, match="there is no companion 'pgbounce'"):
+        require_defined([PLAIN, FAST], read_variants([], [], [], [], ["fast:pgbounce"]))
+
+
+def test_a_compiler_that_is_not_installed_is_refused() -> None:
+    with pytest.raises(HostError, match="clang-of-nowhere"):
+        require_defined([PLAIN, FAST], read_variants([], ["fast:CC=clang-of-nowhere"], []))
 
 
 def test_what_every_version_gets_comes_before_what_its_variant_gets() -> None:

@@ -10,6 +10,8 @@ from build.home import ROOT
 from build.version import Engine
 from runners.nightly.plan import PlanError, find_box, load_plan
 
+PLANS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "runners/examples").rglob("*.toml"))
+
 WHOLE = """
 [boxes.one]
 label = "tidemark-one"
@@ -37,7 +39,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["runners/nightly.toml", "runners/examples/demo.toml"])
+@pytest.mark.parametrize("name", ["runners/nightly.toml", *PLANS])
 def test_our_own_plans_are_plans(name: str) -> None:
     assert load_plan(ROOT / name).tasks
 

@@ -1,0 +1,1 @@
+"""What a variant adds to its server: companion processes and indexes (docs/decisions/0044-companions.md)."""

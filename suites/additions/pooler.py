@@ -1,0 +1,92 @@
+"""PgBouncer between clients and a Postgres server."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+
+from suites.additions.companion import Companion
+from suites.processes import tool, write_for_server
+from suites.server import Address, postgres_port
+
+PORT = 6432
+SERVER_CONNECTIONS = 32
+"""Connections to the server, which all clients share."""
+
+MOST_CLIENTS = 20_000
+PROGRAM = "pgbouncer"
+
+# Its socket is beside the server's, whose length was checked, and which only the server's user reaches.
+_CONFIGURATION = """[databases]
+{database} = host={folder} port={port} user={user} dbname={database}
+[pgbouncer]
+listen_port = {listen}
+listen_addr =
+unix_socket_dir = {folder}
+unix_socket_mode = 0700
+auth_type = any
+pool_mode = transaction
+default_pool_size = {pool}
+max_client_conn = {clients}
+ignore_startup_parameters = extra_float_digits
+log_connections = 0
+log_disconnections = 0
+stats_period = 3600
+"""
+
+
+class Pooler(Companion):
+    """PgBouncer in transaction mode."""
+
+    @property
+    def address(self) -> Address:
+        """The socket of PgBouncer, with the same user and database."""
+        return replace(self.server, socket=self.server.socket.with_name(f".s.PGSQL.{PORT}"))
+
+    def prepare(self) -> None:
+        """Write its configuration."""
+        text = _CONFIGURATION.format(
+            database=self.server.database,
+            user=self.server.user,
+            folder=self.server.socket.parent,
+            port=postgres_port(self.server.socket),
+            listen=PORT,
+            pool=SERVER_CONNECTIONS,
+            clients=MOST_CLIENTS,
+        )
+        write_for_server(self._file, text)
+
+    def command(self) -> Sequence[str | Path]:
+        """Return the command line; it logs to stderr."""
+        return [tool(PROGRAM), self._file]
+
+    def is_ready(self) -> bool:
+        """Return whether a statement gets through to the server."""
+        try:
+            with _connect(self.address) as connection:
+                connection.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def clear(self) -> None:
+        """Remove its socket, which a killed pooler leaves."""
+        self.address.socket.unlink(missing_ok=True)
+        self.address.socket.with_name(f"{self.address.socket.name}.lock").unlink(missing_ok=True)
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / "pgbouncer.ini"
+
+
+def _connect(address: Address) -> "psycopg.Connection[tuple[object, ...]]":
+    return psycopg.connect(
+        host=str(address.socket.parent),
+        port=postgres_port(address.socket),
+        user=address.user,
+        dbname=address.database,
+        autocommit=True,
+        connect_timeout=10,
+        prepare_threshold=None,
+    )

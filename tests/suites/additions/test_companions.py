@@ -1,0 +1,214 @@
+"""Companions beside real servers: they serve, are counted apart, leave nothing; and those that fail."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from build.build import Build
+from build.version import Engine
+from suites.additions import consumers
+from suites.additions.accompanied import AccompaniedServer
+from suites.additions.companion import CompanionError
+from suites.additions.registry import require_companions, settings_for
+from suites.durability import Durability
+from suites.engines import make_server
+from suites.generators.placement import Placement
+from suites.postgres.server import PostgresServer
+from suites.server import Address, postgres_port
+from tests.suites import innodb_servers
+from tests.suites.servers import ask, running, small, value
+
+ANYWHERE = Placement(None, None)
+PATIENCE = 20.0
+CONSUMERS = ("logical-consumer", "physical-consumer")
+MIB = 1024**2
+
+
+@contextmanager
+def accompanied(
+    build: Build, folder: Path, *names: str, settings: Mapping[str, str] | None = None
+) -> Iterator[tuple[PostgresServer, AccompaniedServer]]:
+    """A Postgres server with companions, and the same with them."""
+    chosen = {**settings_for(names), **(settings or {})}
+    with (
+        running(build, folder, small(), chosen) as server,
+        AccompaniedServer(server, names, ANYWHERE, (0, 1)) as both,
+    ):
+        yield server, both
+
+
+def wait_for(what: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < deadline, "what was waited for did not happen"
+        time.sleep(0.05)
+
+
+def processes(name: str, folder: Path) -> list[psutil.Process]:
+    """The companions that are called `name`; not what starts them."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.name() == name and Path(process.cwd()).is_relative_to(folder):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def write(server: PostgresServer, rows: int) -> None:
+    """Write 100 bytes and more of WAL for each row."""
+    ask(server, "CREATE TABLE IF NOT EXISTS written (id bigint, x text)")
+    ask(server, f"INSERT INTO written SELECT g, repeat('x', 100) FROM generate_series(1, {rows}) g")
+
+
+def through(address: Address, question: str) -> object:
+    with psycopg.connect(
+        host=str(address.socket.parent),
+        port=postgres_port(address.socket),
+        user=address.user,
+        dbname=address.database,
+        prepare_threshold=None,
+    ) as connection:
+        row = connection.execute(question.encode()).fetchone()
+        return row[0] if row else None
+
+
+@pytest.mark.server
+def test_a_pooler_and_consumers_of_postgres(server_folder: Path, postgres_18: Build) -> None:
+    with accompanied(postgres_18, server_folder, "pgbouncer", *CONSUMERS) as (server, both):
+        assert value(server, "SELECT count(*) FROM pg_replication_slots WHERE active") == 2
+        assert through(both.address, "SELECT 1") == 1
+        assert both.address.socket != server.address.socket
+        began = both.counters()
+        write(server, 20_000)
+        wait_for(lambda: both.counters() and both.lag_bytes == 0)
+        # The clock of CPU time ticks in hundredths of a second.
+        assert both.counters()["companion_cpu_us_per_op"] >= began["companion_cpu_us_per_op"]
+        assert both.death() is None
+        metrics = both.reset()
+        assert metrics["companion_lag_bytes"] == 0
+        assert metrics["reset_seconds"] > 0
+        assert value(server, "SELECT count(*) FROM pg_replication_slots") == 0
+        assert value(server, "SELECT count(*) FROM pg_publication") == 0
+        assert both.address == server.address
+    assert not both.address.socket.with_name(".s.PGSQL.6432").exists()
+
+
+@pytest.mark.server
+def test_a_consumer_that_dies(server_folder: Path, postgres_18: Build) -> None:
+    with accompanied(postgres_18, server_folder, "logical-consumer") as (server, both):
+        (victim,) = processes("pg_recvlogical", server_folder)
+        victim.kill()
+        wait_for(both.death)
+        with pytest.raises(CompanionError, match=r"companion logical-consumer failed: killed by SIGKILL"):
+            both.counters()
+        assert server.death() is None
+    assert not processes("pg_recvlogical", server_folder)
+
+
+SMALL_WAL = {"max_slot_wal_keep_size": "4MB", "max_wal_size": "32MB", "min_wal_size": "32MB"}
+
+
+def wal_bytes(server: PostgresServer) -> int:
+    return int(value(server, "SELECT sum(size) FROM pg_ls_waldir()"))
+
+
+@pytest.mark.server
+def test_a_slot_whose_reader_is_gone_is_given_up(server_folder: Path, postgres_18: Build) -> None:
+    with accompanied(postgres_18, server_folder, "physical-consumer", settings=SMALL_WAL) as (server, both):
+        (victim,) = processes("pg_receivewal", server_folder)
+        victim.kill()
+        write(server, 200_000)
+        ask(server, "CHECKPOINT")
+        assert value(server, "SELECT wal_status FROM pg_replication_slots") == "lost"
+        assert wal_bytes(server) < 64 * MIB
+        with pytest.raises(CompanionError, match="physical-consumer failed: killed by SIGKILL"):
+            both.counters()
+    assert not processes("pg_receivewal", server_folder)
+
+
+@pytest.mark.server
+def test_a_reader_that_hangs_is_killed(
+    server_folder: Path, postgres_18: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "SPARE_WAL", 0)
+    with accompanied(postgres_18, server_folder, "logical-consumer", settings=SMALL_WAL) as (server, both):
+        (stopped,) = processes("pg_recvlogical", server_folder)
+        os.kill(stopped.pid, signal.SIGSTOP)
+        for _ in range(3):
+            write(server, 200_000)
+        wait_for(both.death)
+        with pytest.raises(CompanionError, match="it did not read for too long, and the WAL grew to"):
+            both.counters()
+        ask(server, "CHECKPOINT")
+        assert wal_bytes(server) < 64 * MIB
+
+
+@pytest.mark.server
+def test_a_server_without_senders_refuses_a_consumer(server_folder: Path, postgres_18: Build) -> None:
+    refused = pytest.raises(CompanionError, match=r"physical-consumer is not ready: .*\n.*max_wal_senders")
+    with (
+        refused,
+        accompanied(postgres_18, server_folder, "physical-consumer", settings={"max_wal_senders": "0"}),
+    ):
+        pass
+
+
+def test_what_cannot_accompany_is_refused() -> None:
+    for names, engine, said in (
+        (["pgbounce"], Engine.POSTGRES, "there is no companion 'pgbounce'"),
+        (["pgbouncer"], Engine.MYSQL, "pgbouncer does not run beside mysql"),
+        (["logical-consumer"] * 2, Engine.POSTGRES, "named twice"),
+    ):
+        with pytest.raises(CompanionError, match=said):
+            require_companions(names, engine)
+
+
+def read_binlog(build: Build, folder: Path) -> None:
+    """A consumer of a server of the MySQL family gets everything that is written."""
+    with (
+        innodb_servers.running(build, folder) as server,
+        AccompaniedServer(server, ["binlog-consumer"], ANYWHERE, (0, 1)) as both,
+    ):
+        before = both.counters()["binlog_bytes_per_op"]
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE tidemark.written (id bigint PRIMARY KEY, x text)")
+            for number in range(100):
+                cursor.execute(f"INSERT INTO tidemark.written VALUES ({number}, repeat('x', 1000))")
+            cursor.execute("FLUSH BINARY LOGS")
+            cursor.execute("DELETE FROM tidemark.written")
+        wait_for(lambda: both.counters() and both.lag_bytes == 0)
+        assert both.counters()["binlog_bytes_per_op"] - before > 200_000
+        assert both.reset()["companion_lag_bytes"] == 0
+
+
+@pytest.mark.server
+def test_a_server_without_binary_log_refuses_a_consumer(server_folder: Path, mariadb_11: Build) -> None:
+    settings = {"skip_log_bin": "ON"}
+    server = make_server(mariadb_11, small(), Durability.RELAXED, server_folder / "off", settings)
+    try:
+        server.create()
+        server.start()
+        assert server.counters()["binlog_bytes_per_op"] == 0
+        with pytest.raises(CompanionError, match="binlog-consumer is not ready"):
+            AccompaniedServer(server, ["binlog-consumer"], ANYWHERE, (0, 1)).__enter__()
+    finally:
+        server.destroy()
+
+
+@pytest.mark.server
+def test_a_consumer_of_mysql(server_folder: Path, mysql_9: Build) -> None:
+    read_binlog(mysql_9, server_folder)
+
+
+@pytest.mark.server
+def test_a_consumer_of_mariadb(server_folder: Path, mariadb_11: Build) -> None:
+    read_binlog(mariadb_11, server_folder)
