@@ -4,12 +4,14 @@ The series are a year long, with noise of 2 % and steps of 0.75 to 5 standard de
 (simulation/detection_series.py). Every tool is applied to finished series, and every night to the nights so
 far. Years of noise that changes or has odd tails (simulation/odd_noise.py) are only watched night by night.
 `$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), odd, speed, finished (short and drifting ones,
-rivals/finished_series.py). Seeds are fixed: (kind, 0) without steps, (kind, 1, 100 * size) with one,
-(kind, 2) with several, where kind is the index of the kind, and (ODD_SEED, kind) for odd noise.
+rivals/finished_series.py), and `$TIDEMARK_BENCH_KINDS`, a pattern, the noise of odd by its names. Seeds are
+fixed: (kind, 0) without steps, (kind, 1, 100 * size) with one, (kind, 2) with several, where kind is the
+index of the kind, and (ODD_SEED, kind) for odd noise.
 """
 
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -41,6 +43,7 @@ from benchmarks.simulation.detection_series import (
 from benchmarks.simulation.odd_noise import BOX, NOT_TUNED_ON, SHARED, TUNED_ON
 from build.home import locate
 from history.stats.change_points import (
+    FALSE_SHARE,
     ChangePoint,
     SeriesWatch,
     find_changes_many,
@@ -142,8 +145,8 @@ def _finished(values: Array) -> Reports:
     return [[(change.index, NIGHTS - 1) for change in changes] for changes in find_changes_many(values)]
 
 
-def _nightly(values: Array) -> Reports:
-    return [[_alert(change) for change in changes] for changes in watch_many(values)]
+def _nightly(values: Array, share: float = FALSE_SHARE) -> Reports:
+    return [[_alert(change) for change in changes] for changes in watch_many(values, share)]
 
 
 def _alert(change: ChangePoint) -> tuple[int, int]:
@@ -169,8 +172,14 @@ def own_figures(name: str, own: Own, series: Series, promised: bool) -> Iterator
 
 
 def odd_figures() -> Iterator[Figure]:
-    """Yield how many years of changing or odd noise have a change, at the judge's own setting."""
+    """Yield how many years of changing or odd noise have a change, at the judge's own setting.
+
+    And what that setting costs: how late steps in steady noise are seen with it.
+    """
+    wanted = os.environ.get("TIDEMARK_BENCH_KINDS", "")
     for seed, (name, kind) in enumerate({**TUNED_ON, **NOT_TUNED_ON, **SHARED}.items()):
+        if not re.search(wanted, name):
+            continue
         values = kind(np.random.default_rng((ODD_SEED, seed)), (QUIET_SERIES, NIGHTS))
         if name in SHARED:
             for box in range(0, QUIET_SERIES, BOX):
@@ -178,6 +187,10 @@ def odd_figures() -> Iterator[Figure]:
         share = 100 * float(np.mean([bool(changes) for changes in watch_many(values, JUDGED_SHARE)]))
         note = "" if name in TUNED_ON else "not tuned on"
         yield Figure(f"{name}: false, nightly", share, "% of years", at_most=MOST_FALSE_ODD, note=note)
+    for size in SIZES if re.search(wanted, "gaussian") else ():
+        stepped = one_step(KINDS["gaussian"], (0, 1, round(100 * size)), STEPPED_SERIES, size)
+        delay = delay_of(stepped.steps, _nightly(stepped.values, JUDGED_SHARE)).mean
+        yield Figure(f"gaussian: delay of {size:g} sigma, as judged", delay, "nights")
 
 
 def _rival_figures(own: Mapping[str, Own], series: Mapping[str, Series]) -> Iterator[Figure]:

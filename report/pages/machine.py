@@ -1,9 +1,11 @@
 """The page of a box, and the list of boxes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import htpy as h
 
+from history.rendering.changes import box_note_lines
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.markup.formats import counted, day, moment, share
@@ -31,6 +33,7 @@ def machine_page(values: MachinePage, catalog: Catalog) -> Page:
             ),
             stat(str(len(values.periods)), "fingerprint" if len(values.periods) == 1 else "fingerprints"),
         ],
+        _noise(values, catalog),
         _sees(values, root),
         _periods(values, catalog, root),
         _disturbed(values, catalog, root),
@@ -110,6 +113,17 @@ def _now(values: MachinePage, catalog: Catalog) -> h.Node:
             ("governor", str(governor) if governor else None),
             ("fingerprint", h.code[machine.fingerprint]),
         )
+    )
+
+
+def _noise(values: MachinePage, catalog: Catalog) -> h.Node:
+    """Return what changed about the noise, and the nights on which most series moved together."""
+    named = [replace(one, environment=catalog.clearance.place(one.environment)) for one in values.notes]
+    return section(
+        "Noise from night to night",
+        bullets(box_note_lines(named))
+        or note("The noise of its series did not change, and on no night did most of them move together."),
+        lead="What shows here is the machine's: it raises no change of a branch.",
     )
 
 

@@ -2,13 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 
 from sqlalchemy import Connection, select
 
+from history.changes.box_notes import BoxNote
 from history.comparison.result import THRESHOLD
 from history.stats.repeated_intervals import Design, Noise, smallest_visible
 from history.store.records import Machine
@@ -75,11 +76,21 @@ class MachinePage:
     missed: tuple[date, ...]
     """Days without a night between the first night and the last."""
 
+    notes: tuple[BoxNote, ...] = ()
+    """What changed about the noise of the box: no changes of a branch."""
+
 
 def read_machine(
-    connection: Connection, catalog: Catalog, box: str, threshold: float = THRESHOLD / 100
+    connection: Connection,
+    catalog: Catalog,
+    box: str,
+    notes: Iterable[BoxNote] = (),
+    threshold: float = THRESHOLD / 100,
 ) -> MachinePage:
-    """Return what is known of a box; `threshold` is the fraction beyond which a change is reported."""
+    """Return what is known of a box; `threshold` is the fraction beyond which a change is reported.
+
+    `notes` are those on all boxes.
+    """
     own = [entry for entry in catalog.sessions.values() if entry.box == box]
     nights = sorted(
         {night.started_at.date() for one in catalog.places if one.place.box == box for night in one.nights}
@@ -91,6 +102,7 @@ def read_machine(
         _disturbed(connection, box),
         len(nights),
         _missed(nights),
+        tuple(note for note in notes if note.environment.box == box),
     )
 
 

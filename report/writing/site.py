@@ -11,6 +11,7 @@ from pathlib import Path
 from build.home import ROOT
 from build.progress import Progress, ProgressTask
 from history.changes import repository
+from history.changes.box_notes import read_box_notes
 from history.changes.report import ChangeReport, report_changes
 from history.changes.repository import ChangeStatus
 from history.series.last_nights import last_nights
@@ -223,7 +224,8 @@ def _ladders(site: _Site) -> None:
 def _machines(site: _Site) -> None:
     boxes = sorted({entry.box for entry in site.catalog.sessions.values()})
     with site.history.database.reading() as connection:
-        read = [read_machine(connection, site.catalog, box) for box in boxes]
+        notes = read_box_notes(connection)
+        read = [read_machine(connection, site.catalog, box, notes) for box in boxes]
     values = [one for one in read if one.periods]
     site.write(machines_page(values, site.catalog))
     for one in values:

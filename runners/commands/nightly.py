@@ -11,10 +11,11 @@ from build.home import Home, locate_for_writing
 from build.progress import Progress
 from history.changes.level_shift import Direction
 from history.open import open_store
+from history.rendering.changes import box_note_lines
 from history.store.writer import Store
 from runners.console import add_to_job_summary, progress
 from runners.measuring.machine_lock import BusyError, measuring_alone
-from runners.nightly.heartbeat import Heart, record_failure
+from runners.nightly.heartbeat import Heart, record_failure, record_notes
 from runners.nightly.night import NightResult, measure
 from runners.nightly.plan import Plan, find_box, load_plan, plan_history
 from runners.nightly.report import NightReport, comparisons, report
@@ -51,6 +52,9 @@ def _carry_out(arguments: argparse.Namespace, plan: Plan, box: str | None, home:
             print(f"tidemark: {error}", file=sys.stderr)
             return 0
         found = None if arguments.measure else report(plan, home, store)
+        if found is not None:
+            own = [note for note in found.notes if note.environment.box == platform.node()]
+            record_notes(home.heartbeat, list(box_note_lines(own)))
         compared = [] if night is None else list(comparisons(night, store))
     _publish(summary(night, found, compared, datetime.now(UTC)), home)
     return _code(night, found)

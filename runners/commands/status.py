@@ -28,13 +28,13 @@ def status_text(found: Status, now: datetime) -> str:
     lines = [f"{found.state}: box {beat.box}, night of {_moment(beat.began_at)}"]
     if beat.ended_at is not None:
         lines.append(f"ended {_moment(beat.ended_at)}: {beat.outcome}")
-        return "\n".join(lines)
-    lines.append(f"{beat.what}, since {_moment(beat.since)}{_left(beat)}")
-    ago = (now - datetime.fromisoformat(beat.beat_at)).total_seconds() / 60
-    lines.append(f"last heartbeat {ago:.0f} minutes ago, process {beat.process_id}")
-    if found.state is State.DEAD:
-        lines.append("the next ./tidemark nightly resumes at its first unfinished step")
-    return "\n".join(lines)
+    else:
+        lines.append(f"{beat.what}, since {_moment(beat.since)}{_left(beat)}")
+        ago = (now - datetime.fromisoformat(beat.beat_at)).total_seconds() / 60
+        lines.append(f"last heartbeat {ago:.0f} minutes ago, process {beat.process_id}")
+        if found.state is State.DEAD:
+            lines.append("the next ./tidemark nightly resumes at its first unfinished step")
+    return "\n".join([*lines, *(f"machine: {note}" for note in beat.notes)])
 
 
 def _left(beat: Beat) -> str:

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -53,6 +53,9 @@ class Beat:
 
     failed: bool = False
     """Whether an error ended the night."""
+
+    notes: Sequence[str] = ()
+    """What the last report said of the machine itself, a sentence each."""
 
     @property
     def ends_at(self) -> datetime | None:
@@ -141,6 +144,13 @@ def record_failure(path: Path, box: str, error: BaseException, now: datetime) ->
     _write(path, replace(beat, what="nothing", beat_at=when, ended_at=when, outcome=why, failed=True))
 
 
+def record_notes(path: Path, notes: Sequence[str]) -> None:
+    """Record what a report said of the machine of the heartbeat at `path`, if there is one."""
+    beat = read(path)
+    if beat is not None and tuple(beat.notes) != tuple(notes):
+        _write(path, replace(beat, notes=tuple(notes)))
+
+
 def _write(path: Path, beat: Beat) -> bool:
     """Whether it could be written: on a full disk it cannot, which must not end a night."""
     with suppress(OSError):
@@ -169,7 +179,9 @@ def _checked(beat: Beat) -> Beat:
         raise ValueError("not a process")
     if type(beat.failed) is not bool:
         raise TypeError("not whether the night failed")
-    return beat
+    if not isinstance(beat.notes, list | tuple) or not all(isinstance(note, str) for note in beat.notes):
+        raise TypeError("no notes")
+    return replace(beat, notes=tuple(beat.notes))
 
 
 class Heart:
@@ -186,7 +198,9 @@ class Heart:
         began = self._now().isoformat()
         self._path, self._shown = path, shown
         self._last = 0.0
-        self._beat = Beat(box, "begins", began, began, began, 0.0, None, **asdict(process))
+        before = read(path)
+        notes = before.notes if before is not None and before.box == box else ()
+        self._beat = Beat(box, "begins", began, began, began, 0.0, None, **asdict(process), notes=notes)
         self._write()
 
     def note(self, message: str) -> None:

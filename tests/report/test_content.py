@@ -1,16 +1,24 @@
 """The site says what the history says: a planted regression, on every page that has to show it."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from build.version import parse_version
 from history.changes import repository
+from history.changes.box_notes import NoiseChange
 from history.changes.report import ChangeReport, report_changes
 from history.comparison.compare import CompareOptions, compare
 from history.open import open_reader
+from history.series.series import Night
+from history.store.records import Environment
 from report import addresses
 from report.markup.formats import amount
+from report.markup.frame import rendered
+from report.pages.machine import machine_page
+from report.values.catalog import read_catalog
+from report.values.machine_page import read_machine
 from runners.cli import main
 from suites.metrics import METRICS, PRIMARY
 from tests.report.parsed import parsed
@@ -109,6 +117,21 @@ def test_the_step_page_shows_the_same_seconds_and_why_a_round_was_dropped(site: 
 
 # Rows of tables, each with its own values. A generator inside a row is read when the page is rendered, and
 # had the values of the last row then.
+
+
+@pytest.mark.parametrize("is_public", [False, True])
+def test_the_page_of_a_box_has_what_was_noted_of_its_noise(rich: Path, is_public: bool) -> None:
+    night = Night(7, datetime(2026, 10, 5, tzinfo=UTC), BASE, 1)
+    notes = [
+        NoiseChange(Environment(box, "write-heavy", "short, 4 clients"), BRANCH, night, 1.84, 24)
+        for box in ("db1", "db2")
+    ]
+    with open_reader(rich) as history, history.database.reading() as connection:
+        catalog = read_catalog(connection, is_public=is_public)
+        values = read_machine(connection, catalog, "db1", notes)
+    text = rendered(machine_page(values, catalog), public=is_public)
+    assert text.count("the noise is 1.8 times what it was, since 2026-10-05, over 24 series") == 1
+    assert ("box db1" in text) is not is_public
 
 
 def newest(site: Path) -> str:

@@ -47,6 +47,13 @@ STRICTER_CORRELATED = 2.5
 STRICTER_OVER_LARGER = 2.0
 """The same for what a step has to be more likely than larger noise by: it decides less sharply."""
 
+SURE_OVER_LARGER = 3.05
+"""Nats that a stricter caller asks of a step of two nights there, at least: with OVER_LARGER a ratio of more
+than 50 to 1, by which at most 2 % of the years in which the noise grew are taken for a step (Ville 1939),"""
+
+STRICTER_AT_FIRST = 6.5
+"""but no more than so much for each factor e by which the share is smaller."""
+
 YOUNG = 90.0
 """Nights of noise at which the threshold is a nat higher; the excess falls with the square of the nights."""
 
@@ -162,10 +169,15 @@ class Watchers:
             base.innovation[columns], base.deviation[columns], np.maximum(base.nights[columns], 1),
         )  # fmt: skip
         asked = np.where(up, self._asked[:half, columns], self._asked[half:, columns])
-        stricter = STRICTER_OVER_LARGER * math.log(FALSE_SHARE / self._false_share)
         residuals *= np.where(up, 1.0, -1.0)
-        held = still_steps(residuals, self._run[row, columns], asked, noise, _STEPS, stricter)
+        held = still_steps(residuals, self._run[row, columns], asked, noise, _STEPS, self._over_larger())
         return columns[held]
+
+    def _over_larger(self) -> tuple[float, float]:
+        """Nats more than usual by which a step has to beat larger noise: always, and with few nights."""
+        stricter = math.log(FALSE_SHARE / self._false_share)
+        always = STRICTER_OVER_LARGER * stricter
+        return always, max(min(STRICTER_AT_FIRST * stricter, SURE_OVER_LARGER) - always, 0.0)
 
     def begin_level(self, column: int, level: float) -> None:
         """The next night begins another level, as is known: it is not raised, and all sums begin anew."""

@@ -38,6 +38,10 @@ OVER_EACH = 0.1
 OVER_NIGHTS = 6
 """up to so many further nights."""
 
+SHORT_FADES = 0.7
+"""Share of what is asked for in addition of a step of two nights that is gone after OVER_NIGHTS further ones:
+what larger noise makes look like a step is mostly two to four nights long."""
+
 LONGEST = 32
 """Latest nights at one of which the step may have been. A step that took longer is left to the usual rule."""
 
@@ -90,21 +94,26 @@ class WatchedSteps:
 
 
 def still_steps(
-    residuals: Array, runs: Array, asked: Array, noise: BaselineNoise, steps: WatchedSteps, stricter: float
+    residuals: Array,
+    runs: Array,
+    asked: Array,
+    noise: BaselineNoise,
+    steps: WatchedSteps,
+    stricter: tuple[float, float],
 ) -> Mask:
     """Return which series have a step that neither larger noise nor their own tails explain, [series].
 
     `residuals` [nights, series] are the latest nights less the present level, the last one first, nan for a
     gap, positive in the direction of the step. `runs` [series] are the nights that the step seems to have
-    lasted, `asked` [sizes, series] the nats that each size of step has to bring. `stricter` nats are asked
-    for beyond OVER_LARGER.
+    lasted, `asked` [sizes, series] the nats that each size of step has to bring. Beyond OVER_LARGER they are
+    asked for `stricter` nats: the first of every step, the second of one of two nights, less of longer ones.
     """
     there = np.isfinite(residuals)
     relative = np.where(there, residuals / noise.scale, 0.0)
     nights = relative.copy()
     nights[:-1] -= noise.correlation * np.clip(relative[1:], -NEAR, NEAR)
     nights = np.where(there, nights / noise.innovation, 0.0)
-    held = _more_likely_than_larger_noise(nights, there, noise, steps, OVER_LARGER + stricter)
+    held = _more_likely_than_larger_noise(nights, there, noise, steps, stricter)
     held |= runs > LONGEST
     some = held & (runs <= OWN_LONGEST)
     if some.any():
@@ -116,7 +125,7 @@ def still_steps(
 
 
 def _more_likely_than_larger_noise(
-    nights: Array, there: Mask, noise: BaselineNoise, steps: WatchedSteps, over: float
+    nights: Array, there: Mask, noise: BaselineNoise, steps: WatchedSteps, stricter: tuple[float, float]
 ) -> Mask:
     nights, there = nights[:GROWN_WITHIN], there[:GROWN_WITHIN]
     usual = np.log(noise.degrees + nights * nights)
@@ -135,8 +144,10 @@ def _more_likely_than_larger_noise(
         np.logaddexp.reduce(stepped) + math.log(STEP_IN_LARGER),
     )
     longer = np.minimum(np.cumsum(there[:LONGEST], axis=0) - 2, OVER_NIGHTS)
-    ahead = step - np.logaddexp.reduce(grown) - steps.handicaps[:, None, None] - OVER_EACH * longer
-    return np.asarray(_most(ahead, there) >= over)
+    always, short = stricter
+    over = OVER_LARGER + always + OVER_EACH * longer + short * (1 - SHORT_FADES * longer / OVER_NIGHTS)
+    ahead = step - np.logaddexp.reduce(grown) - steps.handicaps[:, None, None] - over
+    return np.asarray(_most(ahead, there) >= 0)
 
 
 def _by_own_tails(relative: Array, there: Mask, runs: Array, noise: BaselineNoise) -> Array:

@@ -1,9 +1,12 @@
 """Nights on which most series of a box moved together, for a night or two: the machine's, not a version's."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 LEAST_SERIES = 5
 """Series with a value: the median of fewer is moved by a few of them."""
@@ -11,8 +14,11 @@ LEAST_SERIES = 5
 FAR = 3.0
 """Standard deviations of a night by which the median series has to be off."""
 
+BACK = 1.5
+"""Standard deviations below which it has come back: nights in between go on with the run that they follow."""
+
 REFERENCE_NIGHTS = 40
-"""Earlier nights whose median and median deviation each series is measured against."""
+"""Earlier nights whose median and median deviation each series is measured against, without shared ones."""
 
 LEAST_REFERENCE = 15
 
@@ -36,40 +42,61 @@ def shared_moves(logs: Array) -> Array:
 
     `logs` are [series, nights], nan for a gap. The move is in their units, and 0 on other nights. A night
     that is the latest of a long run is one of a step that all series share, and not returned: runs are
-    compared with those that the share of shared nights before them makes likely. What is returned for a night
-    depends on later ones only as long as the run that it is in goes on.
+    compared with those that the shared nights before them make likely. What is returned for a night depends
+    on later ones only as long as the run that it is in goes on.
     """
-    moves, far = _moves(logs)
-    seen, start = 0, 0
-    for night in range(1, len(moves) + 1):
-        if night < len(moves) and far[night] and far[start] and moves[night] * moves[start] > 0:
-            continue
-        if far[start]:
-            share = (seen + ASSUMED) / (start + ASSUMED_NIGHTS)
-            if YEAR * share ** (night - start) < RARE:
-                far[start:night] = False
-            seen += int(far[start:night].sum())
-        start = night
-    return np.where(far, moves, 0.0)
-
-
-def _moves(logs: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """The median move of each night, and whether most series moved far, in the same direction."""
     nights = logs.shape[1]
-    moves, far = np.zeros(nights), np.zeros(nights, dtype=np.bool_)
-    for start in range(LEAST_REFERENCE, nights, REFRESHED):
-        earlier = logs[:, max(0, start - REFERENCE_NIGHTS) : start]
-        some = np.isfinite(earlier).sum(axis=1) >= LEAST_REFERENCE
-        if some.sum() < LEAST_SERIES:
-            continue
-        level = np.nanmedian(earlier[some], axis=1, keepdims=True)
-        spread = _DEVIATION * np.nanmedian(np.abs(earlier[some] - level), axis=1, keepdims=True)
-        block = logs[some, start : start + REFRESHED] - level
-        block[np.broadcast_to(spread <= 0, block.shape)] = np.nan
-        for column, move in enumerate(block.T):
-            there = np.isfinite(move)
-            if there.sum() >= LEAST_SERIES:
-                distance = float(np.median(move[there] / spread[there, 0]))
-                moves[start + column] = float(np.median(move[there]))
-                far[start + column] = abs(distance) >= FAR
-    return moves, far
+    moves, distances = np.zeros(nights), np.zeros(nights)
+    shared = np.zeros(nights, dtype=np.bool_)
+    """Of the runs that have ended."""
+    start = LEAST_REFERENCE
+    for block in range(LEAST_REFERENCE, nights, REFRESHED):
+        some = slice(block, min(block + REFRESHED, nights))
+        moves[some], distances[some] = _moves(logs, shared, some)
+        for night in range(some.start, some.stop):
+            if not _goes_on(distances, start, night):
+                _end_run(shared, distances, start, night)
+                start = night
+    _end_run(shared, distances, start, nights)
+    return np.where(shared, moves, 0.0)
+
+
+def _goes_on(distances: Array, start: int, night: int) -> bool:
+    """Whether a night is one of the run of far nights from `start` on."""
+    first = distances[start]
+    return bool(abs(first) >= FAR and distances[night] * np.sign(first) >= BACK)
+
+
+def _end_run(shared: Mask, distances: Array, start: int, end: int) -> None:
+    """Mark the far nights of a run as shared, unless it is too long for chance: then it is a step."""
+    if start >= end or abs(distances[start]) < FAR:
+        return
+    far = np.abs(distances[start:end]) >= FAR
+    earlier = int(shared[:start].sum())
+    # A standard error more than seen: it is runs that the share makes too rare that are taken for a step.
+    share = (earlier + ASSUMED + math.sqrt(earlier)) / (start + ASSUMED_NIGHTS)
+    if YEAR * share ** (end - start) >= RARE:
+        shared[start:end] = far
+
+
+def _moves(logs: Array, shared: Mask, some: slice) -> tuple[Array, Array]:
+    """Return the median move of some nights, and by how many deviations the median series is off, [nights].
+
+    Both are 0 where too few series tell.
+    """
+    moves, distances = np.zeros(some.stop - some.start), np.zeros(some.stop - some.start)
+    since = max(0, some.start - REFERENCE_NIGHTS)
+    earlier = logs[:, since : some.start][:, ~shared[since : some.start]]
+    known = np.isfinite(earlier).sum(axis=1) >= LEAST_REFERENCE
+    if known.sum() < LEAST_SERIES:
+        return moves, distances
+    level = np.nanmedian(earlier[known], axis=1, keepdims=True)
+    spread = _DEVIATION * np.nanmedian(np.abs(earlier[known] - level), axis=1, keepdims=True)
+    block = logs[known, some] - level
+    block[np.broadcast_to(spread <= 0, block.shape)] = np.nan
+    for night, move in enumerate(block.T):
+        there = np.isfinite(move)
+        if there.sum() >= LEAST_SERIES:
+            moves[night] = np.median(move[there])
+            distances[night] = np.median(move[there] / spread[there, 0])
+    return moves, distances

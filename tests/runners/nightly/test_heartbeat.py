@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.progress import Silent
+from runners.commands.status import status_text
 from runners.nightly import heartbeat
 from runners.nightly.heartbeat import (
     MISSED_HOURS,
@@ -17,6 +18,7 @@ from runners.nightly.heartbeat import (
     State,
     read,
     record_failure,
+    record_notes,
     status,
 )
 
@@ -151,6 +153,8 @@ def test_a_night_whose_heartbeat_cannot_be_written_goes_on_and_beats_again_later
         {"what": None},
         {"ended_at": []},
         {"failed": "no"},
+        {"notes": "one"},
+        {"notes": [5]},
     ],
 )
 def test_a_heartbeat_of_another_shape_is_none(
@@ -177,3 +181,22 @@ def test_an_activity_that_has_hardly_begun_has_no_end_yet(tmp_path: Path, clock:
     beat = read(path)
     assert beat is not None
     assert beat.ends_at is None
+
+
+def test_notes_on_the_machine_stay_over_the_next_nights_until_a_report_says_otherwise(
+    tmp_path: Path, clock: Clock
+) -> None:
+    path = tmp_path / "heartbeat.json"
+    record_notes(path, ["nobody has measured yet"])
+    assert not path.exists()
+    Heart(path, "db1", Silent(), clock).end("1 session")
+    record_notes(path, ["the noise is 1.8 times what it was"])
+    ended = status(path, clock.now)
+    assert ended.state is State.ENDED
+    assert status_text(ended, clock.now).endswith("machine: the noise is 1.8 times what it was")
+    Heart(path, "db1", Silent(), clock)
+    running = status(path, clock.now)
+    assert running.state is State.RUNNING
+    assert status_text(running, clock.now).endswith("machine: the noise is 1.8 times what it was")
+    Heart(path, "db2", Silent(), clock)
+    assert "machine:" not in status_text(status(path, clock.now), clock.now)

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import platform
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,8 +15,12 @@ import pytest
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Silent
+from history.changes.box_notes import NoiseChange
 from history.open import open_store
+from history.rendering.changes import box_note_lines
+from history.series.series import Night
 from history.store import alert_outbox
+from history.store.records import Environment
 from history.store.writer import Store
 from history.transfer.backup import back_up
 from runners.cli import main
@@ -250,6 +255,23 @@ def test_the_command_measures_reports_and_says_how_it_is(
     assert main(["status", "--format", "json"]) == 0
     beat = json.loads(capsys.readouterr().out)
     assert (beat["state"], beat["outcome"]) == ("ended", "1 session")
+
+
+def test_status_says_what_the_report_noted_of_this_box(
+    plan_file: Path, sessions: Sessions, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    when = Night(7, datetime(2026, 10, 5, tzinfo=UTC), "postgres@18.6", 1)
+    notes = tuple(
+        NoiseChange(Environment(box, "write-heavy", "smoke"), "postgres@18", when, 1.84, 24)
+        for box in (platform.node(), "another")
+    )
+    said = NightReport(24, (), (), (), 0, notes=notes)
+    monkeypatch.setattr(nightly_command, "report", lambda *_: said)
+    assert main(["nightly", "--plan", str(plan_file)]) == 0
+    assert capsys.readouterr().out.count("- machine: ") == 2
+    assert main(["status"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("machine: ")]
+    assert line == f"machine: {next(box_note_lines(notes))}"
 
 
 def test_a_lock_that_is_held_is_a_quiet_exit_with_a_message(

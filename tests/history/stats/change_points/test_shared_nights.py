@@ -56,3 +56,19 @@ def test_what_was_told_of_a_night_is_kept_when_its_run_has_ended(seed: int, bad:
     while ended >= 0 and part[ended] != 0:
         ended -= 1
     assert np.array_equal(part[: max(ended, 0)], whole[: max(ended, 0)])
+
+
+def test_bad_nights_do_not_hide_each_other() -> None:
+    """The level and the deviation that a night is measured against are not those of bad nights."""
+    bad = np.random.default_rng(6).random(300) < 0.2
+    told = shared_moves(box(7, series=10, nights=300) + 4.5 * SIGMA * bad) != 0
+    assert not told[~bad].any()
+    assert told[60:][bad[60:]].mean() >= 0.95
+
+
+def test_a_step_about_as_large_as_the_limit_is_not_told() -> None:
+    """Some of its nights are nearer to the old level than the limit, and it is one step nevertheless."""
+    for seed in range(5):
+        logs = box(10 + seed)
+        logs[:, 100:] += 3.0 * SIGMA
+        assert not shared_moves(logs)[100:].any()
