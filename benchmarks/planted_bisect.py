@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import Figure
-from benchmarks.planted_history import BRANCH, RELEASE, PlantedHistory, make_history
+from benchmarks.real_builds.planted_history import BRANCH, RELEASE, PlantedHistory, make_history
 from build.errors import TidemarkError
 from build.home import ROOT, Home, locate
 from build.sources.git import mirror

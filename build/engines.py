@@ -49,6 +49,9 @@ class Upstream:
     git: str
     """URL of upstream's git repository, used for other refs than releases if no git source is given."""
 
+    branch: str
+    """The branch of that repository on which the next version is developed."""
+
     pools: tuple[str, ...]
     """Templates of the paths, relative to an apt base URL, at which a release tarball may be found."""
 
@@ -138,6 +141,7 @@ ENGINES = EngineRegistry(
             upstream=Upstream(
                 tarball="https://ftp.postgresql.org/pub/source/v{release}/postgresql-{release}.tar.bz2",
                 git="https://git.postgresql.org/git/postgresql.git",
+                branch="master",
                 pools=(
                     "pool/main/p/postgresql-{major}/postgresql-{major}_{release}.orig.tar.bz2",
                     "pool/updates/main/p/postgresql-{major}/postgresql-{major}_{release}.orig.tar.bz2",
@@ -163,6 +167,7 @@ ENGINES = EngineRegistry(
                 # extra/.
                 tarball="https://cdn.mysql.com/Downloads/MySQL-{series}/mysql-{release}.tar.gz",
                 git="https://github.com/mysql/mysql-server.git",
+                branch="trunk",
                 pools=("pool/main/m/mysql-{series}/mysql-{series}_{release}.orig.tar.gz",),
             ),
             compare_page="https://github.com/mysql/mysql-server/compare/",
@@ -182,6 +187,7 @@ ENGINES = EngineRegistry(
             upstream=Upstream(
                 tarball="https://archive.mariadb.org/mariadb-{release}/source/mariadb-{release}.tar.gz",
                 git="https://github.com/MariaDB/server.git",
+                branch="main",
                 pools=(
                     "pool/main/m/mariadb/mariadb_{release}.orig.tar.gz",
                     "pool/updates/main/m/mariadb/mariadb_{release}.orig.tar.gz",

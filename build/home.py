@@ -66,6 +66,11 @@ class Home:
         return self.path / "answers"
 
     @property
+    def failures(self) -> Path:
+        """What is known not to compile here, by build key."""
+        return self.path / "failures"
+
+    @property
     def history(self) -> Path:
         """The history as a SQLite file."""
         return self.path / "history.db"

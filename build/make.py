@@ -14,7 +14,7 @@ from typing import Any
 from build import host
 from build.build import Build
 from build.build_spec import FORMAT, BuildSpec, Patch, build_spec, read_patches
-from build.cache import store
+from build.cache import failures, store
 from build.cache.answers import KeptAnswers
 from build.files import make_folder
 from build.home import Home
@@ -24,7 +24,7 @@ from build.recipes.choices import PLAIN, BuildChoices
 from build.sources import source
 from build.unpack import apply_patches, masquerade, unpack
 from build.version import Version, release_numbers
-from build.work import CompileCommands
+from build.work import CompileCommands, CompileError
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ def provide(
     use_ccache: bool = True,
     jobs: int | None = None,
     slim: Sequence[str] | None = None,
+    again: bool = False,
 ) -> Build:
     """Return the build of a version from the cache; compile it if it is not there.
 
@@ -56,7 +57,8 @@ def provide(
     repository that is tried before upstream (default: the engine's variable, such as
     `$TIDEMARK_GIT_POSTGRES`). `jobs` is the number of parallel processes (default: one per core). With
     `slim`, programs that are needed besides the server, a slim build will do: a whole one is taken if it is
-    there, but not compiled. Without, none is returned.
+    there, but not compiled. Without, none is returned. What is known not to compile here fails at once,
+    unless it is to be tried `again`.
     Raises SourceError, RecipeError, HostError, PatchError or CompileError, all of which are TidemarkErrors.
     """
     read = read_patches(patches)
@@ -68,9 +70,10 @@ def provide(
         return build
     obtained = source.obtain(version, home, progress, git_source)
     options = CompileOptions(jobs or host.cores(), host.ccache_program() if use_ccache else None)
-    return _imported(version, obtained, home, read, choices) or _compile_once(
-        build_spec(obtained, read, choices, slim), home, progress, options
-    )
+    spec = build_spec(obtained, read, choices, slim)
+    if again:
+        failures.forget(home, spec)
+    return _imported(version, obtained, home, read, choices) or _compile_once(spec, home, progress, options)
 
 
 def lookup(
@@ -129,7 +132,14 @@ def _compile_once(spec: BuildSpec, home: Home, progress: Progress, options: Comp
         if build is not None:
             progress.note(f"{spec.version}: from the build cache: {build.prefix.name}")
             return build
-        return _compile(spec, home, progress, options, lock)
+        known = failures.recall(home, spec)
+        if known is not None:
+            raise known
+        try:
+            return _compile(spec, home, progress, options, lock)
+        except CompileError as error:
+            failures.remember(home, spec, error)
+            raise
 
 
 def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOptions, lock: int) -> Build:

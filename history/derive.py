@@ -4,7 +4,7 @@ from sqlalchemy import Connection, or_, select
 
 from history.errors import stored_options
 from history.series.night import insert_night
-from history.store.records import CONFIRMS, SessionStatus
+from history.store.records import CONFIRMS, TRY, SessionStatus
 from history.store.schema import confirmations, machines, nights, runs, sessions
 from history.store.session_reads import runs_of
 
@@ -13,7 +13,7 @@ def derive(connection: Connection, session_id: int) -> bool:
     """Write the night or the confirmation of a session that has ended; return whether it has one.
 
     The session must not have been derived before. A confirming session is not a night: its findings are
-    written instead. A session of a bisect is neither, and gives False.
+    written instead. A session of a bisect or a try is neither, and gives False.
     """
     query = (
         select(sessions, machines.c.hostname)
@@ -22,7 +22,7 @@ def derive(connection: Connection, session_id: int) -> bool:
     )
     session = connection.execute(query).mappings().one()
     options = stored_options(session["options"])
-    if options.get("bisect"):
+    if options.get("bisect") or options.get(TRY):
         return False
     session_runs = runs_of(connection, session_id, ())
     if CONFIRMS in options:

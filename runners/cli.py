@@ -24,6 +24,9 @@ PLAN = ROOT / "runners/nightly.toml"
 UNREAD = 141
 """The exit code of a program that SIGPIPE ended: 128 and its number."""
 
+ELSEWHERE = {"try": "runners.trying.command"}
+"""The modules of commands whose names Python keeps to itself."""
+
 Command = Callable[[argparse.Namespace], int]
 
 
@@ -48,7 +51,8 @@ def _run_words(words: list[str]) -> int:
         return compare(words[1:])
     try:
         arguments = parser().parse_args(words)
-        command: Command = import_module(f"runners.commands.{arguments.command}").main
+        module = ELSEWHERE.get(arguments.command, f"runners.commands.{arguments.command}")
+        command: Command = import_module(module).main
         with withheld():
             return _carried_out(command, arguments)
     except TidemarkError as error:
@@ -109,6 +113,7 @@ def parser() -> argparse.ArgumentParser:
     )
     compare.description = "The same program as ./compare.py."
     _bisect(commands.add_parser("bisect", help="find the commit that caused a regression"))
+    _try(commands.add_parser("try", help="compare a branch or a patch with its merge base, for a reviewer"))
     _profile(commands.add_parser("profile", help="show CPU profiles: functions and flame graphs"))
     _report(commands.add_parser("report", help="write the report site: all results as pages with charts"))
     _history(commands.add_parser("history", help="show, judge, export, merge and back up the history"))
@@ -218,6 +223,13 @@ def _nightly(it: argparse.ArgumentParser) -> None:
     part.add_argument(
         "--report", action="store_true", help="only judge, update issues, and back up the history"
     )
+    past = it.add_argument_group("past commits")
+    backfill = "measure past commits of a branch instead of what is new; resumes, and ends with the budget"
+    past.add_argument("--backfill", action="store_true", help=backfill)
+    past.add_argument("--branch", metavar="BRANCH", help="with --backfill: such as postgres@master")
+    past.add_argument("--since", metavar="DATE", help="with --backfill: the first date, such as 2025-01")
+    every = "with --backfill: the days between two dates, such as 7d (default)"
+    past.add_argument("--every", metavar="DAYS", help=every)
 
 
 def _status(it: argparse.ArgumentParser) -> None:
@@ -266,6 +278,12 @@ def _profile(it: argparse.ArgumentParser) -> None:
 
 def _bisect(it: argparse.ArgumentParser) -> None:
     from runners.bisect.arguments import add_arguments  # imported late, as above
+
+    add_arguments(it, PLAN)
+
+
+def _try(it: argparse.ArgumentParser) -> None:
+    from runners.trying.arguments import add_arguments  # imported late, as above
 
     add_arguments(it, PLAN)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.fuzzing.campaign import FuzzTarget, Number, Parse
-from build.cache import manifest, store
+from build.cache import failures, manifest, store
 from build.cache.manifest import ArchiveError
 from build.home import ROOT, Home
 from build.sources.releases import ReleaseError, known_releases
@@ -16,6 +16,7 @@ from history.transfer.foreign.version_names import version_of
 from runners.fitness.fixes import SavedSettingsError, saved_settings
 from runners.nightly.heartbeat import status
 from runners.nightly.plan import PlanError, load_plan
+from runners.trying.sides import base_commit_of
 from suites.definition import SuiteError, load_suite
 from suites.sizing import Hardware, sizes
 from suites.slices import slices_in
@@ -61,6 +62,9 @@ def _plan(folder: Path) -> Parse:
         for box in plan.boxes.values():
             yield Number("budget", box.budget_minutes, 1e6)
         for task in plan.tasks:
+            for past in task.backfill:
+                yield Number("days", past.days, 366, 1)
+                yield Number("share", past.share, 1)
             yield Number("rounds", task.rounds or 0, 1e6)
             yield Number("seconds", task.seconds or 0, 1e6)
 
@@ -101,6 +105,21 @@ def _pins(folder: Path) -> Parse:
         (home.sources / "pins.json").write_bytes(data)
         releases = [release for engine in Engine for release in known_releases(engine, home)]
         return [Number("number", number, 1e9) for release in releases for number in release_numbers(release)]
+
+    return parse
+
+
+def _failure(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        failures.read_failure(data)
+        return ()
+
+    return parse
+
+
+def _patch(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        return [Number("digits", len(base_commit_of(data) or "0" * 40), 40, 40)]
 
     return parse
 
@@ -200,6 +219,7 @@ branches = ["master"]
 suite = "write-heavy"
 profile = "smoke"
 steps = ["insert"]
+backfill = [{ branch = "postgres@master", since = "2025-01", every = "7d", share = 0.5 }]
 rounds = 3
 seconds = 2.5
 [alerts]
@@ -244,6 +264,14 @@ _TREE = {
     "compiler": "gcc 12",
     "prefix": "mysql-9.7.2",
 }
+_FAILURE = {
+    "key": "ab" * 32,
+    "installed": ["/usr/lib 1"],
+    "failed_at": "2026-11-22T02:00:00+00:00",
+    "what": "postgres@18.6: compile src failed",
+    "where": "/srv/build.log",
+}
+_FORMATTED = b"--- a/x.c\n+++ b/x.c\n@@ -1 +1 @@\n-a\n+b\n--\n2.39\n\nbase-commit: " + b"5bf748b8" * 5 + b"\n"
 _PINS = {
     version.engine: {version.ref: "00" * 32}
     for version in map(parse_version, ("postgres@18.6", "mysql@9.7.2"))
@@ -260,6 +288,8 @@ TARGETS = (
     FuzzTarget("version name", lambda: _NAMES, _version_name, (ValueError,)),
     FuzzTarget("moment", lambda: _MOMENTS, _moment, (ValueError,)),
     FuzzTarget("pins", lambda: [_json(_PINS)], _pins, (ReleaseError,)),
+    FuzzTarget("failed compile", lambda: [_json(_FAILURE)], _failure, ()),
+    FuzzTarget("patch", lambda: [_FORMATTED], _patch, ()),
     FuzzTarget("heartbeat", lambda: [_json(_BEAT)], _heartbeat, ()),
     FuzzTarget("build record", lambda: [_json(_MANIFEST)], _build_record, (store.StoreError,)),
     FuzzTarget(

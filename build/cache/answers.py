@@ -58,11 +58,15 @@ class KeptAnswers:
         partial.replace(self._kept)
 
 
+def installed() -> list[str]:
+    """Return the state of what is installed on the machine: when each of INSTALLED changed last."""
+    return [f"{path} {path.stat().st_mtime_ns if path.exists() else 0}" for path in map(Path, INSTALLED)]
+
+
 def _name(spec: BuildSpec, script: Path) -> str:
     """Return the hex digest of everything that the answers depend on."""
     digest = hashlib.sha256(script.read_bytes())
-    changed = [f"{path} {path.stat().st_mtime_ns if path.exists() else 0}" for path in map(Path, INSTALLED)]
     command, compiler = spec.recipe.stages[0].command, spec.compiler
-    parts = [*command, compiler.command, compiler.version, host.os_name(), *changed]
+    parts = [*command, compiler.command, compiler.version, host.os_name(), *installed()]
     digest.update("\0".join(parts).encode())
     return digest.hexdigest()

@@ -97,6 +97,23 @@ def commit_range(mirror: Mirror, engine: Engine, good: str, bad: str) -> CommitR
     return CommitRange(ends[0], ends[1], tuple(candidates), tuple(collapsed))
 
 
+def merge_base(mirror: Mirror, engine: Engine, tip: str, other: str) -> tuple[str, str]:
+    """Return the commits, 40 hex digits, of `tip` and of where it left the line of `other`; both are refs.
+
+    Raises GitError if a ref does not exist, the source is a shallow clone, or they have no common ancestor.
+    """
+    new, old = (_resolve(mirror, engine, ref) for ref in (tip, other))
+    _require_whole(mirror)
+    base = _merge_base(mirror, new.commit, old.commit)
+    if base is None:
+        raise GitError(
+            f"{tip} and {other} have no common ancestor",
+            where=mirror.shown,
+            hint="check the repository given with --git",
+        )
+    return new.commit, base
+
+
 def collapse(
     commits: Iterable[CommitInfo], patterns: Sequence[str]
 ) -> tuple[list[CommitInfo], list[Collapsed]]:

@@ -80,13 +80,16 @@ def read_box_notes(connection: Connection) -> tuple[BoxNote, ...]:
 
 
 def box_notes(matrix: SeriesMatrix) -> tuple[BoxNote, ...]:
-    """Return the notes on the latest nights of a matrix."""
+    """Return the notes on the latest nights of a matrix; past commits were not measured at their dates."""
+    columns = [column for column, night in enumerate(matrix.nights) if night.measured_at is None][
+        -LOOKED_BACK:
+    ]
     rows = [row for row, (_, _, metric) in enumerate(matrix.series) if rule_of(metric).by_noise]
     latest = replace(
         matrix,
-        nights=matrix.nights[-LOOKED_BACK:],
+        nights=tuple(matrix.nights[column] for column in columns),
         series=tuple(matrix.series[row] for row in rows),
-        ratios=matrix.ratios[rows, -LOOKED_BACK:],
+        ratios=matrix.ratios[np.ix_(rows, columns)],
     )
     return (*_noise_change(latest), *_shared_nights(latest))
 

@@ -9,10 +9,9 @@ from sqlalchemy import Connection, RowMapping, select
 
 from history.comparison.verdict import MetricChange
 from history.errors import DamagedTextError
-from history.series.series import Night, SeriesKey, key_of
+from history.series.series import Night, SeriesKey, key_of, night_of
 from history.store.records import CONFIRMS
 from history.store.schema import confirmations, nights, series, sessions
-from history.timestamps import from_text
 from suites.metrics import METRICS, Detection, judged_metrics
 
 CONFIDENCE = 0.999
@@ -130,6 +129,7 @@ class Confirmation:
 def load(connection: Connection, series_ids: Collection[int] | None = None) -> tuple[Confirmation, ...]:
     """Return the confirmations of the given series, or of all, in the order of the nights."""
     before, after = nights.alias("night_before"), nights.alias("night_after")
+    measured = {"before": sessions.alias("session_before"), "after": sessions.alias("session_after")}
     query = (
         select(
             confirmations,
@@ -137,6 +137,7 @@ def load(connection: Connection, series_ids: Collection[int] | None = None) -> t
             sessions.c.uid,
             *(before.c[name].label(f"before_{name}") for name in ("started_at", "version", "build_id")),
             *(after.c[name].label(f"after_{name}") for name in ("started_at", "version", "build_id")),
+            *(alias.c.started_at.label(f"{which}_measured_at") for which, alias in measured.items()),
         )
         .join_from(confirmations, series, series.c.id == confirmations.c.series_id)
         .join(sessions, sessions.c.id == confirmations.c.session_id)
@@ -145,6 +146,8 @@ def load(connection: Connection, series_ids: Collection[int] | None = None) -> t
             (before.c.session_id == confirmations.c.before_id) & (before.c.branch == series.c.branch),
         )
         .join(after, (after.c.session_id == confirmations.c.after_id) & (after.c.branch == series.c.branch))
+        .join(measured["before"], measured["before"].c.id == confirmations.c.before_id)
+        .join(measured["after"], measured["after"].c.id == confirmations.c.after_id)
         .order_by(after.c.started_at, sessions.c.started_at, confirmations.c.series_id)
     )
     if series_ids is not None:
@@ -160,8 +163,8 @@ def session_id(connection: Connection, confirmed: Confirmation) -> int:
 
 def _confirmation(row: RowMapping) -> Confirmation:
     def night(which: str) -> Night:
-        moment = from_text(row[f"{which}_started_at"])
-        return Night(row[f"{which}_id"], moment, row[f"{which}_version"], row[f"{which}_build_id"])
+        names = ("id", "started_at", "version", "build_id", "measured_at")
+        return night_of(*(row[f"{which}_{name}"] for name in names))
 
     return Confirmation(
         uid=row["uid"],

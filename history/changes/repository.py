@@ -12,8 +12,8 @@ from history.changes import confirmation
 from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction, ShiftOutcome
 from history.errors import HistoryError
-from history.series.series import Night, SeriesKey, key_of
-from history.store.schema import builds, change_series, changes, nights, series
+from history.series.series import Night, SeriesKey, key_of, night_of
+from history.store.schema import builds, change_series, changes, nights, series, sessions
 from history.timestamps import from_text, to_text
 
 
@@ -239,11 +239,13 @@ def _confirmations(
 def _nights(connection: Connection, row: RowMapping, key: SeriesKey) -> dict[str, Night]:
     names = ("last_before_id", "first_after_id", "raised_id", "gone_id")
     ids = {row[name] for name in names if row[name] is not None}
-    query = select(nights).where(nights.c.session_id.in_(ids), nights.c.branch == key.branch)
-    by_id = {
-        night.session_id: Night(night.session_id, from_text(night.started_at), night.version, night.build_id)
-        for night in connection.execute(query)
-    }
+    columns = (nights.c.session_id, nights.c.started_at, nights.c.version, nights.c.build_id)
+    query = (
+        select(*columns, sessions.c.started_at)
+        .join_from(nights, sessions, sessions.c.id == nights.c.session_id)
+        .where(nights.c.session_id.in_(ids), nights.c.branch == key.branch)
+    )
+    by_id = {row[0]: night_of(*row) for row in map(tuple, connection.execute(query))}
     return {name: by_id[row[name]] for name in names if row[name] is not None}
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import Connection, select
 
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import Pair, StepPairs
@@ -48,6 +48,8 @@ class _Both:
 
     session_id: int
     started_at: datetime
+    """Its place in the series: for a past commit, the commit's date."""
+    measured_at: datetime
     environment: Environment
     base: _NightVersion
     contender: _NightVersion
@@ -87,10 +89,12 @@ def _nights_of_both(
     old, new = nights.alias("old"), nights.alias("new")
     query = (
         select(
-            *(new.c.session_id, new.c.started_at, new.c.box, new.c.suite, new.c.configuration),
+            *(new.c.session_id, new.c.started_at, sessions.c.started_at),
+            *(new.c.box, new.c.suite, new.c.configuration),
             *(old.c.branch, old.c.version, new.c.branch, new.c.version),
         )
         .join_from(old, new, old.c.session_id == new.c.session_id)
+        .join(sessions, sessions.c.id == new.c.session_id)
         .where(
             base.matches(old),
             contender.matches(new),
@@ -104,17 +108,17 @@ def _nights_of_both(
     if options.suite is not None:
         query = query.where(new.c.suite == options.suite)
     if options.profile is not None:
-        in_session = exists().where(sessions.c.id == new.c.session_id)
-        query = query.where(in_session.where(sessions.c.profile == options.profile))
+        query = query.where(sessions.c.profile == options.profile)
     return [
         _Both(
             session_id,
-            from_text(started_at),
-            Environment(*environment),
-            _NightVersion(old_branch, old_version),
-            _NightVersion(new_branch, new_version),
+            from_text(stands_at),
+            from_text(measured_at),
+            Environment(box, suite, configuration),
+            _NightVersion(*versions[:2]),
+            _NightVersion(*versions[2:]),
         )
-        for session_id, started_at, *environment, old_branch, old_version, new_branch, new_version in (
+        for session_id, stands_at, measured_at, box, suite, configuration, *versions in (
             connection.execute(query)
         )
     ]
@@ -154,6 +158,7 @@ def _compare(
             Counter(night.base.version for night in both),
             Counter(night.contender.version for night in both),
             lacking,
+            past=sum(night.started_at != night.measured_at for night in both),
         ),
     )
 
@@ -211,11 +216,12 @@ def _changes(connection: Connection, both: Sequence[_Both]) -> tuple[str, ...]:
     columns = (session.id, session.machine_id, session.suite_digest)
     query = select(*columns).where(session.id.between(min(ids), max(ids)))
     states = {row[0]: row[1:] for row in connection.execute(query)}
-    for before, night in pairwise(both):
+    # In the order of measuring, in which the machine changed: past commits stand elsewhere in the series.
+    for before, night in pairwise(sorted(both, key=lambda night: night.measured_at)):
         old_and_new = (states[before.session_id], states[night.session_id])
         for what, old, new in zip(("machine", "suite"), *old_and_new, strict=True):
             if old != new:
-                changed[what].append(night.started_at)
+                changed[what].append(night.measured_at)
     return tuple(
         f"the {what} changed before {', '.join(dict.fromkeys(f'{time:%Y-%m-%d}' for time in times))}"
         for what, times in changed.items()

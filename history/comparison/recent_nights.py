@@ -8,7 +8,6 @@ from history.series.series import in_environment
 from history.store.database import plain_rows
 from history.store.records import Environment, Session
 from history.store.schema import nights, points, series
-from history.timestamps import to_text
 
 LAST_NIGHTS = 16
 """The nights that a trend covers, including that of the session itself."""
@@ -33,12 +32,14 @@ def trends(
     if not {base, contender} <= lines.keys():
         return {}
     environment = Environment(rows[0].box, rows[0].suite, rows[0].configuration)
+    # A past commit stands at its date: what is before it in the series are commits before it.
+    place = next(row.started_at for row in rows if row.version == contender)
     query = (
         select(nights.c.session_id)
         .where(
             in_environment(nights, environment),
             nights.c.branch == lines[contender],
-            nights.c.started_at <= to_text(session.started_at),
+            nights.c.started_at <= place,
         )
         .order_by(nights.c.started_at.desc(), nights.c.session_id.desc())
     )

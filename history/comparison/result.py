@@ -177,7 +177,7 @@ class Nights:
 
     configuration: str
     started_at: tuple[datetime, ...]
-    """The start of each night with both versions, in order."""
+    """The place of each night with both versions, in order: its start, or the date of a past commit."""
 
     bases: Mapping[str, int]
     """The number of nights by version of the base."""
@@ -186,6 +186,8 @@ class Nights:
     """The number of nights by version of the contender."""
 
     gaps: tuple[NightGap, ...]
+    past: int = 0
+    """How many of the nights are past commits, measured later than their dates."""
 
 
 @dataclass(frozen=True)

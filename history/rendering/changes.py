@@ -147,6 +147,9 @@ def _lines(report: ChangeReport) -> Iterator[str]:
 def _range(report: ChangeReport) -> str:
     before, after = report.change.last_before, report.change.first_after
     nights = f"between {before.started_at:%Y-%m-%d} and {after.started_at:%Y-%m-%d}"
+    measured = [night.measured_at for night in (before, after) if night.measured_at is not None]
+    if measured:
+        nights += f" (past commits, measured up to {max(measured):%Y-%m-%d})"
     old, new = report.commits
     if old and new:
         return f"{nights}, commits {old[:HASH]}..{new[:HASH]}"

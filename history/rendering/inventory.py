@@ -25,6 +25,7 @@ SPARKLINE_NIGHTS = 90
 
 _CSV_HEADS = (
     *("date", "session_id", "version", "value", "base_version", "base_value", "relative", "gap", "changes"),
+    "measured_at",
 )
 
 
@@ -154,10 +155,14 @@ def _values(entry: TimelineEntry) -> list[Any]:
         rounded(point.relative),
         point.gap or None,
         list(entry.changes),
+        point.night.measured_at and point.night.measured_at.isoformat(),
     ]
 
 
 def _note_texts(entry: TimelineEntry) -> Iterator[str]:
+    measured = entry.point.night.measured_at
+    if measured is not None:
+        yield f"a past commit, measured {measured:%Y-%m-%d}"
     for change in entry.changes:
         subject, _, versions = change.partition(": ")
         yield f"{subject} changed" + (f": {versions}" if versions else "")

@@ -81,6 +81,7 @@ def _nights(nights: Nights) -> dict[str, Any]:
         "started_at": [time.isoformat() for time in nights.started_at],
         "base_versions": dict(nights.bases),
         "contender_versions": dict(nights.contenders),
+        **({"past": nights.past} if nights.past else {}),
         "gaps": [{**vars(gap), "nights": [night.isoformat() for night in gap.nights]} for gap in nights.gaps],
     }
 

@@ -126,7 +126,8 @@ def _overhead(contender: ContenderComparison) -> Iterator[str]:
 
 def _span(nights: Nights) -> str:
     first, last = nights.started_at[0], nights.started_at[-1]
-    return f"{_counted(len(nights.started_at), 'night')}, {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+    past = f", {_counted(nights.past, 'past commit')} among them at their dates" if nights.past else ""
+    return f"{_counted(len(nights.started_at), 'night')}, {first:%Y-%m-%d} to {last:%Y-%m-%d}{past}"
 
 
 def _version_changes(nights: Nights) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, select
 
 from history.store.records import ALL_STEPS, RunStatus
-from history.store.schema import gaps, nights, runs
+from history.store.schema import gaps, nights, runs, sessions
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,14 @@ class LastNight:
 
 
 def last_nights(connection: Connection) -> tuple[LastNight, ...]:
-    """Return the last night of every branch on every box, in order of box and branch."""
+    """Return the last night of every branch on every box, in order of box and branch.
+
+    Past commits, which stand at their own dates, are not nights.
+    """
     last = (
         select(nights.c.box, nights.c.branch, func.max(nights.c.started_at).label("started_at"))
+        .join_from(nights, sessions, sessions.c.id == nights.c.session_id)
+        .where(nights.c.started_at == sessions.c.started_at)
         .group_by(nights.c.box, nights.c.branch)
         .subquery()
     )

@@ -11,9 +11,10 @@ from build.engines import ENGINES
 from build.version import Version, parse_version, release_numbers
 from history.errors import stored_options
 from history.stats.estimators import geometric_mean, mean
-from history.store.records import ALL_STEPS, Run, RunStatus
+from history.store.records import ALL_STEPS, STANDS_AT, Run, RunStatus
 from history.store.schema import builds, gaps, nights, points, series
 from history.store.session_reads import dropped_of
+from history.timestamps import from_text, to_text
 from suites.metrics import followed_metrics
 
 
@@ -77,9 +78,11 @@ def insert_night(
 ) -> None:
     """Insert the night of a session that has ended, with its points and gaps; it must not exist yet.
 
-    `session` is the row of `sessions`, with the `hostname` of its machine.
+    `session` is the row of `sessions`, with the `hostname` of its machine. A past commit stands at the time
+    that the options name, everything else at the start of the session.
     """
     session_id = session["id"]
+    stands_at = _places(options)
     entries = _session_versions(session_runs, options)
     keys = [entry.build_key for entry in entries if entry.build_key is not None]
     ids = {row.key: row.id for row in connection.execute(select(builds).where(builds.c.key.in_(keys)))}
@@ -95,7 +98,7 @@ def insert_night(
             "version": entry.version,
             "build_id": ids.get(entry.build_key),
             "is_base": int(entry.is_base),
-            "started_at": session["started_at"],
+            "started_at": stands_at.get(entry.version, session["started_at"]),
             **where,
         }
         for entry in entries
@@ -119,6 +122,14 @@ def insert_night(
                 for (branch, step), reason in missing.items()
             ],
         )
+
+
+def _places(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the places of past commits by version. Raises DamagedTextError for what is not a time."""
+    named = options.get(STANDS_AT)
+    if not isinstance(named, dict):
+        return {}
+    return {version: to_text(from_text(text)) for version, text in named.items()}
 
 
 Values = dict[tuple[str, int, str, str], float]

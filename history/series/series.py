@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select
 
 from history.store.database import plain_rows
 from history.store.records import ALL_STEPS, Environment
-from history.store.schema import gaps, nights, points, series
+from history.store.schema import gaps, nights, points, series, sessions
 from history.timestamps import from_text, to_text
 
 IDS_PER_QUERY = 500
@@ -31,9 +31,14 @@ class Night(NamedTuple):
 
     session_id: int
     started_at: datetime
+    """Its place in the series: when the session began, or for a past commit the commit's date."""
+
     version: str
     build_id: int | None
     """None when the version was not built, or did not reach its first step."""
+
+    measured_at: datetime | None = None
+    """For a past commit, when it was measured; None for a night, which stands where it was measured."""
 
 
 class Point(NamedTuple):
@@ -114,14 +119,24 @@ def nights_of(
 ) -> tuple[Night, ...]:
     """Return the nights of a branch in order, from a time on, or the `last` ones."""
     columns = (nights.c.session_id, nights.c.started_at, nights.c.version, nights.c.build_id)
-    query = select(*columns).where(in_environment(nights, environment), nights.c.branch == branch)
+    query = (
+        select(*columns, sessions.c.started_at)
+        .join_from(nights, sessions, sessions.c.id == nights.c.session_id)
+        .where(in_environment(nights, environment), nights.c.branch == branch)
+    )
     if since is not None:
         query = query.where(nights.c.started_at >= to_text(since))
     query = query.order_by(nights.c.started_at.desc(), nights.c.session_id.desc())
     if last is not None:
         query = query.limit(last)
     rows = plain_rows(connection, query)
-    return tuple(Night(row[0], from_text(row[1]), row[2], row[3]) for row in reversed(rows))
+    return tuple(night_of(*row) for row in reversed(rows))
+
+
+def night_of(session_id: int, stands_at: str, version: str, build_id: int | None, measured_at: str) -> Night:
+    """Return a night from the texts of its place and of the start of its session."""
+    measured = None if measured_at == stands_at else from_text(measured_at)
+    return Night(session_id, from_text(stands_at), version, build_id, measured)
 
 
 def read_series(

@@ -247,6 +247,13 @@ ONLY = "only"
 PLANS = "plans"
 """The option of a session with the plans of its statements: by version, and by step."""
 
+STANDS_AT = "stands_at"
+"""The option of a session that measured past commits of branches: the place in its series, a time as text, of
+each version that does not stand at the start of the session."""
+
+TRY = "try"
+"""The option of a session of `./tidemark try`, with the value true: it is not a night of any series."""
+
 CONFIRMS = "confirms"
 """The option of a confirming session, which measures a commit of a branch against an earlier one.
 

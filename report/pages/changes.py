@@ -10,6 +10,7 @@ import htpy as h
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import ChangeStatus, Member
+from history.series.series import Night
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import ChangeMark, NightChart, NightMark
@@ -129,6 +130,11 @@ def confidence(value: float) -> str:
     return probability(value) if math.isfinite(value) else "unknown"
 
 
+def _version(night: Night) -> str:
+    """Return the version of a night; of a past commit also the day on which it was measured."""
+    return f"{night.version}, measured {day(night.measured_at)}" if night.measured_at else night.version
+
+
 def chart_of(
     one: MemberSeries, dossier: Dossier, catalog: Catalog, root: str, name: str, linked: bool
 ) -> NightChart:
@@ -142,7 +148,7 @@ def chart_of(
         marks.append(
             NightMark(
                 point.night.started_at,
-                point.night.version,
+                _version(point.night),
                 point.relative,
                 catalog.clearance.text(point.gap),
                 f"{root}{addresses.session(catalog.by_id[point.night.session_id].uid)}" if linked else "",

@@ -3,6 +3,7 @@
 import csv
 import io
 import shlex
+from datetime import datetime
 
 import htpy as h
 
@@ -19,10 +20,9 @@ from report.pages.verdicts import verdict_table
 
 def comparison_page(comparison: Comparison) -> Page:
     """Return the page of a comparison. It stays with those who may read the history: it names the box."""
-    sections = [_contender(comparison, one) for one in comparison.contenders]
     contenders = ", ".join(dict.fromkeys(str(one.contender) for one in comparison.contenders))
     body = [
-        *sections,
+        *comparison_sections(comparison),
         legend(),
         commands(_commands(comparison)),
         section(
@@ -30,13 +30,22 @@ def comparison_page(comparison: Comparison) -> Page:
             h.pre(tabindex="0", role="group", aria_label="tab-separated values")[tab_separated(comparison)],
         ),
     ]
-    last = max(
-        (one.session.ended_at or one.session.started_at for one in comparison.contenders), default=None
-    )
-    return Page("comparison.html", f"{contenders} against {comparison.base}", body, last)
+    title = f"{contenders} against {comparison.base}"
+    return Page("comparison.html", title, body, last_moment(comparison))
 
 
-def _contender(comparison: Comparison, one: ContenderComparison) -> h.Node:
+def comparison_sections(comparison: Comparison, heading: str = "") -> list[h.Node]:
+    """Return a section for each contender; `heading` stands above it instead of the versions."""
+    return [_contender(comparison, one, heading) for one in comparison.contenders]
+
+
+def last_moment(comparison: Comparison) -> datetime | None:
+    """Return the time of the newest data of a comparison; None without any."""
+    ends = (one.session.ended_at or one.session.started_at for one in comparison.contenders)
+    return max(ends, default=None)
+
+
+def _contender(comparison: Comparison, one: ContenderComparison, heading: str) -> h.Node:
     session, machine = one.session, one.session.machine
     rows = []
     for step in one.steps:
@@ -53,7 +62,7 @@ def _contender(comparison: Comparison, one: ContenderComparison) -> h.Node:
         )
     place = f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores, {machine.kernel}"
     return section(
-        f"{one.contender} against {one.base}",
+        heading or f"{one.contender} against {one.base}",
         facts(
             (
                 ("session", f"{session.uid}, {moment(session.started_at)}, {session.status}"),

@@ -356,12 +356,13 @@ def _ref(version: Version, commit: str | None) -> str:
 def tab_separated(dossier: Dossier, catalog: Catalog) -> h.Node:
     """Return the nights of the main series as tab-separated text to copy out of a mailed page."""
     main = dossier.series[0]
-    lines = ["night\tversion\tvalue\tbase\tratio\tgap"]
+    lines = ["night\tversion\tmeasured\tvalue\tbase\tratio\tgap"]
     for point in main.points:
         ratio = f"{point.relative:.6g}" if point.relative is not None else ""
         cells = (
             f"{point.night.started_at:%Y-%m-%dT%H:%MZ}",
             point.night.version,
+            f"{point.night.measured_at or point.night.started_at:%Y-%m-%dT%H:%MZ}",
             str(point.value or ""),
             str(point.base or ""),
             ratio,

@@ -78,6 +78,7 @@ class NightEntry:
     session_id: int
     uid: str
     started_at: datetime
+    """Its place in the series: the start of the session, or the date of a past commit."""
     base: str | None
     """The branch of the base."""
 
@@ -86,6 +87,16 @@ class NightEntry:
 
     built: frozenset[str]
     """The branches that were built."""
+
+    measured_at: datetime | None = None
+    """For a past commit, when it was measured; None for a night."""
+
+    def shown_version(self, branch: str) -> str | None:
+        """Return the version of a branch; of a past commit also the day on which it was measured."""
+        version = self.versions.get(branch)
+        if version is None or self.measured_at is None or branch == self.base:
+            return version
+        return f"{version}, measured {self.measured_at:%Y-%m-%d}"
 
 
 @dataclass(frozen=True)
@@ -257,7 +268,8 @@ def _places(connection: Connection, uids: Mapping[int, str]) -> tuple[PlaceNight
 
 
 def _night(rows: list[Any], uids: Mapping[int, str]) -> NightEntry:
-    started, session_id = rows[0][0], rows[0][1]
+    # The base of a past commit stands where it was measured, and so after it.
+    started, session_id, measured = rows[0][0], rows[0][1], rows[-1][0]
     return NightEntry(
         session_id,
         uids[session_id],
@@ -265,4 +277,5 @@ def _night(rows: list[Any], uids: Mapping[int, str]) -> NightEntry:
         next((branch for _, _, branch, _, is_base, _ in rows if is_base), None),
         {branch: version for _, _, branch, version, _, _ in rows},
         frozenset(branch for _, _, branch, _, _, build in rows if build is not None),
+        None if measured == started else from_text(measured),
     )

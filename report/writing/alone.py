@@ -1,11 +1,15 @@
 """Pages to mail: one file with its style sheet inside, without scripts, that needs no network."""
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import htpy as h
 
 from history.comparison.result import Comparison
 from history.timestamps import now
 from report.markup.frame import Page, dated, standalone
-from report.pages.comparison import comparison_page
+from report.markup.parts import bullets, legend, section, table
+from report.pages.comparison import comparison_page, comparison_sections, last_moment
 
 STYLE = Path(__file__).parent.parent / "static/site.css"
 
@@ -18,3 +22,26 @@ def alone(page: Page) -> str:
 def comparison_alone(comparison: Comparison) -> str:
     """Return a comparison as a page to mail."""
     return alone(comparison_page(comparison))
+
+
+def tried_alone(
+    title: str,
+    headline: str,
+    rows: Sequence[Sequence[str]],
+    basis: Sequence[str],
+    comparisons: Sequence[tuple[str, Comparison]],
+) -> str:
+    """Return the answer of a try as a page to mail, with both comparisons below it.
+
+    `rows` are the cells of its table, `comparisons` have a heading each.
+    """
+    heads = ("step", "instructions", "queries/s")
+    cells = (h.tr[h.th(scope="row")[step], (h.td[cell] for cell in others)] for step, *others in rows)
+    body = [
+        section("The answer", table(heads, cells, caption="What changed, step by step"), lead=headline),
+        section("What it rests on", bullets(basis)),
+        *(part for heading, one in comparisons for part in comparison_sections(one, heading)),
+        legend(),
+    ]
+    until = max((last for _, one in comparisons if (last := last_moment(one)) is not None), default=None)
+    return alone(Page("try.html", title, body, until))

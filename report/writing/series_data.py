@@ -182,7 +182,7 @@ def _versions(nights: Sequence[NightEntry], branch: str) -> list[list[Any]]:
     """Return the versions of a branch as pairs of a night and the version from there on, None without it."""
     steps: list[list[Any]] = [[0, None]]
     for at, night in enumerate(nights):
-        version = night.versions.get(branch)
+        version = night.shown_version(branch)
         if steps[-1][1] != version:
             steps.append([at, version])
     return steps

@@ -144,7 +144,7 @@ def _functions(report: ChangeReport) -> Iterator[str]:
 
 def _commits(report: ChangeReport) -> Iterator[str]:
     change = report.change
-    nights = f"{change.last_before.started_at:%Y-%m-%d} and {change.first_after.started_at:%Y-%m-%d}"
+    nights = f"{_shown(change.last_before)} and {_shown(change.first_after)}"
     old, new = report.commits
     if old and new:
         address = ENGINES[parse_version(change.first_after.version).engine].compare_page
@@ -154,6 +154,12 @@ def _commits(report: ChangeReport) -> Iterator[str]:
         before, after = escaped(change.last_before.version), escaped(change.first_after.version)
         yield f"It lies between the nights of {nights}: {before} to {after}."
     yield ""
+
+
+def _shown(night: Night) -> str:
+    """Return the date of a night; of a past commit also when it was measured."""
+    measured = f" (measured {night.measured_at:%Y-%m-%d})" if night.measured_at else ""
+    return f"{night.started_at:%Y-%m-%d}{measured}"
 
 
 def _bisect(report: ChangeReport) -> Iterator[str]:

@@ -49,6 +49,7 @@ def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -
                     patches=it.patches,
                     choices=it.choices,
                     git_source=arguments.git,
+                    again=True,
                 )
             except TidemarkError as error:
                 print(f"tidemark: {error}", file=sys.stderr)

@@ -7,6 +7,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from build.home import Home, locate_for_writing
 from build.progress import Progress
 from history.changes.level_shift import Direction
@@ -15,9 +17,10 @@ from history.rendering.changes import box_note_lines
 from history.store.writer import Store
 from runners.console import add_to_job_summary, progress
 from runners.measuring.machine_lock import BusyError, measuring_alone
+from runners.nightly.backfill_plan import Backfill
 from runners.nightly.heartbeat import Heart, record_failure, record_notes
-from runners.nightly.night import NightResult, measure
-from runners.nightly.plan import Plan, find_box, load_plan, plan_history
+from runners.nightly.night import NightResult, measure, measure_past
+from runners.nightly.plan import Plan, PlanError, find_box, load_plan, plan_history
 from runners.nightly.report import NightReport, comparisons, report
 from runners.nightly.summary import summary
 from runners.values import history_of
@@ -25,14 +28,14 @@ from runners.values import history_of
 
 def main(arguments: argparse.Namespace) -> int:
     """Carry out a night. 1 when a regression is new or came back, 2 when something went wrong, else 0."""
-    plan = load_plan(Path(arguments.plan))
+    plan, past = load_plan(Path(arguments.plan)), backfill_of(arguments)
     if arguments.boxes:
         print(matrix(plan, arguments.box))
         return 0
     home = locate_for_writing()
     box = None if arguments.report else find_box(plan, arguments.box, platform.node())
     try:
-        return _carry_out(arguments, plan, box, home)
+        return _carry_out(arguments, plan, box, home, past)
     except (KeyboardInterrupt, BusyError):
         raise
     except BaseException as error:
@@ -41,12 +44,30 @@ def main(arguments: argparse.Namespace) -> int:
         raise
 
 
-def _carry_out(arguments: argparse.Namespace, plan: Plan, box: str | None, home: Home) -> int:
+def backfill_of(arguments: argparse.Namespace) -> Backfill | None:
+    """Return what --backfill asks for; None without it. Raises PlanError for options that lack each other."""
+    given = {name: getattr(arguments, name) for name in ("branch", "since", "every")}
+    if not arguments.backfill:
+        if any(given.values()):
+            raise PlanError("--branch, --since and --every are of a backfill", hint="add --backfill")
+        return None
+    if arguments.report or not (arguments.branch and arguments.since):
+        raise PlanError("a backfill needs --branch and --since, and measures", where="nightly --backfill")
+    try:
+        return Backfill(**{name: value for name, value in given.items() if value}, share=1.0)
+    except ValidationError as error:
+        reasons = [each["msg"].removeprefix("Value error, ") for each in error.errors(include_url=False)]
+        raise PlanError("; ".join(reasons), where="nightly --backfill") from error
+
+
+def _carry_out(
+    arguments: argparse.Namespace, plan: Plan, box: str | None, home: Home, past: Backfill | None
+) -> int:
     """Measure on a box, if one is named, and report, unless that is left to another command."""
     history = history_of(str(plan_history(plan, home)), home)
     with open_store(history) as store, progress() as shown:
         try:
-            night = None if box is None else _measure(plan, box, home, store, shown)
+            night = None if box is None else _measure(plan, box, home, store, shown, past)
         except BusyError as error:
             # Not a failure: the night that holds the lock does the work.
             print(f"tidemark: {error}", file=sys.stderr)
@@ -66,15 +87,20 @@ def matrix(plan: Plan, box: str | None) -> str:
     return json.dumps([{"name": name, "label": plan.boxes[name].label} for name in names])
 
 
-def _measure(plan: Plan, box: str, home: Home, store: Store, shown: Progress) -> NightResult:
-    """Under the machine's lock, with a heartbeat. Raises BusyError.
+def _measure(
+    plan: Plan, box: str, home: Home, store: Store, shown: Progress, past: Backfill | None
+) -> NightResult:
+    """Measure a night, or only past commits, under the machine's lock, with a heartbeat. Raises BusyError.
 
     An error is left to the caller to record. A person who interrupts the night knows that it ended.
     """
     with measuring_alone(home):
         heart = Heart(home.heartbeat, box, shown)
         try:
-            night = measure(plan, box, platform.node(), home, store, heart)
+            if past is None:
+                night = measure(plan, box, platform.node(), home, store, heart)
+            else:
+                night = measure_past(plan, box, platform.node(), home, store, heart, past)
         except KeyboardInterrupt:
             heart.end("interrupted")
             raise

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from build.version import Engine, Version
@@ -86,6 +87,12 @@ class Request:
     unattended: bool = False
     """Whether a variant with a setting that does not exist is skipped, like any version that cannot be
     measured; otherwise such a mistake ends the session before it starts."""
+
+    stands_at: Mapping[str, datetime] = field(default_factory=dict)
+    """The dates of past commits, at which these stand in the series of their branches; by version."""
+
+    is_try: bool = False
+    """Whether it is of `./tidemark try`; its session is then not a night of any series."""
 
     bisect: str = ""
     """The uid of the bisect that it belongs to; its session is then not a night of any series."""

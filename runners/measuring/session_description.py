@@ -11,7 +11,17 @@ from build.home import ROOT
 from build.version import Version
 from history.comparison.curves import LEVELS
 from history.series.variants import VARIANTS
-from history.store.records import CONFIRMS, EXACT, HELD, PRIMARY_METRIC, Machine, SessionStart
+from history.store.records import (
+    CONFIRMS,
+    EXACT,
+    HELD,
+    PRIMARY_METRIC,
+    STANDS_AT,
+    TRY,
+    Machine,
+    SessionStart,
+)
+from history.timestamps import to_text
 from runners.measuring.request import Request
 from runners.measuring.variants import recorded
 from suites.counting.tool import Callgrind
@@ -64,6 +74,7 @@ def with_machine_changes(start: SessionStart, changed: Sequence[str]) -> Session
 def _options(
     request: Request, sizes: Sizes, not_built: Mapping[Version, str], profiling: Profiling | None
 ) -> dict[str, object]:
+    stands_at = request.stands_at
     return {
         "versions": [str(version) for version in request.versions],
         "branches": dict(request.branches),
@@ -86,6 +97,8 @@ def _options(
         "groups": {step.name: step.group for step in request.steps if step.group},
         "not_built": {str(version): reason for version, reason in not_built.items()},
         **({"bisect": request.bisect} if request.bisect else {}),
+        **({TRY: True} if request.is_try else {}),
+        **({STANDS_AT: {name: to_text(at) for name, at in stands_at.items()}} if stands_at else {}),
         **({CONFIRMS: request.confirms.option()} if request.confirms else {}),
         **({"perf": {"event": profiling.perf.description, "when": request.perf}} if profiling else {}),
     }

@@ -1,7 +1,7 @@
 """A night on a box: what is new is measured by priority within the budget, and suspicions are examined."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from build.errors import TidemarkError
@@ -11,8 +11,10 @@ from history.store.writer import Store
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
+from runners.nightly.backfill import BackfillResult, BackfillRun
+from runners.nightly.backfill_plan import Backfill
 from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, find_suspicions, findings_of
-from runners.nightly.plan import Plan
+from runners.nightly.plan import Plan, PlanError, Task
 from runners.nightly.work import PlannedSession, Spot, find_work
 
 EXHAUSTED = "time budget exhausted"
@@ -34,16 +36,23 @@ class NightResult:
     postponed: list[Suspicion] = field(default_factory=list)
     """Skipped, because the time budget was exhausted: the next night looks again, unless commits are new."""
 
+    past: BackfillResult | None = None
+    """What was done about past commits; None without a backfill."""
+
     problems: list[str] = field(default_factory=list)
     """What went wrong without ending the night."""
 
     @property
     def outcome(self) -> str:
         """One line for people."""
+        past = self.past or BackfillResult()
         done = (self.carried_out, self.left, self.examined, self.postponed, self.problems)
-        if not any(done):
+        if not any((*done, past.carried_out, past.examined, past.in_vain)):
             return "nothing is new"
-        parts = [_counted(len(self.carried_out), "session")]
+        parts = [_counted(len(self.carried_out), "session")] if any(done) else []
+        parts += [_counted(len(past.carried_out), "past commit")] if past.carried_out else []
+        parts += [f"{_counted(len(past.examined), 'pair')} of commits compared"] if past.examined else []
+        parts += [f"{_counted(len(past.in_vain), 'commit')} left out"] if past.in_vain else []
         parts += [f"{len(self.left)} skipped: {EXHAUSTED}"] if self.left else []
         parts += [f"{_counted(len(self.examined), 'suspicion')} looked into"] if self.examined else []
         postponed = _counted(len(self.postponed), "suspicion")
@@ -81,7 +90,55 @@ def measure(
         for spot in work.spots:
             if spot.session is None or measuring.carry_out(spot.session):
                 measuring.examine(spot)
+        asked = [(task, each) for task in plan.tasks_of(box) for each in task.backfill]
+        if asked and measuring.seconds_left() > 0:
+            _fill(night, asked, plan, hostname, home, store, progress, measuring.seconds_left)
     return night
+
+
+def measure_past(
+    plan: Plan,
+    box: str,
+    hostname: str,
+    home: Home,
+    store: Store,
+    progress: Progress,
+    asked: Backfill,
+    clock: Callable[[], float] = time.monotonic,
+) -> NightResult:
+    """Measure only past commits, in all tasks of a box that measure their engine, within the night's budget.
+
+    Raises PlanError when there is no such task, BusyError when something else measures on the machine.
+    """
+    night = NightResult(box)
+    tasks = [task for task in plan.tasks_of(box) if asked.engine in plan.engines_of(task)]
+    try:
+        for task in tasks:
+            plan.require_measurable(task, asked)
+    except ValueError as error:
+        raise PlanError(str(error)) from error
+    if not tasks:
+        raise PlanError(f"no task of box {box} measures {asked.engine}", hint="docs/nightly.md: tasks")
+    with measuring_alone(home):
+        began, budget = clock(), plan.boxes[box].budget_minutes * 60
+        pairs = [(task, asked) for task in tasks]
+        _fill(night, pairs, plan, hostname, home, store, progress, lambda: budget - (clock() - began))
+    return night
+
+
+def _fill(
+    night: NightResult,
+    asked: Sequence[tuple[Task, Backfill]],
+    plan: Plan,
+    hostname: str,
+    home: Home,
+    store: Store,
+    progress: Progress,
+    seconds_left: Callable[[], float],
+) -> None:
+    filling = BackfillRun(plan, night.box, home, store, progress)
+    night.past = filling.run(filling.places(asked, hostname), seconds_left)
+    night.problems += night.past.problems
 
 
 def _within(session: PlannedSession, seconds: float) -> PlannedSession:

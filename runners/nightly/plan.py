@@ -16,6 +16,7 @@ from build.version import Engine, VersionError, is_ref, is_release, is_variant, 
 from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from runners.measuring.variants import Variant, Variants
+from runners.nightly.backfill_plan import Backfill
 from suites.additions.indexes import parse_index
 from suites.additions.names import CompanionName
 from suites.definition import LEVEL, Levels, Suite, SuiteError, load_suite, require_levels
@@ -185,6 +186,9 @@ class Task(_Strict):
     keep_disturbed: bool = False
     """Whether disturbed rounds are recorded, with a warning, instead of being measured again."""
 
+    backfill: tuple[Backfill, ...] = ()
+    """The past commits that are measured in what a night leaves of the budget."""
+
 
 class Alerts(_Strict):
     """Where issues are opened."""
@@ -265,10 +269,22 @@ class Plan(_Strict):
                 raise ValueError(f"boxes: two boxes have the label {label}; labels must be unique")
         for problem in _task_problems(self):
             raise ValueError(problem)
+        for task in self.tasks:
+            for asked in task.backfill:
+                self.require_measurable(task, asked)
         for engine, tracked in self.engines.items():
             _check_base(engine, tracked)
             _check_variants(engine, tracked, self.variants)
         return self
+
+    def require_measurable(self, task: Task, asked: Backfill) -> None:
+        """Raise ValueError unless a task of the plan can measure what a backfill asks for."""
+        if asked.engine not in self.engines_of(task):
+            raise ValueError(
+                f"tasks.backfill: {asked.branch}: {task.suite} does not measure {asked.engine} here"
+            )
+        if asked.version.variant and asked.version.variant not in self.variants:
+            raise ValueError(f"tasks.backfill: {asked.branch}: no [variants.{asked.version.variant}]")
 
     def definitions(self) -> Variants:
         """Return the definitions of all variants."""

@@ -10,8 +10,10 @@ from history.comparison.result import Comparison
 from history.comparison.verdict import MetricChange, verdict_of
 from history.rendering.changes import box_note_lines
 from history.rendering.confirmations import interval, measurement, series_name
-from history.rendering.escaping import escaped
+from history.rendering.escaping import escaped, one_line
 from history.rendering.summary import render_summary
+from runners.nightly.backfill import BackfillResult
+from runners.nightly.confirm import ExaminedSuspicion
 from runners.nightly.night import EXHAUSTED, NightResult
 from runners.nightly.report import NightReport
 from suites.metrics import METRICS, PRIMARY, Better
@@ -33,6 +35,8 @@ def summary(
         lines += [f"Box {escaped(night.box)}: {night.outcome}.", ""]
     if report is not None:
         lines += [*_changes(report), ""]
+    if night is not None and night.past is not None:
+        lines += [*_past(night.past), ""]
     if night is not None and (night.examined or night.postponed):
         lines += [*_suspicions(night), ""]
     problems = [*(night.problems if night else []), *(report.problems if report else [])]
@@ -68,9 +72,28 @@ def _change(report: ChangeReport) -> str:
     return f"{line}, confirmed the same night: {escaped(measurement(report.confirmation))}"
 
 
+def _past(past: BackfillResult) -> Iterator[str]:
+    """How far the series of past commits are filled, and what was found between two of them."""
+    for place, how_far, is_unfinished in past.state:
+        lost = f", {how_far.in_vain} of which cannot be measured" if how_far.in_vain else ""
+        left = "to be continued" if is_unfinished else "nothing is left to do"
+        yield (
+            f"- past commits of {escaped(place)}: {how_far.filled} of {how_far.dates} dates have a point"
+            f"{lost}; widest gap {how_far.widest.days} days; {left}"
+        )
+    for version, why in past.in_vain.items():
+        yield f"- left out: {escaped(f'{version}: {one_line(why)}')}"
+    yield from _examined(past.examined)
+
+
 def _suspicions(night: NightResult) -> Iterator[str]:
     """What looked changed, and what rounds of its own showed."""
-    for examined in night.examined:
+    yield from _examined(night.examined)
+    yield from (f"- skipped: {EXHAUSTED}: {escaped(str(suspicion))}" for suspicion in night.postponed)
+
+
+def _examined(several: Iterable[ExaminedSuspicion]) -> Iterator[str]:
+    for examined in several:
         yield f"- looked into: {escaped(str(examined.suspicion))}"
         for version, why in examined.outcome.not_built.items():
             not_built = f"{version} could not be built, so that only later nights can show it: {why}"
@@ -80,7 +103,6 @@ def _suspicions(night: NightResult) -> Iterator[str]:
             if one.key.metric == PRIMARY or one.is_step or one.is_return:
                 measured = f"{series_name(one)}: {interval(one)}, {one.rounds} rounds: {_finding(one)}"
                 yield f"  - {escaped(measured)}"
-    yield from (f"- skipped: {EXHAUSTED}: {escaped(str(suspicion))}" for suspicion in night.postponed)
 
 
 def _finding(one: Confirmation) -> str:

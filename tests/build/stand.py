@@ -104,6 +104,7 @@ def served_at(address: str, folder: Path) -> EngineDescription:
     upstream = Upstream(
         tarball=f"{address}/postgresql-{{release}}.tar.bz2",
         git=f"{folder}/no-such-repository",
+        branch="master",
         pools=("pool/p{major}/postgresql-{major}_{release}.orig.tar.bz2",),
     )
     return replace(ENGINES[Engine.POSTGRES], upstream=upstream)

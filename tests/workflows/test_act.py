@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.planted_history import PlantedHistory, git_at, make_history
+from benchmarks.real_builds.planted_history import PlantedHistory, git_at, make_history
 from build.build import Build
 from build.home import Home
 from build.make import provide

@@ -12,7 +12,7 @@ import yaml
 
 from build.errors import TidemarkError
 from build.home import ROOT, Home
-from runners.nightly.inputs import Inputs, box_for
+from runners.nightly.inputs import Inputs, TryInputs, box_for, box_for_try
 from runners.nightly.plan import load_plan
 from tests.programs import ACTIONLINT, required
 from tests.workflows.acting import Checkout
@@ -65,7 +65,7 @@ def strings(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any,
 
 
 def test_there_are_workflows() -> None:
-    assert set(NAMES) == {"bisect.yml", "ci.yml", "nightly.yml"}
+    assert set(NAMES) == {"bisect.yml", "ci.yml", "nightly.yml", "try.yml"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -77,7 +77,7 @@ def test_boxes_run_on_a_schedule_or_when_somebody_asks(name: str) -> None:
 
 def test_the_workflows_that_measure_do_reach_boxes() -> None:
     reaching = {name for name in NAMES if boxes_reached(WORKFLOWS[name], WORKFLOWS)}
-    assert reaching == {"bisect.yml", "nightly.yml"}
+    assert reaching == {"bisect.yml", "nightly.yml", "try.yml"}
 
 
 @pytest.mark.parametrize(
@@ -143,6 +143,7 @@ def _is_secret(text: str) -> bool:
 def test_a_group_is_never_shared_by_jobs_that_wait_for_a_box() -> None:
     """One that waits is cancelled by the next."""
     assert WORKFLOWS["bisect.yml"]["concurrency"]["group"] == "bisect-${{ github.run_id }}"
+    assert WORKFLOWS["try.yml"]["concurrency"]["group"] == "try-${{ github.run_id }}"
     assert "matrix.box.name" in WORKFLOWS["nightly.yml"]["jobs"]["measure"]["concurrency"]["group"]
 
 
@@ -209,6 +210,39 @@ def test_a_box_that_is_not_the_plans_is_refused(box: str) -> None:
         box_for(PLAN, box, Inputs(**FINE))
 
 
+FINE_TRY: dict[str, Any] = {
+    "engine": "postgres",
+    "ref": "topic/faster-updates",
+    "against": "master",
+    "suite": "write-heavy",
+    "profile": "smoke",
+    "steps": (),
+}
+
+
+def test_a_try_that_can_be_meant_leads_to_a_box_of_the_plan() -> None:
+    assert box_for_try(PLAN, "box1", TryInputs(**FINE_TRY)).label == "tidemark-box1"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("engine", "oracle"),
+        ("ref", ""),
+        ("ref", "$(touch x)"),
+        ("ref", "--page=/etc/x"),
+        ("ref", "runners/commands/planted.patch"),
+        ("ref", "postgres@master"),
+        ("against", "a..b"),
+        ("suite", "../elsewhere"),
+        ("profile", "${IFS}"),
+    ],
+)
+def test_a_try_that_cannot_be_meant_is_refused(name: str, text: str) -> None:
+    with pytest.raises(TidemarkError):
+        box_for_try(PLAN, "box1", TryInputs(**{**FINE_TRY, name: text}))
+
+
 def hostile(mark: Path) -> str:
     """What makes the file `mark` wherever a shell reads it, within double quotes too."""
     return f'$(touch {mark})" ; touch {mark}; "`touch {mark}`'
@@ -244,6 +278,20 @@ def test_inputs_of_a_bisect_execute_nothing(tmp_path: Path) -> None:
     )
     assert (acted.code, acted.jobs) == (1, {"check": "failure"})
     assert "the plan has no box 'self-hosted'" in acted.printed
+
+
+def test_inputs_of_a_try_execute_nothing(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, Home(tmp_path / "home"), _plan(), ("self-hosted", "tidemark-box1"))
+    mark = tmp_path / "mark"
+    inputs = {
+        "engine": "postgres",
+        "box": "box1",
+        **dict.fromkeys(("ref", "against", "suite", "profile"), hostile(mark)),
+    }
+    acted = checkout.run("workflow_dispatch", "try.yml", inputs=inputs)
+    assert not mark.exists()
+    assert (acted.code, acted.jobs) == (1, {"check": "failure"})
+    assert "is neither a release nor a git ref" in acted.printed
 
 
 def _plan() -> str:

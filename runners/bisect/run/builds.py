@@ -1,12 +1,12 @@
 """Builds of the positions of a bisect; a failure of the commit is told apart from one of the machine."""
 
-import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from build.build import Build
+from build.cache.failures import compiler_errors, is_of_machine
 from build.cache.store import all_builds, require_clean
 from build.errors import TidemarkError
 from build.home import Home
@@ -24,12 +24,6 @@ LEAST_FREE_BYTES = 500_000_000
 
 MOST_LINES = 12
 """The most lines of a reason."""
-
-LONGEST_LINE = 200
-"""The most characters of a line of a reason."""
-
-_COMPILER_ERROR = re.compile(r":\d+: (?:fatal )?error: |^ld: |undefined reference to")
-_MACHINE_ERROR = re.compile(r"No space left on device|Killed signal|signal 9|Cannot allocate memory")
 
 
 class MachineError(TidemarkError):
@@ -72,7 +66,7 @@ def provider(
         try:
             return made(programs)
         except CompileError as error:
-            if _compiler_errors(error) or _MACHINE_ERROR.search(str(error)):
+            if compiler_errors(error) or is_of_machine(error):
                 raise
             progress.note(
                 f"{version}: not all of a slim build can be made, so that a whole one is: {error.what}"
@@ -91,7 +85,7 @@ def build_of(version: Version, git: str | None, home: Home, provided: Provide) -
         build = provided(version, git)
     except (CompileError, RecipeError) as error:
         require_disk_free(home.path, error)
-        if _MACHINE_ERROR.search(str(error)):
+        if is_of_machine(error):
             raise _of_machine(error, home.path) from error
         return Unusable(_why_not_compiled(error))
     except SourceError as error:
@@ -141,14 +135,7 @@ def shorten_reason(reason: str) -> str:
 
 def _why_not_compiled(error: TidemarkError) -> str:
     """Return what failed with the errors of the compiler: a parallel build logs them far above its end."""
-    errors = _compiler_errors(error)
+    errors = compiler_errors(error)
     if not errors:
         return f"does not compile: {error}"
     return "\n".join([f"does not compile: {error.what.partition('; the log')[0]}", *errors[: MOST_LINES - 1]])
-
-
-def _compiler_errors(error: TidemarkError) -> list[str]:
-    """Return the lines of the log of a failed compile that are errors of the compiler or the linker."""
-    log = Path(error.where)
-    lines = log.read_text(errors="replace").splitlines() if error.where and log.is_file() else []
-    return [line[:LONGEST_LINE] for line in lines if _COMPILER_ERROR.search(line)]

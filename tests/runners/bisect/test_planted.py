@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.planted_history import BRANCH, PlantedHistory, make_history
+from benchmarks.real_builds.planted_history import BRANCH, PlantedHistory, make_history
 from build.cache.store import all_builds
 from build.home import ROOT, Home, locate
 

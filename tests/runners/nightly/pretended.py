@@ -16,6 +16,7 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Silent
 from build.version import Version
+from build.work import CompileError
 from history.open import open_store
 from runners.measuring import counted_passes, preparation
 from runners.measuring import session as session_module
@@ -43,7 +44,7 @@ class Lab:
         self.home, self.source = Home(folder / "home"), folder / "source"
         self.home.path.mkdir()
         self.source.mkdir()
-        self._git("init", "-q", "-b", "master")
+        self.git("init", "-q", "-b", "master")
         self.speeds: dict[str, Mapping[str, float]] = {}
         """By version, and by step; 1 unless said."""
         self.day = 0
@@ -54,6 +55,7 @@ class Lab:
         self.passes: list[tuple[str, str]] = []
         """Version and step of every counted pass."""
         self.unbuildable: set[str] = set()
+        self.broken_machine = False
         self.before_round: Callable[[int], None] = lambda count: None
         self.minutes_a_round = 0.0
         self.minutes = 0.0
@@ -61,11 +63,16 @@ class Lab:
         self._pretend(monkeypatch)
 
     def commit(
-        self, speeds: Mapping[str, float] | None = None, counts: Mapping[str, float] | None = None
+        self,
+        speeds: Mapping[str, float] | None = None,
+        counts: Mapping[str, float] | None = None,
+        at: datetime | None = None,
     ) -> str:
-        """The branch moves; the name of its new version."""
-        self._git("commit", "-q", "--allow-empty", "-m", f"day {self.day}")
-        name = f"postgres@git:{self._git('rev-parse', 'HEAD')[:12]}"
+        """The branch moves, `at` a time if one is given; the name of its new version."""
+        (self.source / "server.c").write_text(f"int version = {len(self.speeds)};\n")
+        self.git("add", "server.c")
+        self.git("commit", "-q", "-m", f"day {self.day}", at=at)
+        name = f"postgres@git:{self.git('rev-parse', 'HEAD')[:12]}"
         self.speeds[name] = speeds or {}
         if self.counts is not None:
             self.counts[name] = counts or {}
@@ -91,7 +98,7 @@ class Lab:
 
     def again(self, **changes: Any) -> NightResult:
         """The same night once more."""
-        with open_store(self.home.history, clock=self._clock) as store:
+        with open_store(self.home.history, clock=self.clock) as store:
             return measure(
                 self.plan(**changes),
                 "db1",
@@ -114,25 +121,32 @@ class Lab:
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == 9
 
-    def _clock(self) -> datetime:
+    def provide(self, version: Version, home: Home, progress: object, **_: object) -> Build:
+        """Stands in for the build cache."""
+        if self.broken_machine:
+            raise TidemarkError("the disk is full")
+        if str(version) in self.unbuildable:
+            raise CompileError("the commit is gone")
+        ref = version.ref.removeprefix("git:")
+        source = {"kind": "git", "digest": f"git:{ref.ljust(40, '0')}:aa", "location": "here"}
+        manifest = {"source": source, "compiler": {"version": "gcc"}}
+        return Build(version, "18.0", f"key of {version}", Path("/nowhere"), manifest)
+
+    def clock(self) -> datetime:
+        """The time in the history."""
         return NIGHT + timedelta(days=self.day, seconds=len(self.measured))
 
-    def _git(self, *words: str) -> str:
+    def git(self, *words: str, at: datetime | None = None) -> str:
+        """Run git in the repository; what it says."""
         identity = ["-c", "user.name=T", "-c", "user.email=t@example.org"]
         command = ["git", "-C", str(self.source), *identity, *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        dates = {} if at is None else dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), at.isoformat())
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | dates)
+        return ran.stdout.strip()
 
     def _pretend(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def check(request: Any, home: Home) -> Any:
             return sizes(request.suite, request.profile, Hardware(2, 24 * 1024**3))
-
-        def provide(version: Version, home: Home, progress: object, **_: object) -> Build:
-            if str(version) in self.unbuildable:
-                raise TidemarkError("the commit is gone")
-            ref = version.ref.removeprefix("git:")
-            source = {"kind": "git", "digest": f"git:{ref.ljust(40, '0')}:aa", "location": "here"}
-            manifest = {"source": source, "compiler": {"version": "gcc"}}
-            return Build(version, "18.0", f"key of {version}", Path("/nowhere"), manifest)
 
         @contextmanager
         def data_folder(home: Home, name: str) -> Any:
@@ -143,7 +157,7 @@ class Lab:
                 return "none"
 
         monkeypatch.setattr(session_module, "check_request", check)
-        monkeypatch.setattr(preparation, "provide", provide)
+        monkeypatch.setattr(preparation, "provide", self.provide)
         monkeypatch.setattr(session_module, "data_folder", data_folder)
         monkeypatch.setattr(preparation, "require_engine", lambda *_: None)
         monkeypatch.setattr(session_module, "describe", lambda _: MACHINE)
@@ -153,7 +167,7 @@ class Lab:
         monkeypatch.setattr(
             session_module, "server_factory", lambda *_: lambda build, folder: FakeServer(build, Journal())
         )
-        monkeypatch.setattr(session_module, "resumable_since", lambda: self._clock() - timedelta(days=1))
+        monkeypatch.setattr(session_module, "resumable_since", lambda: self.clock() - timedelta(days=1))
         monkeypatch.setattr(RoundMeasurement, "load", lambda rounds, version: None)
         monkeypatch.setattr(RoundMeasurement, "from_loaded_data", self._measure)
 

@@ -1,0 +1,57 @@
+"""The nightly service of a growing team. `$TIDEMARK_BENCH_PARTS` selects parts: so far there is backfill.
+
+Backfill: simulated years with three planted steps are backfilled until nothing is left to do
+(simulation/backfill_years.py). Seeds are fixed: (7500, number of the year).
+"""
+
+import os
+import statistics
+from collections.abc import Iterator, Sequence
+
+from benchmarks.figures import Figure, report
+from benchmarks.simulation.backfill_years import SIZES, BackfilledYear, SimulatedYear
+
+PARTS = "backfill"
+
+YEARS = 20
+MOST_SESSIONS = 1.3
+"""Times the sessions that perfect knowledge needs."""
+
+HARDER = 1.5
+"""The factor of the noise of years that are only shown."""
+
+
+def main() -> int:
+    """Print the figures of all parts, which takes a minute; return 0 if all targets are met."""
+    parts = os.environ.get("TIDEMARK_BENCH_PARTS", PARTS).split()
+    figures: list[Figure] = []
+    if "backfill" in parts:
+        figures += backfill_figures()
+    return report(figures)
+
+
+def backfill_figures() -> Iterator[Figure]:
+    """Yield how many sessions a backfill takes, and what it finds."""
+    years = [SimulatedYear(seed).backfill() for seed in range(YEARS)]
+    yield from _found("planted steps", years)
+    ratios = [year.sessions / year.needed for year in years]
+    needed = statistics.mean(year.needed for year in years)
+    yield Figure(
+        "sessions over those of perfect knowledge, worst year",
+        max(ratios),
+        "",
+        at_most=MOST_SESSIONS,
+        note=f"mean {statistics.mean(ratios):.2f}; {needed:.0f} needed",
+    )
+    widths = [width for year in years for width in year.widths]
+    yield Figure("commits between the two that were confirmed", statistics.mean(widths), "", note="mean")
+    harder = [SimulatedYear(YEARS + seed).backfill(noise=HARDER) for seed in range(YEARS)]
+    share = 100 * sum(year.found for year in harder) / (len(SIZES) * YEARS)
+    worst = max(year.sessions / year.needed for year in harder)
+    yield Figure(f"{HARDER:g} times the noise: steps found", share, "%", note=f"worst year {worst:.2f}")
+
+
+def _found(what: str, years: Sequence[BackfilledYear]) -> Iterator[Figure]:
+    share = 100 * sum(year.found for year in years) / (len(SIZES) * len(years))
+    yield Figure(f"{what}: found and confirmed", share, "%", at_least=100, note=f"{len(years)} years")
+    yield Figure(f"{what}: confirmed pairs without one", sum(year.false for year in years), "", at_most=0)

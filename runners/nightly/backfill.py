@@ -1,0 +1,292 @@
+"""Backfill: past commits of a branch are measured beside the base until every date has a point."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import numpy as np
+from sqlalchemy import Connection, select
+
+from build.engines import ENGINES
+from build.errors import TidemarkError
+from build.home import Home
+from build.progress import Progress
+from build.sources.git import mirror
+from build.sources.source import git_address
+from build.version import Engine, Version, parse_version
+from history.changes import confirmation
+from history.changes.confirmation import ConfirmationRequest, Confirms
+from history.changes.detector import judge
+from history.errors import stored_options
+from history.series.matrix import SeriesMatrix, read_matrix
+from history.series.series import Night, base_branch
+from history.store.records import CONFIRMS, Environment, SessionStatus
+from history.store.schema import sessions
+from history.store.writer import Store
+from runners.bisect.run.builds import Unusable, build_of, provider
+from runners.measuring.request import PASSES, Exact, Request
+from runners.measuring.session import SessionOutcome, run_session
+from runners.measuring.variants import definition_of
+from runners.nightly.backfill_plan import Backfill
+from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, findings_of
+from runners.nightly.filling import (
+    Dates,
+    ExaminedPair,
+    ExaminePair,
+    Filled,
+    MeasureCommit,
+    PastCommit,
+    PastState,
+    filled,
+    has_value,
+    next_action,
+)
+from runners.nightly.past_commits import measurable, past_commits
+from runners.nightly.plan import Plan, Task
+from runners.nightly.work import COMMIT_DIGITS, PlannedSession, environment_of, request_of
+from suites.generators.registry import GENERATORS
+from suites.metrics import judged_metrics
+
+MOST_PROBLEMS = 3
+"""Problems after which a backfill ends: the machine is to blame, and every further session would fail."""
+
+
+@dataclass(frozen=True)
+class BackfillPlace:
+    """A branch of a task that is to be backfilled, with its commits."""
+
+    task: Task
+    asked: Backfill
+    environment: Environment
+    commits: tuple[PastCommit, ...]
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of the branch."""
+        return self.asked.engine
+
+    @property
+    def dates(self) -> Dates:
+        """The dates that are to have a point."""
+        return Dates(self.asked.since_moment, timedelta(days=self.asked.days))
+
+    def version(self, commit: str) -> Version:
+        """Return the version of a commit, which is a variant if the branch is."""
+        return Version(self.engine, f"git:{commit[:COMMIT_DIGITS]}", self.asked.version.variant)
+
+    def __str__(self) -> str:
+        """One line for people."""
+        since, task = self.asked.since_moment, self.task
+        return f"{self.asked.branch} since {since:%Y-%m-%d}, {task.suite} {task.profile}"
+
+
+@dataclass
+class BackfillResult:
+    """What a backfill did on a box."""
+
+    carried_out: list[tuple[PlannedSession, SessionOutcome]] = field(default_factory=list)
+    examined: list[ExaminedSuspicion] = field(default_factory=list)
+    """Pairs of commits around what looked like a change, and what measuring them against each other gave."""
+
+    in_vain: dict[Version, str] = field(default_factory=dict)
+    """The commits that could not be built, with the reason."""
+
+    state: list[tuple[str, Filled, bool]] = field(default_factory=list)
+    """How far every place is: its name, its dates, and whether anything is left to do there."""
+
+    problems: list[str] = field(default_factory=list)
+
+
+class BackfillRun:
+    """Backfills places in turn for as long as there is time. All state is in the history."""
+
+    def __init__(self, plan: Plan, box: str, home: Home, store: Store, progress: Progress) -> None:
+        self._plan, self._home, self._store, self._progress = plan, home, store, progress
+        self._confirm_seconds = plan.boxes[box].confirm_minutes * 60
+        self._failed: dict[str, set[str]] = {}
+        """Commits without a session in this run, by place: the next run tries them again."""
+        self._unexamined: list[ExaminedPair] = []
+        """Pairs without a session in this run."""
+        self.result = BackfillResult()
+
+    def places(self, asked: Iterable[tuple[Task, Backfill]], hostname: str) -> list[BackfillPlace]:
+        """Return the places of backfills; a branch whose commits cannot be read is a problem."""
+        found = []
+        for task, each in asked:
+            tracked = self._plan.engines[each.engine]
+            environment = environment_of(request_of(task, (parse_version(tracked.base),)), hostname)
+            address = git_address(each.engine, tracked.git) or ENGINES[each.engine].upstream.git
+            try:
+                source = mirror(address, each.engine, self._home)
+                commits = past_commits(source, each.engine, each.version.ref, each.since_moment)
+            except TidemarkError as error:
+                self.result.problems.append(f"{each.branch}: {error}")
+                continue
+            found.append(BackfillPlace(task, each, environment, commits))
+        return found
+
+    def run(self, places: Sequence[BackfillPlace], seconds_left: Callable[[], float]) -> BackfillResult:
+        """Measure what is missing, one session of each place in turn, until nothing is or the time is over.
+
+        No place takes more than its share of the seconds that are left in the beginning.
+        """
+        unfinished, total = list(places), seconds_left()
+        spent = dict.fromkeys(map(str, places), 0.0)
+        while waiting := [each for each in unfinished if spent[str(each)] < total * each.asked.share]:
+            for place in waiting:
+                began = seconds_left()
+                if began <= 0 or len(self.result.problems) >= MOST_PROBLEMS:
+                    return self._with_state(places, unfinished)
+                if not self._step(place, began):
+                    unfinished.remove(place)
+                spent[str(place)] += began - seconds_left()
+        return self._with_state(places, unfinished)
+
+    def _step(self, place: BackfillPlace, seconds: float) -> bool:
+        """Carry out one session; return whether there was anything to do."""
+        least = self._plan.regression_percent / 100
+        action = next_action(self._state(place), place.dates, least, self._plan.confirm)
+        if isinstance(action, MeasureCommit):
+            self._measure(place, action)
+        elif action is not None:
+            self._examine(place, action, min(seconds, self._confirm_seconds))
+        return action is not None
+
+    def _with_state(
+        self, places: Iterable[BackfillPlace], unfinished: Collection[BackfillPlace]
+    ) -> BackfillResult:
+        for place in places:
+            self.result.state.append(
+                (str(place), filled(self._state(place), place.dates), place in unfinished)
+            )
+        return self.result
+
+    def _state(self, place: BackfillPlace) -> PastState:
+        with self._store.database.reading() as connection:
+            state = read_state(connection, place)
+        failed = frozenset(self._failed.get(str(place), ()))
+        return replace(state, in_vain=state.in_vain | failed, examined=(*state.examined, *self._unexamined))
+
+    def _measure(self, place: BackfillPlace, action: MeasureCommit) -> None:
+        commit, tracked = action.commit, self._plan.engines[place.engine]
+        version = place.version(commit.commit)
+        versions = (parse_version(tracked.base), version)
+        branches = {str(version): place.asked.branch}
+        request = request_of(place.task, versions, branches, tracked.git, self._plan.definitions())
+        request = replace(request, stands_at={str(version): commit.stands_at}, perf=None)
+        why = f", around a change in {', '.join(action.lead.steps)}" if action.lead else ""
+        self._progress.note(f"backfill of {place}: {version} of {commit.stands_at:%Y-%m-%d}{why}")
+        outcome = self._carried_out(request, version, self._progress, str(place))
+        if outcome is None or outcome.not_built:
+            self._failed.setdefault(str(place), set()).add(commit.commit)
+        if outcome is not None:
+            self.result.problems += [f"{each}: {why}" for each, why in outcome.not_built.items()]
+            self.result.carried_out.append((PlannedSession(place.task, request, place.environment), outcome))
+
+    def _examine(self, place: BackfillPlace, action: ExaminePair, seconds: float) -> None:
+        """Measure two commits against each other, after the judge has learnt of the changes found before."""
+        judge(self._store.database)
+        with self._store.database.reading() as connection:
+            uids = [_uid(connection, night.session_id) for night in (action.before, action.after)]
+        versions = (parse_version(action.before.version), parse_version(action.after.version))
+        tracked = self._plan.engines[place.engine]
+        request = request_of(place.task, versions, git=tracked.git, variants=self._plan.definitions())
+        steps = tuple(step for step in request.steps if step.name in action.lead.steps)
+        least = self._plan.regression_percent / 100
+        names = tuple(step.name for step in steps)
+        confirms = Confirms(ConfirmationRequest.NEW, place.asked.branch, uids[0], uids[1], names, least)
+        request = replace(request, steps=steps, confirms=confirms)
+        if action.lead.by_counts:
+            request = replace(request, exact=Exact.ONLY, repetitions=PASSES, until_decided=False, perf=None)
+        else:
+            limit = min(request.limit_seconds, seconds)
+            request = replace(
+                request, until_decided=True, beside_passes=None, perf=None, budget_seconds=limit
+            )
+        suspicion = Suspicion(place.asked.branch, request)
+        self._progress.note(f"looked into: {suspicion}")
+        progress = Confirming(self._progress, place.asked.branch)
+        outcome = self._carried_out(request, versions[1], progress, str(suspicion))
+        if outcome is None:
+            self._unexamined.append(
+                ExaminedPair(action.before.started_at, action.after.started_at, is_step=False)
+            )
+        else:
+            self.result.examined.append(
+                ExaminedSuspicion(suspicion, outcome, findings_of(outcome, self._store))
+            )
+
+    def _carried_out(
+        self, request: Request, version: Version, progress: Progress, what: str
+    ) -> SessionOutcome | None:
+        """Return the outcome of a session; None when it could not be carried out, which is reported."""
+        variant = definition_of(version, request.variants)
+        programs = GENERATORS[request.suite.generator].build_programs
+        provided = provider(self._home, progress, programs, variant)
+        try:
+            given = {}
+            for each in request.versions:
+                if each.is_release:
+                    continue
+                build = build_of(each.plain, request.git.get(each.engine), self._home, provided)
+                if isinstance(build, Unusable):
+                    self.result.in_vain[each] = build.reason
+                    progress.note(f"{each} is left out: {build.reason}")
+                    return None
+                given[each] = replace(build, version=each)
+            return run_session(request, self._home, self._store, progress, given)
+        except (TidemarkError, OSError) as error:  # such as a full disk
+            self.result.problems.append(f"{what}: {error}")
+            progress.note(f"the session ended: {error}")
+            return None
+
+
+def read_state(connection: Connection, place: BackfillPlace) -> PastState:
+    """Return what the history knows of a place; sessions that did not finish do not count."""
+    environment, branch = place.environment, place.asked.branch
+    base = base_branch(connection, environment)
+    if base is None:
+        matrix = SeriesMatrix(environment, branch, None, (), (), np.empty((0, 0)))
+        return PastState(place.commits, matrix, frozenset())
+    matrix = read_matrix(connection, environment, branch, base, judged_metrics())
+    query = select(sessions.c.id, sessions.c.uid).where(
+        sessions.c.suite == environment.suite, sessions.c.status == SessionStatus.FINISHED
+    )
+    finished = {session_id: str(uid) for session_id, uid in map(tuple, connection.execute(query))}
+    columns = [number for number, night in enumerate(matrix.nights) if night.session_id in finished]
+    nights = tuple(matrix.nights[column] for column in columns)
+    matrix = replace(matrix, nights=nights, ratios=matrix.ratios[:, columns])
+    # A commit that ran and has no value: its server died. One without a run may have lacked only its base.
+    ran = {night.version for night in nights if night.build_id is not None}
+    known = {night.version for night, there in zip(nights, has_value(matrix), strict=True) if there}
+    in_vain = {each.commit for each in place.commits if str(place.version(each.commit)) in ran - known}
+    commits = measurable(place.commits, nights)
+    places = {finished[night.session_id]: night for night in nights}
+    examined = tuple(_examined(connection, matrix, places))
+    return PastState(commits, matrix, frozenset(in_vain), examined)
+
+
+def _examined(
+    connection: Connection, matrix: SeriesMatrix, places: Mapping[str, Night]
+) -> Iterator[ExaminedPair]:
+    """Yield the pairs of points that finished sessions measured against each other; `places` are by uid."""
+    steps = {
+        (one.before.session_id, one.after.session_id)
+        for one in confirmation.load(connection, {series_id for series_id, _, _ in matrix.series})
+        if one.is_step
+    }
+    query = select(sessions.c.options).where(
+        sessions.c.status == SessionStatus.FINISHED,
+        sessions.c.suite == matrix.environment.suite,
+        sessions.c.options.contains(f'"{CONFIRMS}"'),
+    )
+    for text in connection.execute(query).scalars():
+        confirms = Confirms.of(stored_options(text))
+        if confirms is not None and {confirms.before, confirms.night} <= places.keys():
+            before, after = places[confirms.before], places[confirms.night]
+            pair = (before.session_id, after.session_id)
+            yield ExaminedPair(before.started_at, after.started_at, pair in steps)
+
+
+def _uid(connection: Connection, session_id: int) -> str:
+    return str(connection.execute(select(sessions.c.uid).where(sessions.c.id == session_id)).scalar_one())

@@ -1,0 +1,55 @@
+"""The arguments of `./tidemark try`."""
+
+import argparse
+from pathlib import Path
+
+from build.version import Engine
+from runners.values import minutes
+
+BUDGET_MINUTES = 30.0
+"""The default minutes of counting and measuring: as long as a reviewer may wait."""
+
+EXIT_CODES = (
+    "exit codes: 0 no step is worse; 1 a step is slower, or executes more without being faster; "
+    "2 trouble, or a step that neither counts nor rounds decided"
+)
+
+
+def add_arguments(it: argparse.ArgumentParser, plan: Path) -> None:
+    """Add the arguments of a try; `plan` is the default plan of nights."""
+    it.description = (
+        "Compare the tip of a branch with its merge base, or a patch with what it applies to: instructions "
+        "are counted first, then rounds are measured until decided or the budget is used up. No series gets "
+        "a point."
+    )
+    it.epilog = EXIT_CODES
+    add = it.add_argument
+    add(
+        "what",
+        metavar="REF|PATCH",
+        help="branch, tag or commit, such as postgres@topic; or the file of a patch",
+    )
+    against = (
+        "what a ref is to be merged into, or what a patch applies to; default: the commit that the patch "
+        "names, else upstream's main branch"
+    )
+    add("--against", metavar="REF", help=against)
+    add("--engine", choices=list(Engine), default=Engine.POSTGRES, help="default: %(default)s")
+    add("--git", metavar="SOURCE", help="URL or path of the git repository")
+    add("--suite", default="write-heavy", help="name or folder of the suite (default: %(default)s)")
+    add("--profile", default="smoke", help="how long and large: smoke (default) or short")
+    add("--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated")
+    budget = f"begin no further round after this many minutes (default: {BUDGET_MINUTES:g})"
+    add("--budget", type=minutes, default=BUDGET_MINUTES, metavar="MINUTES", help=budget)
+    add("--no-exact", action="store_true", help="count no instructions")
+    disturbed = "keep rounds that were disturbed by other processes instead of measuring them again"
+    add("--keep-disturbed", action="store_true", help=disturbed)
+    page = "where the page to mail is written; default: a file in the folder tries of the home"
+    add("--page", metavar="FILE", help=page)
+    planned = it.add_argument_group("for workflows")
+    box = "the box of the plan to run on; the git source is then the plan's, and a patch is refused"
+    planned.add_argument("--box", metavar="NAME", help=box)
+    plan_help = "plan of the nights; default: runners/nightly.toml"
+    planned.add_argument("--plan", default=str(plan), metavar="FILE", help=plan_help)
+    check = "with --box: only check the arguments and print the label of the box's runner"
+    planned.add_argument("--check", action="store_true", help=check)

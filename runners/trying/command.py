@@ -1,0 +1,113 @@
+"""`./tidemark try`: a branch or a patch against its merge base, and an answer for a reviewer."""
+
+import argparse
+from pathlib import Path
+
+from build.errors import TidemarkError
+from build.home import Home, locate_for_writing
+from build.version import Engine
+from history.comparison.compare import CompareOptions, compare
+from history.comparison.result import Comparison
+from history.open import open_store
+from history.store.writer import Store
+from report.writing.alone import tried_alone
+from runners.console import add_to_job_summary, progress
+from runners.measuring.session import SessionOutcome
+from runners.nightly.inputs import TryInputs, box_for_try
+from runners.nightly.plan import load_plan
+from runners.trying.answer import TryAnswer, basis, markdown, table
+from runners.trying.sides import Sides, TryError, sides_of
+from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial
+from suites.definition import load_suite
+from suites.metrics import INSTRUCTIONS, PRIMARY
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Try, print the answer, and return the exit code that `--help` documents."""
+    home = locate_for_writing()
+    if arguments.box is not None or arguments.check:
+        label = _planned(arguments)
+        if arguments.check:
+            print(label)
+            return 0
+    engine = Engine(arguments.engine)
+    sides = sides_of(arguments.what, arguments.against, engine, arguments.git, home)
+    asked = request_of(arguments, sides)
+    home.path.mkdir(parents=True, exist_ok=True)
+    with open_store(history_of_tries(home)) as store, progress() as shown:
+        shown.note(f"try: {sides.described}")
+        outcome = run_trial(asked, home, store, shown)
+        answer = answer_of(store, sides, outcome)
+    page = write_page(answer, home, arguments.page)
+    text = markdown(answer, str(page))
+    print(text, end="")
+    add_to_job_summary(text)
+    return answer.exit_code
+
+
+def request_of(arguments: argparse.Namespace, sides: Sides) -> TrialRequest:
+    """Return the request of a command line. Raises SuiteError, or TryError for an engine of no use here."""
+    suite = load_suite(arguments.suite)
+    if sides.base.engine not in suite.engines:
+        raise TryError(f"{suite.name} does not run on {sides.base.engine}")
+    return TrialRequest(
+        sides,
+        suite,
+        arguments.profile,
+        suite.select(tuple(arguments.step), arguments.profile),
+        arguments.budget * 60,
+        arguments.keep_disturbed,
+        not arguments.no_exact,
+    )
+
+
+def answer_of(store: Store, sides: Sides, outcome: TrialOutcome) -> TryAnswer:
+    """Return the answer from the sessions of a try."""
+    failures = list(outcome.failures)
+
+    def compared(session: SessionOutcome | None, metric: str) -> Comparison | None:
+        if session is None:
+            return None
+        options = CompareOptions(session=session.uid, metric=metric)
+        try:
+            return compare(store, sides.base, (sides.tip,), options)
+        except TidemarkError as error:
+            failures.append(str(error))
+            return None
+
+    counted, timed = compared(outcome.counted, INSTRUCTIONS), compared(outcome.timed, PRIMARY)
+    return TryAnswer(sides, counted, timed, outcome.seconds / 60, tuple(failures))
+
+
+def write_page(answer: TryAnswer, home: Home, chosen: str | None) -> Path:
+    """Write the page to mail; return its path."""
+    session = answer.timed or answer.counted
+    uid = session.contenders[0].session.uid if session else "nothing"
+    path = Path(chosen) if chosen else home.path / "tries" / f"try-{uid}.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    named = [("Instructions", answer.counted), ("Throughput", answer.timed)]
+    comparisons = [(heading, one) for heading, one in named if one is not None]
+    title = f"Try: {answer.sides.described}"
+    page = tried_alone(title, answer.headline, table(answer), list(basis(answer)), comparisons)
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def _planned(arguments: argparse.Namespace) -> str:
+    """Check the inputs of a workflow and return the label of the box; the git source becomes the plan's.
+
+    Raises TidemarkError for a box, an engine, a suite, a profile or a step that does not exist, a ref that
+    git could not have, and a patch.
+    """
+    plan = load_plan(Path(arguments.plan))
+    inputs = TryInputs(
+        arguments.engine,
+        arguments.what,
+        arguments.against,
+        arguments.suite,
+        arguments.profile,
+        tuple(arguments.step),
+    )
+    box = box_for_try(plan, arguments.box or "", inputs)
+    arguments.git = arguments.git or plan.engines[Engine(arguments.engine)].git
+    return box.label

@@ -1,0 +1,147 @@
+"""The sessions of a try: instructions are counted first, then rounds are measured until decided."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from build.build import Build
+from build.errors import TidemarkError
+from build.home import Home
+from build.progress import Progress
+from build.version import Version
+from history.store.writer import Store
+from runners.bisect.run.builds import Unusable, build_of, provider
+from runners.measuring.machine_lock import measuring_alone
+from runners.measuring.preparation import callgrind_of
+from runners.measuring.request import PASSES, Exact, Request
+from runners.measuring.session import SessionOutcome, run_session
+from runners.measuring.variants import definition_of
+from runners.trying.sides import Sides, TryError
+from suites.definition import Step, Suite
+from suites.generators.registry import GENERATORS
+
+HISTORY = "tries.db"
+"""The history of all tries, in the home: none of them is in the history of the nights."""
+
+
+@dataclass(frozen=True)
+class TrialRequest:
+    """What is tried, and with what."""
+
+    sides: Sides
+    suite: Suite
+    profile_name: str
+    steps: tuple[Step, ...]
+    budget_seconds: float
+    """The time after which no further round begins, from the start of the first session."""
+
+    keep_disturbed: bool = False
+    counts: bool = True
+    """Whether instructions are counted, where they can be."""
+
+
+@dataclass(frozen=True)
+class TrialOutcome:
+    """The sessions of a try."""
+
+    counted: SessionOutcome | None
+    """None when instructions could not be counted."""
+
+    timed: SessionOutcome | None
+    """None when the budget was used up before the first round."""
+
+    seconds: float
+
+    @property
+    def failures(self) -> list[str]:
+        """What failed in either session, one entry for each."""
+        done = [each for each in (self.counted, self.timed) if each is not None]
+        not_built = (f"{version}: {why}" for each in done for version, why in each.not_built.items())
+        return [*not_built, *(failure for each in done for failure in each.failures)]
+
+
+def counted_request(asked: TrialRequest) -> Request:
+    """Return the request of the session that only counts."""
+    timed = timed_request(asked, 0.0)
+    return replace(timed, exact=Exact.ONLY, repetitions=PASSES, until_decided=False, budget_seconds=None)
+
+
+def timed_request(asked: TrialRequest, seconds: float) -> Request:
+    """Return the request of the session with rounds, which end after so many seconds at the latest."""
+    sides = asked.sides
+    return Request(
+        versions=(sides.base, sides.tip),
+        suite=asked.suite,
+        profile_name=asked.profile_name,
+        steps=asked.steps,
+        repetitions=asked.suite.profile(asked.profile_name).repetitions,
+        until_decided=True,
+        budget_seconds=seconds,
+        keep_disturbed=asked.keep_disturbed,
+        resume=True,
+        needs_contender=True,
+        variants=sides.variants,
+        git={} if sides.git is None else {sides.base.engine: sides.git},
+        is_try=True,
+    )
+
+
+def run_trial(
+    asked: TrialRequest,
+    home: Home,
+    store: Store,
+    progress: Progress,
+    clock: Callable[[], float] = time.monotonic,
+) -> TrialOutcome:
+    """Carry out a try.
+
+    Raises TryError when a side does not build, and TidemarkError when nothing can be measured. A session of
+    the same try that was interrupted, at most a day ago, is resumed.
+    """
+    with measuring_alone(home):
+        given = _builds(asked, home, progress)
+        began = clock()
+        counted = None
+        if asked.counts and _can_count(asked, progress):
+            counted = run_session(counted_request(asked), home, store, progress, given)
+        left = asked.budget_seconds - (clock() - began)
+        timed = None
+        if left > 0:
+            timed = run_session(timed_request(asked, left), home, store, progress, given)
+        else:
+            progress.note("the budget is used up: no rounds")
+    return TrialOutcome(counted, timed, clock() - began)
+
+
+def _can_count(asked: TrialRequest, progress: Progress) -> bool:
+    """Return whether the steps can be counted; if not, the reason is reported."""
+    if any(step.clients for step in asked.steps):
+        progress.note("no exact counts: a counted pass has one client, and so no levels")
+        return False
+    try:
+        callgrind_of(counted_request(asked), progress)
+    except TidemarkError as error:
+        progress.note(f"no exact counts: {error}")
+        return False
+    return True
+
+
+def _builds(asked: TrialRequest, home: Home, progress: Progress) -> dict[Version, Build]:
+    """Return the builds of both sides, compiled alike. Raises TryError for one that does not compile."""
+    sides, programs = asked.sides, GENERATORS[asked.suite.generator].build_programs
+    found = {}
+    for version in (sides.base, sides.tip):
+        provided = provider(home, progress, programs, definition_of(version, sides.variants))
+        build = build_of(version.plain, sides.git, home, provided)
+        if isinstance(build, Unusable):
+            raise TryError(
+                f"{version} cannot be built", where=build.reason, hint="see the log of the compile"
+            )
+        found[version] = replace(build, version=version)
+    return found
+
+
+def history_of_tries(home: Home) -> Path:
+    """Return the path of the history of all tries."""
+    return home.path / HISTORY

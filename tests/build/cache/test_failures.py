@@ -1,0 +1,69 @@
+"""What does not compile is remembered, and forgotten when it may compile."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from build.cache import answers
+from build.home import Home
+from build.make import provide
+from build.progress import Silent
+from build.version import parse_version
+from build.work import CompileError
+from tests.build.stand import Pins, Stand
+
+RELEASE = parse_version("postgres@18.99")
+BROKEN = "int part\n"
+
+
+def compile_it(home: Home, *, again: bool = False) -> CompileError:
+    with pytest.raises(CompileError) as caught:
+        provide(RELEASE, home, Silent(), use_ccache=False, again=again)
+    return caught.value
+
+
+@pytest.fixture
+def broken(stand: Stand, home: Home, versions: Pins) -> Stand:
+    """A release whose source has an error."""
+    digest = stand.tarball(home.sources / "postgresql-18.99.tar.bz2", part=BROKEN)
+    versions(r18_99=digest)
+    return stand
+
+
+def test_it_is_not_compiled_twice_unless_somebody_asks(broken: Stand, home: Home) -> None:
+    first = compile_it(home)
+    assert broken.times_configured() == 1
+    second = compile_it(home)
+    assert broken.times_configured() == 1
+    assert (second.what, second.where) == (first.what, first.where)
+    assert "./tidemark build 'postgres@18.99' tries again" in second.hint
+    compile_it(home, again=True)
+    assert broken.times_configured() == 2
+
+
+def test_another_package_is_a_reason_to_try_again(
+    broken: Stand, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_it(home)
+    monkeypatch.setattr(answers, "INSTALLED", (str(tmp_path),))
+    compile_it(home)
+    assert broken.times_configured() == 2
+
+
+@pytest.mark.parametrize("text", ["", "[", "[]", '{"key": 1}', "\x00", '{"key": "' + "0" * 64 + '"}'])
+def test_a_damaged_file_is_no_reason_not_to_try(text: str, broken: Stand, home: Home) -> None:
+    compile_it(home)
+    (kept,) = home.failures.iterdir()
+    assert json.loads(kept.read_text())["key"] == kept.stem
+    kept.write_text(text)
+    compile_it(home)
+    assert broken.times_configured() == 2
+
+
+def test_a_failure_of_the_machine_is_not_remembered(stand: Stand, home: Home, versions: Pins) -> None:
+    before = "@echo 'part.c:1:1: error: cannot write: No space left on device'; false"
+    versions(r18_99=stand.tarball(home.sources / "postgresql-18.99.tar.bz2", before=before))
+    compile_it(home)
+    compile_it(home)
+    assert stand.times_configured() == 2

@@ -1,0 +1,132 @@
+"""What is measured next: dates are filled evenly, and changes found in few sessions."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.simulation.backfill_years import SimulatedYear
+from history.series.matrix import SeriesMatrix
+from history.series.series import Night
+from history.store.records import Environment
+from runners.nightly.filling import (
+    MOST_IN_VAIN,
+    Dates,
+    PastCommit,
+    PastState,
+    filled,
+    measured_at,
+    next_date,
+)
+from runners.nightly.past_commits import in_order, measurable
+
+BEGIN = datetime(2025, 1, 1, tzinfo=UTC)
+WEEKS = Dates(BEGIN, timedelta(days=7))
+
+
+def commits(hours: list[int]) -> tuple[PastCommit, ...]:
+    """Commits so many hours after the beginning."""
+    dates = (
+        (f"{number:012x}".ljust(40, "0"), BEGIN + timedelta(hours=each))
+        for number, each in enumerate(sorted(hours))
+    )
+    return tuple(in_order(dates))
+
+
+def state(known: tuple[PastCommit, ...], measured: list[datetime], in_vain: frozenset[str]) -> PastState:
+    nights = tuple(Night(number, at, "", 1) for number, at in enumerate(sorted(measured)))
+    environment, one = Environment("box", "suite", "smoke"), np.ones((1, len(nights)))
+    matrix = SeriesMatrix(environment, "postgres@master", "postgres@18", nights, ((1, "s", "qps"),), one)
+    return PastState(known, matrix, in_vain)
+
+
+def filling_order(known: tuple[PastCommit, ...], broken: frozenset[str] = frozenset()) -> list[PastCommit]:
+    """The commits that are measured, in order; broken ones are found to be so when it is their turn."""
+    measured: list[PastCommit] = []
+    in_vain: frozenset[str] = frozenset()
+    while True:
+        now = state(known, [each.stands_at for each in measured], in_vain)
+        commit = next_date(now, WEEKS)
+        if commit is None:
+            return measured
+        if commit.commit in broken:
+            in_vain |= {commit.commit}
+        else:
+            measured.append(commit)
+
+
+HOURS = st.lists(st.integers(-500, 24 * 200), min_size=1, max_size=60)
+
+
+@given(HOURS)
+@settings(max_examples=60)
+def test_every_date_gets_the_commit_that_was_current(hours: list[int]) -> None:
+    known = commits(hours)
+    order = filling_order(known)
+    assert len({each.commit for each in order}) == len(order)
+    wanted = WEEKS.until(known[-1].stands_at)
+    current = [[each for each in known if each.stands_at <= date][-1:] for date in wanted]
+    assert {each.commit for each in order} == {each.commit for found in current for each in found}
+    how_far = filled(state(known, [each.stands_at for each in order], frozenset()), WEEKS)
+    assert (how_far.filled, how_far.dates, how_far.in_vain) == (sum(map(bool, current)),) * 2 + (0,)
+
+
+@given(st.integers(3, 40))
+@settings(max_examples=30)
+def test_after_any_number_of_sessions_the_widest_gap_is_at_most_twice_the_best(weeks: int) -> None:
+    order = filling_order(commits([24 * 7 * week for week in range(weeks)]))
+    for count in range(2, len(order) + 1):
+        places = sorted(each.stands_at for each in order[:count])
+        widest = max(after - before for before, after in pairwise(places)) / WEEKS.every
+        assert widest <= 2 * -(-(weeks - 1) // (count - 1))
+
+
+@given(HOURS, st.sets(st.integers(0, 59)))
+@settings(max_examples=60)
+def test_a_broken_commit_is_replaced_by_the_one_before_it(hours: list[int], broken: set[int]) -> None:
+    known = commits(hours)
+    lost = frozenset(each.commit for number, each in enumerate(known) if number in broken)
+    order = filling_order(known, lost)
+    assert not lost & {each.commit for each in order}
+    assert len(order) <= len(WEEKS.until(known[-1].stands_at))
+    assert MOST_IN_VAIN == 3
+
+
+def test_places_of_commits_are_in_their_order_whatever_the_clocks() -> None:
+    same = BEGIN.replace(microsecond=0)
+    dates = [("a", same), ("b", same - timedelta(days=3)), ("c", same), ("d", same + timedelta(days=1))]
+    places = [each.stands_at for each in in_order(dates)]
+    assert places[0] == same
+    assert places == sorted(set(places))
+    assert places[-1] == same + timedelta(days=1)
+
+
+def test_a_commit_that_a_night_would_stand_wrong_of_is_left_out() -> None:
+    known = commits([0, 24, 48, 72, 96])
+    version = f"postgres@git:{known[1].commit[:12]}"
+    night = Night(1, BEGIN + timedelta(hours=60), version, 1)  # it measured the second, after the third
+    assert measurable(known, [night]) == (known[0], known[3], known[4])
+    assert measurable(known, [night._replace(measured_at=BEGIN)]) == known
+
+
+def test_a_year_with_three_steps_is_found_and_a_quiet_one_is_left_alone() -> None:
+    year = SimulatedYear(0).backfill()
+    assert (year.found, year.false) == (3, 0)
+    assert year.sessions <= 1.3 * year.needed
+    quiet = SimulatedYear(1)
+    quiet.planted = ()
+    found = quiet.backfill()
+    assert found.false == 0
+    assert found.sessions <= 1.3 * found.needed
+    assert len(measured_at(quiet.state)) >= 53
+
+
+def test_a_night_fills_its_date() -> None:
+    known = commits([24 * 7 * week for week in range(4)])
+    nights = [BEGIN + timedelta(days=15)]
+    now = replace(state(known, nights, frozenset()), commits=known[:3])
+    assert filled(now, WEEKS).filled == 0
+    assert filled(state(known, nights, frozenset()), WEEKS).filled == 1

@@ -1,0 +1,139 @@
+"""Tries: which two versions are compared, and what a reviewer is told."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from build.errors import TidemarkError
+from build.home import ROOT
+from build.version import Engine
+from history.open import open_store
+from runners.bisect.run import builds as bisect_builds
+from runners.measuring.request import Request
+from runners.trying import trial
+from runners.trying.answer import TryAnswer, markdown
+from runners.trying.command import answer_of, write_page
+from runners.trying.sides import Sides, TryError, base_commit_of, sides_of
+from runners.trying.trial import TrialRequest, history_of_tries, run_trial
+from suites.counting.tool import Callgrind
+from suites.definition import load_suite
+from tests.history.conftest import rows
+from tests.runners.nightly.pretended import STEPS, Lab
+from tests.suites.golden import require_golden
+
+MORE = {"update-index": 1.02}
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    lab = Lab(tmp_path, monkeypatch)
+    monkeypatch.setattr(bisect_builds, "provide", lab.provide)
+    monkeypatch.setattr(bisect_builds, "require_clean", lambda build: None)
+    lab.counts = {}
+
+    def callgrind(request: Request, progress: object) -> Callgrind:
+        if lab.counts is None:
+            raise TidemarkError("valgrind is not installed")
+        return Callgrind("valgrind", "valgrind-3.19.0")
+
+    monkeypatch.setattr(trial, "callgrind_of", callgrind)
+    return lab
+
+
+def branched(lab: Lab) -> tuple[str, str]:
+    """A branch `topic` that left master before its last commit: the merge base and the tip."""
+    base = lab.commit()
+    lab.git("checkout", "-q", "-b", "topic")
+    tip = lab.commit()
+    lab.git("checkout", "-q", "master")
+    lab.commit()
+    return base, tip
+
+
+def tried(lab: Lab, sides: Sides, minutes: float = 30.0) -> tuple[TryAnswer, str]:
+    suite = load_suite("write-heavy")
+    asked = TrialRequest(sides, suite, "smoke", suite.select(STEPS, "smoke"), minutes * 60)
+    with open_store(history_of_tries(lab.home)) as store:
+        outcome = run_trial(asked, lab.home, store, lab.progress, clock=lambda: lab.minutes * 60)
+        answer = answer_of(store, sides, outcome)
+    page = write_page(answer, lab.home, str(lab.home.path / "page.html"))
+    return answer, page.read_text()
+
+
+def test_a_branch_is_compared_with_its_merge_base(lab: Lab) -> None:
+    base, tip = branched(lab)
+    sides = sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home)
+    assert (str(sides.base), str(sides.tip)) == (base, tip)
+    same = sides_of("postgres@topic", "postgres@master", Engine.MYSQL, str(lab.source), lab.home)
+    assert replace(same, described="") == replace(sides, described="")
+    with pytest.raises(TryError, match="contains"):
+        sides_of("master~1", "master", Engine.POSTGRES, str(lab.source), lab.home)
+    with pytest.raises(TidemarkError, match="two engines"):
+        sides_of("topic", "mysql@trunk", Engine.POSTGRES, str(lab.source), lab.home)
+
+
+def test_a_patch_is_tried_on_what_it_names(lab: Lab, tmp_path: Path) -> None:
+    base, _ = branched(lab)
+    commit = lab.git("rev-parse", "master~1")
+    patch = tmp_path / "work.patch"
+    patch.write_text(f"--- a/server.c\n+++ b/server.c\n--\nbase-commit: {commit}\n")
+    sides = sides_of(str(patch), None, Engine.POSTGRES, str(lab.source), lab.home)
+    assert (str(sides.base), str(sides.tip)) == (base, f"{base}#try")
+    assert sides.variants["try"].patches == (patch.resolve(),)
+    release = sides_of(str(patch), "postgres@18.6", Engine.POSTGRES, None, lab.home)
+    assert str(release.tip) == "postgres@18.6#try"
+    assert base_commit_of(b"no such line\nbase-commit: 12\n") is None
+    with pytest.raises(TryError, match="there is no patch"):
+        sides_of(str(tmp_path / "other.patch"), None, Engine.POSTGRES, None, lab.home)
+
+
+def test_more_instructions_are_told_and_no_series_gets_a_point(lab: Lab) -> None:
+    _, tip = branched(lab)
+    assert lab.counts is not None
+    lab.counts[tip] = MORE
+    sides = sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home)
+    answer, page = tried(lab, sides)
+    assert re.match(r"More work: more instructions in update-index \+(1\.9|2\.[01]) %\. ?", answer.headline)
+    assert answer.exit_code == 1
+    assert lab.passes
+    assert answer.headline in page
+    with open_store(history_of_tries(lab.home)) as store:
+        assert rows(store, "SELECT COUNT(*) FROM nights") == [(0,)]
+        assert rows(store, "SELECT COUNT(*) FROM series") == [(0,)]
+        options = [json.loads(text) for (text,) in rows(store, "SELECT options FROM sessions")]
+    assert [each["try"] for each in options] == [True, True]
+    assert not lab.home.history.exists()
+
+
+def test_a_patch_that_costs_nothing_is_told_as_that(lab: Lab) -> None:
+    branched(lab)
+    answer, _ = tried(lab, sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home))
+    assert answer.headline.startswith("No difference: the same instructions in all steps.")
+    assert answer.exit_code == 0
+    text = markdown(answer, "page.html").replace(str(answer.sides.base), "BASE")
+    rest = text[text.index("**") :]
+    shown = "\n".join(line for line in rest.splitlines() if "session" not in line)
+    require_golden("try.md", shown + "\n", ROOT / "tests/golden/runners")
+
+
+def test_slower_rounds_and_an_exhausted_budget(lab: Lab) -> None:
+    _, tip = branched(lab)
+    lab.speeds[tip] = {"insert": 0.9}
+    sides = sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home)
+    answer, _ = tried(lab, sides)
+    assert answer.headline.startswith("Slower: slower in insert -")
+    assert answer.exit_code == 1
+    lab.counts = None
+    answer, _ = tried(lab, sides, minutes=0.0)
+    assert (answer.counted, answer.timed, answer.exit_code) == (None, None, 2)
+    assert answer.headline == "Undecided. Throughput was not measured."
+
+
+def test_what_does_not_compile_is_no_answer(lab: Lab) -> None:
+    _, tip = branched(lab)
+    lab.unbuildable = {tip}
+    with pytest.raises(TryError, match="cannot be built"):
+        tried(lab, sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home))
