@@ -7,7 +7,8 @@
 
   const MINUTE = 60;
   const LEAST_RANGE = 0.05;
-  const FIRST_ROWS = 100;
+  const FIRST_ROWS = 40;
+  const SMALL_DOTS = 400; // from so many nights on, dots are small squares, which are drawn twice as fast
   const ids = ["place", "branch", "step", "metric"];
 
   /** @param {string} id @returns {any} */
@@ -30,6 +31,7 @@
   /** @type {any} */ let plot = null;
   /** @type {Point[][]} */ let drawn = [];
   /** @type {{series: Series, point: Point}[]} */ let picked = [];
+  /** @type {() => void} */ let showAll = () => {};
 
   const list = () => tidemark.list;
 
@@ -153,7 +155,6 @@
     write();
     const rows = [one, ...others(one)];
     by("state").textContent = `Loading ${name(one)}.`;
-    delete document.documentElement.dataset.complete;
     const loaded = await Promise.all(rows.map(points));
     if (one !== chosen) return;
     const from = by("from").value ? Date.parse(`${by("from").value}T00:00:00Z`) / 1000 : -Infinity;
@@ -295,7 +296,8 @@
   const nights = (self, rows, relative) => {
     const { ctx, bbox } = self;
     const ratio = devicePixelRatio;
-    const radius = (self.data[0].length > 400 ? 1.7 : 2.6) * ratio;
+    const areSmall = self.data[0].length > SMALL_DOTS;
+    const radius = (areSmall ? 1.7 : 2.6) * ratio;
     const sheet = color("--sheet");
     ctx.save();
     ctx.beginPath();
@@ -318,8 +320,11 @@
             bars.moveTo(x, self.valToPos(low, "y", true));
             bars.lineTo(x, self.valToPos(high, "y", true));
           }
-          circles.moveTo(x + radius, y);
-          circles.arc(x, y, radius, 0, 2 * Math.PI);
+          if (areSmall) circles.rect(x - radius, y - radius, 2 * radius, 2 * radius);
+          else {
+            circles.moveTo(x + radius, y);
+            circles.arc(x, y, radius, 0, 2 * Math.PI);
+          }
         }
         ctx.stroke(bars);
         ctx.fillStyle = hollow ? sheet : ctx.strokeStyle;
@@ -366,17 +371,19 @@
     const nightly = drawn[0];
     const latestFirst = [...nightly].reverse();
     body.append(...latestFirst.slice(0, FIRST_ROWS).map(row));
-    // Layout of thousands of cells takes longer than all else, so the chart does not wait for the older nights.
-    const rest = () => {
-      if (drawn[0] !== nightly) return;
+    // Layout of thousands of cells takes longer than all else: older nights are shown when they are asked for.
+    const older = el("button", { type: "button", class: "older" }, `Show the ${latestFirst.length - FIRST_ROWS} older nights`);
+    showAll = () => {
       body.append(...latestFirst.slice(FIRST_ROWS).map(row));
-      document.documentElement.dataset.complete = one.id;
+      older.remove();
+      showAll = () => {};
     };
-    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(rest)));
+    older.addEventListener("click", () => showAll());
+    if (latestFirst.length <= FIRST_ROWS) showAll();
     const heads = ["night", "version", `value, ${unit}`, `base, ${unit}`, "relative", "interval", "what happened", "compare"];
     by("rows").replaceChildren(el("table", {},
       el("caption", {}, `${name(one)}, latest night first`),
-      el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))), body));
+      el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))), body), ...(latestFirst.length > FIRST_ROWS ? [older] : []));
   };
 
   /** @param {Series} one */
@@ -460,6 +467,7 @@
     fill();
     for (const id of ids) by(id).addEventListener("change", () => choose(id));
     for (const id of ["axis", "boxes", "from", "to"]) by(id).addEventListener("change", draw);
+    addEventListener("beforeprint", () => showAll());
     addEventListener("resize", () => { if (plot) plot.setSize({ width: Math.max(260, by("chart").clientWidth - 16), height: 380 }); });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
     draw();

@@ -1,5 +1,6 @@
 """Every kind of page in a real browser: from disk and served, light and dark, narrow and wide."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from tests.report.rich import BASE, BRANCH, NIGHTS, SLOWED, commit
 NARROW, WIDE = 320, 1600
 
 
-WHOLE = {"series.html": "html[data-complete]", "profiles.html": "html[data-ready]"}
-"""Pages that a script fills -> what says that they are whole."""
+FILLED = ("series.html", "profiles.html")
+"""Pages that a script fills."""
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +55,8 @@ def test_from_disk_every_page_is_usable_and_asks_nobody(
         page, seen = context.new_page(), Seen()
         seen.watch(page, site.as_uri())
         page.goto((site / name).as_uri(), wait_until="load")
-        if name in WHOLE:
-            page.wait_for_selector(WHOLE[name], timeout=20_000)
+        if name in FILLED:
+            page.wait_for_selector("html[data-ready]", timeout=20_000)
         found = [*seen.problems, *(f"too wide: {one}" for one in sideways(page)), *violations(page)]
         if found:
             problems[name] = found
@@ -72,8 +73,8 @@ def test_from_a_server_every_page_works_the_same(browser: Browser, site: Path, k
             page, seen = context.new_page(), Seen()
             seen.watch(page, address)
             page.goto(f"{address}/{name}", wait_until="load")
-            if name in WHOLE:
-                page.wait_for_selector(WHOLE[name], timeout=20_000)
+            if name in FILLED:
+                page.wait_for_selector("html[data-ready]", timeout=20_000)
             if seen.problems:
                 problems[name] = seen.problems
             page.close()
@@ -147,7 +148,12 @@ def test_a_click_makes_another_version_the_base(browser: Browser, site: Path) ->
 def test_the_explorer_draws_what_its_table_says(browser: Browser, site: Path, kinds: list[str]) -> None:
     page = browser.new_page()
     page.goto((site / "series.html").as_uri())
-    page.wait_for_selector("html[data-complete]", timeout=20_000)
+    page.wait_for_selector("html[data-ready]", timeout=20_000)
+    nights = page.locator("#rows tbody tr")
+    shown = nights.count()
+    (older,) = re.findall(r"Show the (\d+) older", page.inner_text("#rows button.older"))
+    page.click("#rows button.older")
+    assert (nights.count(), page.locator("#rows button.older").count()) == (shown + int(older), 0)
     rows = page.evaluate(
         "[...document.querySelectorAll('#rows tbody tr[data-y]')].map((row) => Number(row.dataset.y))"
     )
@@ -177,7 +183,7 @@ def test_the_explorer_says_how_sure_each_night_is(browser: Browser, site: Path, 
     key = addresses.series_id("db1", "write-heavy", "short relaxed", BRANCH, "insert", "qps")
     page = browser.new_page()
     page.goto((site / "series.html").as_uri() + f"#s={key}")
-    page.wait_for_selector("html[data-complete]", timeout=20_000)
+    page.wait_for_selector("html[data-ready]", timeout=20_000)
     shown = page.inner_text("#rows tbody tr:first-child td:nth-child(6)").replace("−", "-")
     assert shown == f"{100 * (interval.low - 1):+.1f} to {100 * (interval.high - 1):+.1f} %"
     ratio = insert.judged.contender / insert.judged.base  # type: ignore[operator]
@@ -185,7 +191,7 @@ def test_the_explorer_says_how_sure_each_night_is(browser: Browser, site: Path, 
     assert float(drawn or 0) == pytest.approx(ratio, rel=3e-4)
     slowed = addresses.series_id("db1", "write-heavy", "short relaxed", BRANCH, SLOWED, "qps")
     page.evaluate(f"location.hash = 's={slowed}'")
-    page.wait_for_selector(f"html[data-complete='{slowed}']")
+    page.wait_for_selector(f"html[data-ready='{slowed}']")
     assert "1 dropped round" in page.inner_text("#rows tbody tr:first-child")
     page.close()
 
