@@ -32,10 +32,8 @@ Option = str | int | float | bool
 # Strict, so that "5" and true are not accepted as numbers. TOML has inf and nan, which are not sizes.
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True)]
-MOST_ROWS = 10**12
-"""The most rows, bytes of a row, or units of a scale that a suite can ask for."""
-MOST_TABLES = 1000
-"""The most equal tables."""
+MOST_ROWS, MOST_TABLES = 10**12, 1000
+"""The most rows, bytes of a row, or units of a scale that a suite can ask for, and the most equal tables."""
 MOST_SHARE = 1e6
 """The most that data may be of the memory, that a table may grow by, or that a step may do of the rows."""
 MOST_COUNTED = 1_000_000
@@ -225,11 +223,11 @@ class Suite(_Strict):
     scale: Scale | None = None
     """The scale that determines the sizes of the tables; for suites whose tables differ."""
     isolation: Isolation | None = None
-    """The isolation of every session of a server, the same on all engines; None for each engine's own."""
+    """The isolation of every session, the same on all engines; None for each engine's own."""
     plans: bool = Field(default=False, strict=True)
     """Whether the plan of every statement is stored, which the script then prints (docs/suites.md)."""
     read_only: bool = Field(default=False, strict=True)
-    """Whether no step changes the data, so that a server starts from the loaded data once in a round."""
+    """Whether no step changes the data: servers then start from the loaded data once in a round."""
     server: dict[Engine, dict[SettingName, str]] = {}
     """Server settings that the suite needs, by engine; those of a session override them."""
     growth: Number = Field(default=2.0, ge=1, le=MOST_SHARE)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from build.version import Engine
+from suites.measurement import RoundScatter
 
 
 class Better(StrEnum):
@@ -52,25 +53,6 @@ class Detection(StrEnum):
 
     STEP = "step"
     """By the size of a step alone, for values that hardly scatter."""
-
-
-@dataclass(frozen=True)
-class RoundScatter:
-    """What is known, before anything is measured, of how log ratios of single rounds of a metric scatter."""
-
-    least: float
-    """The smallest standard deviation that rounds can have."""
-
-    typical: float
-    spread: float
-    """The prior of the standard deviation is lognormal: `typical` times e to the power of +-2 `spread` in 95
-    of 100 cases."""
-
-    wobble: float
-    """The standard deviation of the lasting difference between builds of code that does the same work."""
-
-    rounds: int
-    """The rounds of a version before anything is concluded from them."""
 
 
 TIMED = RoundScatter(least=0.004, typical=0.025, spread=0.7, wobble=0.003, rounds=3)

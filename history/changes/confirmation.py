@@ -12,15 +12,16 @@ from history.errors import DamagedTextError
 from history.series.series import Night, SeriesKey, key_of, night_of
 from history.store.records import CONFIRMS
 from history.store.schema import confirmations, nights, series, sessions
-from suites.metrics import METRICS, Detection, judged_metrics
+from suites.metrics import METRICS, PRIMARY, Detection, judged_metrics
 
 CONFIDENCE = 0.999
 """The probability that all intervals of a confirming session hold, of all steps and judged metrics, at all
 looks."""
 
-METRIC_CONFIDENCE = 1 - (1 - CONFIDENCE) / len(judged_metrics(Detection.EVIDENCE))
-"""The confidence of the intervals of one metric, by Bonferroni: metrics need not be independent. Counts have
-intervals of another kind, which do not share it."""
+_TOGETHER = [one for one in judged_metrics(Detection.EVIDENCE) if METRICS[one].beside_of == PRIMARY]
+METRIC_CONFIDENCE = 1 - (1 - CONFIDENCE) / len(_TOGETHER)
+"""The confidence of the intervals of one metric, by Bonferroni over those that one session can have: metrics
+need not be independent. Sessions of held connections have fewer. Counts have intervals of another kind."""
 
 
 class ConfirmationRequest(StrEnum):

@@ -10,15 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.files import toml_value
-from build.home import ROOT, Home
-from build.recipes.choices import PLAIN, ChoiceError
+from build.home import Home
 from build.version import Engine, VersionError, is_ref, is_release, is_variant, parse_version
 from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
-from runners.measuring.variants import Variant, Variants
+from runners.measuring.variants import Variants
 from runners.nightly.backfill_plan import Backfill
-from suites.additions.indexes import parse_index
-from suites.additions.names import CompanionName
+from runners.nightly.variant_plan import VariantPlan
 from suites.definition import LEVEL, Levels, Suite, SuiteError, load_suite, require_levels
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
 
@@ -106,49 +104,6 @@ class Tracked(_Strict):
             if len(set(its)) != len(its):
                 raise ValueError(f"{name}: an entry is listed twice")
         return self
-
-
-class VariantPlan(_Strict):
-    """What distinguishes the versions that are called `#NAME`."""
-
-    settings: dict[str, str] = {}
-    """Server settings; `postgres.NAME` is for one engine."""
-
-    build: dict[str, str | tuple[str, ...]] = {}
-    """How they are compiled differently: by the keys of build.recipes.choices.KEYS."""
-
-    patches: tuple[str, ...] = ()
-    """Paths of patches on the box, relative to this checkout."""
-
-    indexes: tuple[str, ...] = ()
-    """Indexes on the loaded tables, as `--index` takes them."""
-
-    companions: tuple[CompanionName, ...] = ()
-    """Companion processes of the server."""
-
-    @model_validator(mode="after")
-    def _well_formed(self) -> "VariantPlan":
-        if not any((self.settings, self.build, self.patches, self.indexes, self.companions)):
-            raise ValueError("it has neither settings nor build, patches, indexes or companions")
-        self.definition()
-        return self
-
-    def definition(self) -> Variant:
-        """Return the definition as sessions take it. Raises ValueError."""
-        choices = PLAIN
-        try:
-            for key, values in self.build.items():
-                for value in (values,) if isinstance(values, str) else values:
-                    choices = choices.plus(key, value)
-        except ChoiceError as error:
-            raise ValueError(f"build.{key}: {error.what}") from error
-        try:
-            for index in self.indexes:
-                parse_index(index)
-        except TidemarkError as error:
-            raise ValueError(f"indexes: {error.what}") from error
-        patches = tuple(ROOT / patch for patch in self.patches)
-        return Variant(self.settings, choices, patches, self.indexes, self.companions)
 
 
 class Task(_Strict):

@@ -163,7 +163,7 @@ class Lab:
         monkeypatch.setattr(session_module, "describe", lambda _: MACHINE)
         monkeypatch.setattr(session_module, "callgrind_of", self._callgrind)
         monkeypatch.setattr(counted_passes, "count", self._count)
-        monkeypatch.setattr(session_module, "make_generator", lambda *_: Generator())
+        monkeypatch.setattr(session_module, "make_generator", lambda *_, **__: Generator())
         monkeypatch.setattr(
             session_module, "server_factory", lambda *_: lambda build, folder: FakeServer(build, Journal())
         )
