@@ -1,4 +1,4 @@
-"""The result of one run of a step, and how such results scatter."""
+"""The result of one run of a step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,22 +24,3 @@ class Measurement:
     """The CPU profile; None if the step was not profiled."""
     counted: "StepProfile | None" = None
     """The counted instructions by stack; None if they were not counted, or not kept apart."""
-
-
-@dataclass(frozen=True)
-class RoundScatter:
-    """What is known, before anything is measured, of how log ratios of single rounds of a metric scatter."""
-
-    least: float
-    """The smallest standard deviation that rounds can have."""
-
-    typical: float
-    spread: float
-    """The prior of the standard deviation is lognormal: `typical` times e to the power of +-2 `spread` in 95
-    of 100 cases."""
-
-    wobble: float
-    """The standard deviation of the lasting difference between builds of code that does the same work."""
-
-    rounds: int
-    """The rounds of a version before anything is concluded from them."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from build.version import Engine
-from suites.measurement import RoundScatter
 
 
 class Better(StrEnum):
@@ -53,6 +52,25 @@ class Detection(StrEnum):
 
     STEP = "step"
     """By the size of a step alone, for values that hardly scatter."""
+
+
+@dataclass(frozen=True)
+class RoundScatter:
+    """What is known, before anything is measured, of how log ratios of single rounds of a metric scatter."""
+
+    least: float
+    """The smallest standard deviation that rounds can have."""
+
+    typical: float
+    spread: float
+    """The prior of the standard deviation is lognormal: `typical` times e to the power of +-2 `spread` in 95
+    of 100 cases."""
+
+    wobble: float
+    """The standard deviation of the lasting difference between builds of code that does the same work."""
+
+    rounds: int
+    """The rounds of a version before anything is concluded from them."""
 
 
 TIMED = RoundScatter(least=0.004, typical=0.025, spread=0.7, wobble=0.003, rounds=3)
@@ -363,16 +381,6 @@ def beside_verdict(engines: Collection[Engine] = tuple(Engine), primary: str = P
     ]
     order = list(Role)
     return tuple(metric.name for metric in sorted(shown, key=lambda metric: order.index(metric.role)))
-
-
-def imported_stand_ins() -> Mapping[str, str]:
-    """Return metric -> the metric that replaces it in imported sessions in which it was not recorded."""
-    return {metric.imported_for: name for name, metric in METRICS.items() if metric.imported_for}
-
-
-def short_names() -> Mapping[str, str]:
-    """Return short name -> metric, in alphabetical order."""
-    return dict(sorted((metric.short_name, name) for name, metric in METRICS.items() if metric.short_name))
 
 
 def moved_by(name: str, ratio: float) -> str:

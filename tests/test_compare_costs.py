@@ -17,7 +17,7 @@ import compare as program
 from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict, compare, exit_code
 from history.comparison.compare import ContenderComparison, StepComparison
-from history.comparison.explanation import Variation
+from history.comparison.explanation import Variation, imported_stand_ins
 from history.comparison.verdict import Judgement, MetricChange, Ratio
 from history.open import open_store
 from history.rendering.csv_text import render_csv
@@ -27,7 +27,7 @@ from history.rendering.numbers import amount
 from history.rendering.plain_table import Screen
 from history.stats.estimators import Interval
 from history.store.records import Session, SessionStatus
-from suites.metrics import CONNECTION_KIB, INSTRUCTIONS, METRICS, beside_verdict, imported_stand_ins
+from suites.metrics import CONNECTION_KIB, INSTRUCTIONS, METRICS, beside_verdict
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.outcomes import record_outcomes
 

@@ -16,13 +16,14 @@ from build.version import Engine, parse_version
 from compare import Comparison, compare
 from history.changes.detection import RULES
 from history.changes.suspects import series_count
+from history.comparison.explanation import imported_stand_ins
 from history.comparison.verdict import MetricChange
 from history.open import open_store
 from history.rendering.json_text import render_json
 from history.rendering.plain_table import Screen
 from history.series.series import find_series
 from history.store.records import SessionStatus
-from runners.bisect.domain.question import metric_named
+from runners.bisect.domain.question import metric_named, short_names
 from suites.generators.load import PERCENTILES
 from suites.metrics import (
     METRICS,
@@ -34,12 +35,10 @@ from suites.metrics import (
     Role,
     beside_verdict,
     followed_metrics,
-    imported_stand_ins,
     judged_metrics,
     label_of,
     moved_by,
     of_role,
-    short_names,
 )
 from suites.step import LATENCY
 from tests.history.handmade import MACHINE, NIGHT, run_record, session_start

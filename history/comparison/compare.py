@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from build.version import Version
 from history.comparison.exact import exact_rule, is_exact
+from history.comparison.explanation import imported_stand_ins
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.recent_nights import trends
@@ -27,7 +28,7 @@ from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
 from history.store.records import Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
-from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY, beside_verdict, imported_stand_ins
+from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY, beside_verdict
 
 __all__ = [
     "CONFIDENCE",

@@ -1,18 +1,23 @@
 """What a query costs, whether that explains a change of throughput, and how the throughput varied."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from build.version import Engine
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
-from suites.metrics import METRICS, Role, beside_verdict, imported_stand_ins
+from suites.metrics import METRICS, Role, beside_verdict
 
 if TYPE_CHECKING:
     from history.comparison.profile_diff import FunctionChange
 
 LEAST_SHARE = 0.5
 """The share of the growth of the server's CPU time per query with which a function explains a regression."""
+
+
+def imported_stand_ins() -> Mapping[str, str]:
+    """Return metric -> the metric that replaces it in imported sessions in which it was not recorded."""
+    return {metric.imported_for: name for name, metric in METRICS.items() if metric.imported_for}
 
 
 def beside_imported(recorded: Collection[str], engines: Collection[Engine]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from build.version import Engine, Version, parse_version
 from history.series.variants import described
 from runners.bisect.domain.rules import Direction, Rules
 from suites.definition import Mode, Step, Suite
-from suites.metrics import METRICS, Better, Metric, short_names
+from suites.metrics import METRICS, Better, Metric
 
 BUILD_COST_ROUNDS = 2.5
 """The cost of compiling one more commit, in rounds; the search prefers commits that are compiled already."""
@@ -22,6 +22,11 @@ MOST_CONFIRMING_PASSES = 4
 
 MOST_PASSES = 60
 """The counted passes of all positions after which they are given up: three times what a long range takes."""
+
+
+def short_names() -> Mapping[str, str]:
+    """Return short name -> metric, in alphabetical order."""
+    return dict(sorted((metric.short_name, name) for name, metric in METRICS.items() if metric.short_name))
 
 
 class QuestionError(TidemarkError):
