@@ -53,7 +53,7 @@ def test_pages_of_the_command(
         page = require_alone(texts[kind])
         assert SLOWED in page.text
         (tmp_path / f"{kind}.html").write_text(texts[kind], encoding="utf-8")
-    assert "night\tversion\tvalue\tbase\tratio\tgap" in texts["change"]
+    assert "night\tversion\tmeasured\tvalue\tbase\tratio\tgap" in texts["change"]
     assert "./tidemark run --suite write-heavy" in texts["change"]
     jar = required_package(VNU)
     files = [str(path) for path in tmp_path.glob("*.html")]
