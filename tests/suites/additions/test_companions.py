@@ -187,7 +187,8 @@ def read_binlog(build: Build, folder: Path) -> None:
             cursor.execute("DELETE FROM tidemark.written")
         wait_for(lambda: both.counters() and both.lag_bytes == 0)
         assert both.counters()["binlog_bytes_per_op"] - before > 200_000
-        assert both.reset()["companion_lag_bytes"] == 0
+        # MariaDB sends the event of 40 bytes that a log has become superfluous with the next one only.
+        assert both.reset()["companion_lag_bytes"] in (0, 40)
 
 
 @pytest.mark.server
