@@ -23,6 +23,7 @@ ROOMS = ("build", "suites", "history", "runners", "benchmarks")
 MAY_NAME_AN_ENGINE = {
     "runners/bisect/arguments.py": "the default of --engine",
     "runners/trying/arguments.py": "the default of --engine",
+    "suites/additions/registry.py": "the entry of a companion says beside which engines it runs",
     "suites/generators/pgbench.py": "pgbench is a program of Postgres",
     "suites/metrics.py": "the row of a metric says which engines record it",
 }
