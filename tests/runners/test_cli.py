@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT, Home
-from runners.cli import TROUBLE, UNREAD, main, parser
+from runners.cli import ELSEWHERE, TROUBLE, UNREAD, main, parser
 
 KNOWN = "postgres@18.6"
 
@@ -132,7 +132,7 @@ def test_a_malformed_suite_is_refused_with_its_place(
 def test_every_command_has_a_module_or_is_the_launchers() -> None:
     names = set(re.findall(r"^    (\w+)\b", parser().format_help(), re.MULTILINE))
     modules = {path.stem for path in (Path(__file__).parents[2] / "runners/commands").glob("[a-z]*.py")}
-    assert names - modules == {"test", "compare"}
+    assert names - modules == {"test", "compare", *ELSEWHERE}
     assert modules <= names
 
 
