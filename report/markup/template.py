@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from markupsafe import Markup, escape
 
 _SPECIAL = re.compile("[&<>'\"]")
-"""What `escape` replaces; texts without it are most, and a search is ten times faster than an escape."""
+"""What `escape` replaces. Most texts have none of it, and a search takes half the time of an escape."""
 
 
 class Template:

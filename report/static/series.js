@@ -368,8 +368,7 @@
         el("td", {}, ...happened(point, mark)),
         el("td", {}, compare));
     };
-    const nightly = drawn[0];
-    const latestFirst = [...nightly].reverse();
+    const latestFirst = [...drawn[0]].reverse();
     body.append(...latestFirst.slice(0, FIRST_ROWS).map(row));
     // Layout of thousands of cells takes longer than all else: older nights are shown when they are asked for.
     const older = el("button", { type: "button", class: "older" }, `Show the ${latestFirst.length - FIRST_ROWS} older nights`);

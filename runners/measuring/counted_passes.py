@@ -59,7 +59,7 @@ class CountedPasses:
         versions: Sequence[MeasuredVersion],
         measurements: Sequence[Measurement],
     ) -> list[Measurement]:
-        """Return the measurements of a round with those of its pass; servers are down before and after.
+        """Return the measurements of a round with those of its pass, which ends servers that are still up.
 
         In a session of nothing but passes every round has one.
         """

@@ -6,13 +6,17 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
+from markupsafe import escape
 from sqlalchemy import update
 
 from history.changes import repository
 from history.open import open_store
 from history.store.records import DroppedRound, SessionStatus
 from history.store.schema import changes, gaps
+from report.markup.template import Template
 from suites.measurement import Measurement
 from tests.history.handmade import MACHINE, NIGHT, run_record, session_start
 from tests.history.watched import record_regression
@@ -148,3 +152,8 @@ def test_data_are_calls_with_json_and_end_no_element(hostile: Path) -> None:
 
 def test_links_of_hostile_names_lead_to_their_pages(hostile: Path) -> None:
     assert list(dead_links(hostile)) == []
+
+
+@hypothesis.given(st.text(alphabet=st.sampled_from("&<>'\"a é")) | st.integers() | st.floats())
+def test_what_a_template_takes_is_escaped(value: object) -> None:
+    assert Template('<a title="{}">')(value) == f'<a title="{escape(str(value))}">'
