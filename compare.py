@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TidemarkError as error:
         print(f"tidemark compare: {error}", file=sys.stderr)
         return 2
-    _print(comparison, arguments.format, arguments.costs)
+    _print(comparison, arguments)
     return exit_code(comparison)
 
 
@@ -132,6 +132,11 @@ def parser() -> argparse.ArgumentParser:
     add("--instructions", choices=list(Instructions), default=Instructions.UNDECIDED, help=instructions)
     add("--confidence", type=_percent, default=CONFIDENCE, metavar="PERCENT", help="default: %(default)g")
     add("--costs", action="store_true", help="a second table: every cost of each step, and what it did")
+    add(
+        "--kinds",
+        action="store_true",
+        help="a table of each kind of transactions",
+    )
     add("--format", choices=FORMATS, default="terminal", help=shown)
     add("--history", metavar="PATH", help="default: history.db in Tidemark's output folder")
     return top
@@ -167,13 +172,14 @@ def _options(arguments: argparse.Namespace) -> CompareOptions:
     )
 
 
-def _print(comparison: Comparison, chosen: str, costs: bool) -> None:
+def _print(comparison: Comparison, arguments: argparse.Namespace) -> None:
+    chosen, tables = arguments.format, {"costs": arguments.costs, "kinds": arguments.kinds}
     if chosen == "terminal":
-        render_terminal(comparison, standard_output(), costs=costs)
+        render_terminal(comparison, standard_output(), **tables)
     elif chosen == "markdown":
         from history.rendering.markdown import render_markdown  # imported only for this format
 
-        sys.stdout.write(render_markdown(comparison, costs=costs))
+        sys.stdout.write(render_markdown(comparison, **tables))
     elif chosen == HTML:
         from report.writing.alone import comparison_alone  # imported only for this format
 

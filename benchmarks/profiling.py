@@ -33,7 +33,7 @@ from suites.definition import load_suite
 from suites.durability import Durability
 from suites.generators.load import Share
 from suites.generators.sysbench import Sysbench
-from suites.metrics import QPS
+from suites.metric import QPS
 from suites.postgres.server import PostgresServer
 from suites.profiling.perf import find_perf
 from suites.profiling.profiler import Profiling

@@ -39,7 +39,7 @@ from suites.durability import Durability
 from suites.generators.client_limits import require_clients
 from suites.generators.sysbench import Sysbench
 from suites.measurement import Measurement
-from suites.metrics import QPS
+from suites.metric import QPS
 from suites.postgres.server import PostgresServer
 from suites.sizing import sizes, this_machine
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from suites.definition import Profile, SizedBy, Suite
+from suites.definition import Suite
+from suites.keys.profile import Profile, SizedBy
 
 TABLE_THREADS = 5
 """Client threads per table: the study that the write-heavy suite follows uses 40 threads on 8 tables."""
@@ -42,6 +43,10 @@ class DataSet(Protocol):
         """Loaded rows over all tables."""
 
     @property
+    def rows_by_table(self) -> Mapping[str, int]:
+        """Loaded rows of each table of a suite's scale; empty if the suite has no scale."""
+
+    @property
     def bytes(self) -> int:
         """Estimated size of the loaded data on disk."""
 
@@ -73,6 +78,7 @@ class EqualTables:
     rows_per_table: int
     bytes: int
     scale: None = field(default=None, init=False)
+    rows_by_table: Mapping[str, int] = field(default_factory=dict, init=False)
 
     @property
     def rows(self) -> int:

@@ -1,7 +1,7 @@
 """The result of one run of a step."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,5 +22,7 @@ class Measurement:
     warnings: Sequence[str] = ()
     profile: "StepProfile | None" = None
     """The CPU profile; None if the step was not profiled."""
+    kinds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The values of metrics by kind of transaction; empty if the suite tells no kinds apart."""
     counted: "StepProfile | None" = None
     """The counted instructions by stack; None if they were not counted, or not kept apart."""

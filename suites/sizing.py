@@ -9,7 +9,9 @@ import psutil
 
 from build.errors import TidemarkError
 from suites.data_sets import DataSet, data_set
-from suites.definition import Profile, Step, Suite
+from suites.definition import Suite
+from suites.keys.profile import Profile
+from suites.keys.step import Step
 
 WAL_LIMIT_SHARE = 0.25
 """max_wal_size as a share of memory: large enough that a step does not force frequent checkpoints."""

@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
@@ -11,10 +12,12 @@ import numpy as np
 from build.errors import TidemarkError
 from suites.accounting.costs import Meter
 from suites.accounting.counters import instructions_of
-from suites.definition import Step
-from suites.generators.load import Generator, Load, LoadError, Share
+from suites.checking.data_checks import DataChecks
+from suites.generators.load import Generator, KindLoad, Load, LoadError, Share, committed_in
+from suites.keys.check import CheckOccasion
+from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metrics import QPS
+from suites.metric import QPS
 from suites.profiling.profiler import ObserverPair, Profiled, Profiling, profile_after, profilers
 from suites.server import ResetError, Server, ServerError
 from suites.sizing import Sizes
@@ -46,11 +49,15 @@ def run_slices(
     *,
     resets: bool = True,
     profiling: Profiling | None = None,
+    checks: DataChecks | None = None,
+    committed: Sequence[Counter[str]] = (),
 ) -> list[Measurement]:
     """Run the load of `step` on servers that take turns, profile it, then reset one server after the other.
 
-    `profiling` says how profiles are taken, or is None. With `resets=False` no server is reset. Return one
-    measurement per server. Raises ServerDiedError if a server or its load generator failed.
+    `profiling` says how profiles are taken, or is None. With `resets=False` no server is reset or checked.
+    `committed` has, for each server, the transactions by kind since its data were loaded; those of the step
+    are added. Return one measurement per server. Raises ServerDiedError if a server or its load generator
+    failed, or if its data are not as `checks` say.
     """
     before = [_blaming(place, server.counters) for place, server in enumerate(servers)]
     pids = [server.pid for server in servers]
@@ -62,12 +69,37 @@ def run_slices(
     values = [_values(meters[place], load, before[place], after[place]) for place, load in enumerate(loads)]
     if profiling is not None and not profiling.during:
         profiled = _profiled_after(servers, generator, step, share, profiling)
+    for total, load, profile in zip(committed, loads, profiled, strict=False):
+        total.update(committed_in(load))
+        total.update(profile.committed)
     cleaned = _reset_in_turn(servers, share.round) if resets else [({}, [])] * len(servers)
+    checked = _check_all(servers, step, checks, committed) if checks and resets else [{}] * len(servers)
     time.sleep(settle_seconds)
     return [
-        Measurement({**costs, **metrics}, load.per_second, [*profile.warnings, *warnings], profile.profile)
-        for costs, load, profile, (metrics, warnings) in zip(values, loads, profiled, cleaned, strict=True)
+        Measurement(
+            {**costs, **metrics, **seconds},
+            load.per_second,
+            [*profile.warnings, *warnings, *overload(load)],
+            profile.profile,
+            kind_values(load),
+        )
+        for costs, load, profile, (metrics, warnings), seconds in zip(
+            values, loads, profiled, cleaned, checked, strict=True
+        )
     ]
+
+
+def _check_all(
+    servers: Sequence[Server], step: Step, checks: DataChecks, committed: Sequence[Counter[str]]
+) -> list[Mapping[str, float]]:
+    """Ask the checks of one server after the other; return how long that took, as metrics."""
+    taken: list[Mapping[str, float]] = []
+    for place, server in enumerate(servers):
+        its = committed[place] if committed else None
+        ask = partial(checks.require, server.address, CheckOccasion.STEP, step.plain_name, its)
+        seconds = _blaming(place, ask)
+        taken.append({} if seconds is None else {"check_seconds": seconds})
+    return taken
 
 
 def _under_load(
@@ -186,7 +218,59 @@ def load_values(load: Load) -> Mapping[str, float]:
         "errors": float(load.errors),
     }
     values |= {LATENCY[name]: value for name, value in load.latency_ms.items()}
+    if load.kinds:
+        values |= _retries([*load.kinds.values()])
+    if load.due is not None:
+        values |= {"late_seconds": load.late_seconds, "overload": float(bool(overload(load)))}
     return values | spread(load.per_second)
+
+
+RETRIED = {
+    "serialisation": "retried_serialisation",
+    "deadlock": "retried_deadlock",
+    "duplicate-key": "retried_duplicate_key",
+}
+"""Cause in KindLoad.retried -> metric."""
+
+
+def kind_values(load: Load) -> Mapping[str, Mapping[str, float]]:
+    """Return throughput, latency, retries and refusals of each kind that occurred as metrics."""
+    return {
+        name: {
+            "tps": kind.transactions / load.seconds,
+            "transactions": float(kind.transactions),
+            **{LATENCY[part]: value for part, value in kind.latency_ms.items()},
+            **_retries([kind]),
+        }
+        for name, kind in load.kinds.items()
+        if kind.transactions or kind.refused or any(kind.retried.values())
+    }
+
+
+def _retries(kinds: Sequence[KindLoad]) -> dict[str, float]:
+    retried = {
+        metric: float(sum(kind.retried.get(cause, 0) for kind in kinds)) for cause, metric in RETRIED.items()
+    }
+    return retried | {"refused_transactions": float(sum(kind.refused for kind in kinds))}
+
+
+MOST_LATE_SECONDS = 1.0
+"""At a rate, how late a transaction may begin; beyond it the server does not keep up."""
+
+LEAST_ACHIEVED = 0.95
+"""At a rate, the least share of the transactions that were due that a server which keeps up has finished."""
+
+
+def overload(load: Load) -> list[str]:
+    """Return why a server did not keep up with the rate of its step; empty if it did, or without a rate."""
+    if load.due is None:
+        return []
+    reasons = []
+    if load.late_seconds > MOST_LATE_SECONDS:
+        reasons.append(f"overloaded: a transaction began {load.late_seconds:.1f} s later than it was due")
+    if load.transactions < LEAST_ACHIEVED * load.due:
+        reasons.append(f"overloaded: {load.transactions} of {load.due} transactions that were due")
+    return reasons
 
 
 def spread(per_second: Sequence[float]) -> dict[str, float]:

@@ -31,8 +31,8 @@ from runners import cli
 from runners.commands import calibrate, run
 from runners.measuring.request import Request
 from suites.capabilities import CapabilityError, knows_setting
-from suites.definition import Profile as ProfileKeys
 from suites.definition import load_suite, suite_names
+from suites.keys.profile import Profile as ProfileKeys
 from suites.postgres.configuration import render
 from suites.sizing import Hardware, sizes
 

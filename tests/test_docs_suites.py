@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from suites.definition import Profile as ProfileKeys
-from suites.definition import Scale, ScaledTable, SuiteError, load_suite
-from suites.definition import Step as StepKeys
 from suites.definition import Suite as SuiteKeys
-from suites.generator_rules import LUA_MODULES
+from suites.definition import SuiteError, load_suite
+from suites.keys.check import DataCheck
+from suites.keys.generator_rules import LUA_MODULES
+from suites.keys.profile import Profile as ProfileKeys
+from suites.keys.scale import Scale, ScaledTable
+from suites.keys.step import Step as StepKeys
 from tests.test_docs import SUITES, example, table
 
 
@@ -60,8 +62,9 @@ _SIGNS = {"exclusiveMinimum": ">", "minimum": "≥", "maximum": "≤"}
         ("of a scale", Scale),
         ("of a table of a scale", ScaledTable),
         ("of a step", StepKeys),
+        ("of a check", DataCheck),
     ],
-    ids=["suite", "profile", "scale", "table", "step"],
+    ids=["suite", "profile", "scale", "table", "step", "check"],
 )
 def test_keys_of_a_suite(heading: str, model: type[BaseModel], tmp_path: Path) -> None:
     section = SUITES.read_text(encoding="utf-8").partition(f"\n## Keys {heading}\n")[2].partition("\n## ")[0]
@@ -112,5 +115,5 @@ def test_options_that_every_script_is_given() -> None:
 
 
 def test_functions_of_the_lua_module() -> None:
-    defined = set(re.findall(r"^function (tidemark\.\w+\([\w, ]*\))", _lua_module(), re.MULTILINE))
+    defined = set(re.findall(r"^function (tidemark\.\w+\([\w, .]*\))", _lua_module(), re.MULTILINE))
     assert set(table(SUITES, "| function | what it gives |")) == defined - {"tidemark.script(suite)"}

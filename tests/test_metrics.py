@@ -25,14 +25,10 @@ from history.series.series import find_series
 from history.store.records import SessionStatus
 from runners.bisect.domain.question import metric_named, short_names
 from suites.generators.load import PERCENTILES
+from suites.metric import QPS, Better, Detection, Metric, Role
 from suites.metrics import (
     METRICS,
     PRIMARY,
-    QPS,
-    Better,
-    Detection,
-    Metric,
-    Role,
     beside_verdict,
     followed_metrics,
     judged_metrics,

@@ -16,7 +16,7 @@ from suites.counting.callgrind import CallgrindError, parsed
 from suites.generators.connections import OpeningTranscript
 from suites.generators.load import Load, LoadError
 from suites.generators.pgbench import PgbenchTranscript, logged_latencies
-from suites.generators.sysbench import SysbenchTranscript
+from suites.generators.transcript import SysbenchTranscript
 from suites.memory.process_memory import MOST_KIB, ProcessMemoryError, process_memory
 from suites.profiling.folding import by_role, parsed_samples, within
 from suites.profiling.perf import PerfError
@@ -81,6 +81,11 @@ def _of_load(load: Load) -> Iterator[Number]:
     yield Number("watched seconds", load.watched_seconds, 1e7)
     yield from (Number("queries/s of a second", rate, 1e10) for rate in load.per_second)
     yield from (Number(f"latency {name}", latency, 1e10) for name, latency in load.latency_ms.items())
+    yield Number("transactions that were due", load.due or 0, 1e13)
+    yield Number("late seconds", load.late_seconds, 1e7)
+    for kind in load.kinds.values():
+        yield from (Number("of a kind", count, 1e13) for count in (kind.committed, kind.refused))
+        yield from (Number(f"{name} of a kind", latency, 1e10) for name, latency in kind.latency_ms.items())
 
 
 def _pgbench_captures() -> Sequence[bytes]:
@@ -92,7 +97,7 @@ def _pgbench_captures() -> Sequence[bytes]:
 def _sysbench_captures() -> Sequence[bytes]:
     """Real reports, their histograms thinned out: a long histogram only takes time."""
     thinned = []
-    for text in _captures("sysbench-update-index.txt", "sysbench-slices.txt"):
+    for text in _captures("sysbench-update-index.txt", "sysbench-slices.txt", "sysbench-kinds.txt"):
         lines = text.split(b"\n")
         thinned.append(
             b"\n".join(line for place, line in enumerate(lines) if b"|" not in line or place % 12 == 0)

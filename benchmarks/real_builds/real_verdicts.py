@@ -34,7 +34,7 @@ from suites.definition import Suite, load_suite
 from suites.durability import Durability
 from suites.generators.load import Share
 from suites.generators.sysbench import Sysbench
-from suites.metrics import QPS
+from suites.metric import QPS
 from suites.postgres.server import PostgresServer
 from suites.sizing import sizes, this_machine
 from suites.slices import mirrored

@@ -13,7 +13,7 @@ from benchmarks.simulation.bisect_ranges import BUILD_ROUNDS, SimulatedRange, me
 from runners.bisect.domain.question import MOST_CONFIRMING_PASSES, MOST_PASSES
 from runners.bisect.domain.rules import Observation, Rules, SearchVerdict
 from runners.bisect.inference.guided_search import GuidedSearch
-from suites.metrics import COUNTED
+from suites.metric import COUNTED
 
 LENGTH = 256
 TRIALS = 40

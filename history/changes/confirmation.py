@@ -12,7 +12,8 @@ from history.errors import DamagedTextError
 from history.series.series import Night, SeriesKey, key_of, night_of
 from history.store.records import CONFIRMS
 from history.store.schema import confirmations, nights, series, sessions
-from suites.metrics import METRICS, PRIMARY, Detection, judged_metrics
+from suites.metric import Detection
+from suites.metrics import METRICS, PRIMARY, judged_metrics
 
 CONFIDENCE = 0.999
 """The probability that all intervals of a confirming session hold, of all steps and judged metrics, at all

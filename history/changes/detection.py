@@ -17,7 +17,8 @@ from history.stats.change_points import (
     watch_many,
     watch_steps,
 )
-from suites.metrics import METRICS, Detection
+from suites.metric import Detection
+from suites.metrics import METRICS
 
 Array = NDArray[np.float64]
 

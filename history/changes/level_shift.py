@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from history.series.series import Night
 from history.store.records import Environment
-from suites.metrics import METRICS, Better
+from suites.metric import Better
+from suites.metrics import METRICS
 
 UNDONE = 0.25
 """A later shift undoes an earlier one if at most this share of the earlier one is left."""

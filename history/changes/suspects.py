@@ -21,7 +21,8 @@ from history.series.series import Night, base_branch
 from history.store.records import Environment
 from history.store.schema import series
 from history.store.session_reads import session_of
-from suites.metrics import PRIMARY, Detection, judged_metrics
+from suites.metric import Detection
+from suites.metrics import PRIMARY, judged_metrics
 
 FALSE_SUSPECTS_A_NIGHT = 0.3
 """The mean number of false suspects in a quiet night of a box."""

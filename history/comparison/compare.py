@@ -7,6 +7,7 @@ from build.version import Version
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import imported_stand_ins
 from history.comparison.intervals import Intervals, looks_of
+from history.comparison.kinds import KindComparison, compare_kinds
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.recent_nights import trends
 from history.comparison.result import (
@@ -26,9 +27,9 @@ from history.comparison.verdict import TRAITS, Verdict
 from history.comparison.warnings import comparison_warnings
 from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
-from history.store.records import Session
+from history.store.records import Run, Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
-from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY, beside_verdict
+from suites.metrics import INSTRUCTIONS, METRICS, OVERLOADED, PRIMARY, beside_verdict
 
 __all__ = [
     "CONFIDENCE",
@@ -120,7 +121,7 @@ def _compare_in_session(
     session, (base, contender) = match
     if options.metric == PRIMARY:
         options = replace(options, metric=INSTRUCTIONS if session.only_counted else session.primary)
-    metrics = {options.metric, PRIMARY, *beside_verdict(primary=session.primary)}
+    metrics = {options.metric, PRIMARY, OVERLOADED, *beside_verdict(primary=session.primary)}
     metrics |= {*imported_stand_ins().values()}
     runs = history.runs(session.id, (base, contender), metrics)
     if not runs:
@@ -133,6 +134,7 @@ def _compare_in_session(
     paired = pair_steps(runs, str(base), str(contender))
     chosen = choose_steps(paired, options.steps, f"session {session.uid}")
     names = {step.step for step in chosen}
+    measured = [run for run in runs if run.step in names]
     calibrated = history.noise(session, options.metric)
     calibrated = {step: noise for step, noise in calibrated.items() if step in names}
     intervals = _intervals(history, session, paired, chosen, options)
@@ -158,14 +160,28 @@ def _compare_in_session(
             steps,
             failures=tuple(failure for step in chosen for failure in step.failures),
             warnings=(
-                *comparison_warnings(session, base, contender, [run for run in runs if run.step in names]),
+                *comparison_warnings(session, base, contender, measured),
                 *(text for step in steps for text in _step_warnings(step, session)),
             ),
             looks=intervals.looks,
             dropped=tuple(dropped for dropped in history.dropped(session.id) if dropped.step in names),
             calibrations=tuple(calibrated.values()),
+            kinds=_kinds(history, session, measured, (base, contender), options),
         ),
     )
+
+
+def _kinds(
+    history: Reader,
+    session: Session,
+    runs: Sequence[Run],
+    versions: tuple[Version, Version],
+    options: CompareOptions,
+) -> tuple[KindComparison, ...]:
+    values = history.kinds(session.id, versions)
+    threshold, confidence = options.threshold_percent / 100, options.confidence_percent / 100
+    names = (str(versions[0]), str(versions[1]))
+    return compare_kinds(runs, values, names, threshold, confidence) if values else ()
 
 
 def _compare_nights(

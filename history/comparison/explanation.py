@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from build.version import Engine
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
-from suites.metrics import METRICS, Role, beside_verdict
+from suites.metric import Role
+from suites.metrics import METRICS, beside_verdict
 
 if TYPE_CHECKING:
     from history.comparison.profile_diff import FunctionChange

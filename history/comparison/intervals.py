@@ -14,7 +14,7 @@ from history.stats.repeated_intervals import (
     smallest_visible,
 )
 from history.store.records import Session
-from suites.metrics import Better, Metric
+from suites.metric import Better, Metric
 
 Calibrated = Callable[[str], Mapping[str, Noise]]
 """Returns the calibrated noise of a metric by step."""

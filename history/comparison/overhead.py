@@ -6,7 +6,8 @@ from typing import Any
 
 from history.comparison.result import ContenderComparison
 from history.series.variants import definition_in
-from suites.metrics import METRICS, Role
+from suites.metric import Role
+from suites.metrics import METRICS
 
 
 @dataclass(frozen=True)

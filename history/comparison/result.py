@@ -33,9 +33,11 @@ from history.comparison.verdict import (
 from history.stats.estimators import geometric_mean
 from history.stats.repeated_intervals import FAMILY_CONFIDENCE, Noise
 from history.store.records import CalibratedNoise, DroppedRound, Session, SessionStatus
-from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY, Metric, beside_verdict
+from suites.metric import Metric
+from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY, beside_verdict
 
 if TYPE_CHECKING:
+    from history.comparison.kinds import KindComparison
     from history.comparison.profile_diff import FunctionChange
 
 THRESHOLD = 2.0
@@ -229,6 +231,9 @@ class ContenderComparison:
 
     nights: Nights | None = None
     """The nights of a comparison over nights; None within one session."""
+
+    kinds: "tuple[KindComparison, ...]" = ()
+    """The kinds of transactions of the steps, where the suite tells kinds apart."""
 
     @property
     def engines(self) -> frozenset[Engine]:

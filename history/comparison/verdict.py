@@ -8,7 +8,8 @@ from history.comparison.exact import is_exact
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
-from suites.metrics import Better, Metric
+from suites.metric import Better, Metric
+from suites.metrics import OVERLOADED
 
 
 class Verdict(StrEnum):
@@ -99,6 +100,9 @@ class Gap(StrEnum):
     DISAGREE = "disagree"
     """Counted passes of one version differ by more than counts do."""
 
+    OVERLOADED = "overloaded"
+    """A server did not keep up with the rate at which transactions arrived."""
+
     NO_DIRECTION = "not judged"
     """The metric has no better direction."""
 
@@ -160,6 +164,10 @@ def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) 
 def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Intervals) -> Judgement:
     """Return the verdict on one step; `threshold` is a fraction."""
     pairs = len(step.values(metric.name)[0])
+    overloaded = sum(map(any, zip(*step.values(OVERLOADED), strict=True)))
+    if overloaded:
+        reason = f"a version did not keep up with the rate in {overloaded} of {len(step.pairs)} rounds"
+        return Judgement(None, Gap.OVERLOADED, reason, None, pairs)
     interval = intervals.of(step, metric.name)
     if interval is None:
         gap, reason = _why_no_interval(step, metric.name, pairs, intervals)

@@ -5,6 +5,7 @@ from typing import Any
 
 from history.comparison.compare import exit_code
 from history.comparison.curves import Curve, curves, shapes
+from history.comparison.kinds import KindComparison
 from history.comparison.overhead import Overhead, overheads
 from history.comparison.plans import changed_plans
 from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
@@ -53,6 +54,7 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
         },
         "steps": [_step(step) for step in contender.steps],
         "changed_plans": [vars(plan) for plan in changed_plans(contender)],
+        **({"kinds": [_kind(kind) for kind in contender.kinds]} if contender.kinds else {}),
         "curves": [_curve(curve) for curve in curves(contender)],
         "overheads": [_overhead(each) for each in overheads(contender)],
         "geometric_mean": {"ratio": rounded(next(iter(means.values()))), "steps": count},
@@ -127,3 +129,26 @@ def _metric(ratio: Ratio) -> dict[str, Any]:
 
 def _interval(interval: Interval | None) -> dict[str, float | None] | None:
     return None if interval is None else {"low": rounded(interval.low), "high": rounded(interval.high)}
+
+
+def _kind(kind: KindComparison) -> dict[str, Any]:
+    latencies = {
+        name: {"base": rounded(its.base), "contender": rounded(its.contender), "ratio": rounded(its.value)}
+        for name, its in kind.latencies.items()
+        if its.pairs
+    }
+    return {
+        "step": kind.step,
+        "kind": kind.kind,
+        "metric": kind.judged.metric,
+        "base": rounded(kind.judged.base),
+        "contender": rounded(kind.judged.contender),
+        "ratio": rounded(kind.judged.value),
+        "interval": _interval(kind.judgement.interval),
+        "verdict": kind.judgement.verdict,
+        "gap": kind.judgement.gap,
+        "pairs": kind.judgement.pairs,
+        "latencies": latencies,
+        "retried": [rounded(share) for share in kind.retried],
+        "refused": [rounded(share) for share in kind.refused],
+    }

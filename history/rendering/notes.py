@@ -18,7 +18,8 @@ from history.rendering.numbers import amount, bounds, percent, signed_percent
 from history.rendering.profiles import named_functions
 from history.series.variants import definition_notes
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY
-from suites.metrics import METRICS, Better, Role, label_of, of_role
+from suites.metric import Better, Role
+from suites.metrics import METRICS, label_of, of_role
 
 MOST_DAYS = 5
 """The nights that are listed for one kind of gap."""

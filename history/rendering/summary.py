@@ -20,7 +20,7 @@ from history.rendering.table import (
     step_row,
     title,
 )
-from suites.metrics import Better
+from suites.metric import Better
 
 MOST_CHARACTERS = 65_000
 """The length of a summary at most. GitHub allows 65,536 in an issue; the rest is left for text around it."""

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from history.comparison.curves import Curve, Shape, client_share, shapes
 from history.comparison.exact import is_exact
+from history.comparison.kinds import KindComparison
 from history.comparison.open_connections import ConnectionCost
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRAITS, MetricChange, Ratio, Tone, verdict_of
 from history.rendering.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
 from history.rendering.sparkline import sparkline
-from suites.metrics import METRICS, Better, Metric, Role, beside_verdict, label_of
+from suites.metric import Better, Metric, Role
+from suites.metrics import MEDIAN_LATENCY, METRICS, TAIL_LATENCY, beside_verdict, label_of
 
 MEAN_ROW = "geomean of"
 
@@ -259,3 +261,56 @@ def _decimal(metric: str, value: float | None) -> str:
 def _tone(ratio: Ratio) -> Tone:
     better = METRICS[ratio.metric].better
     return Tone.PLAIN if better is Better.NEITHER else TRAITS[verdict_of(ratio.change, better)].tone
+
+
+# --- kinds of transactions
+
+KIND_HEADS = (
+    *("step", "kind", "base tx/s", "new tx/s", "rel", "interval"),
+    *("p50 ms", "rel p50", "p99 ms", "rel p99", "retried", "refused", "verdict"),
+)
+
+KINDS_LEFT = ("step", "kind", "verdict")
+
+KINDS_LEGEND = (
+    "Kinds: transactions committed per second, with the latency of the contender (new) and its ratio to the "
+    "base; retried and refused, of the contender, per committed one. All their intervals hold together."
+)
+
+
+def kinds_legends(contender: ContenderComparison, asked: bool) -> list[str]:
+    """Return the explanation of the table, or a note why it is not there although it was `asked` for."""
+    if not asked:
+        return []
+    return [KINDS_LEGEND if contender.kinds else "No kinds: the suite does not tell transactions apart."]
+
+
+def kind_rows(kinds: Sequence[KindComparison]) -> Iterator[Row]:
+    """Iterate over the rows of the table, one per step and kind."""
+    for kind in kinds:
+        yield [
+            Cell(kind.step),
+            Cell(kind.kind),
+            Cell(amount(kind.judged.base)),
+            Cell(amount(kind.judged.contender)),
+            Cell(two_decimals(kind.judged.value)),
+            Cell(bounds(kind.judgement.interval, 2)),
+            *_latency(kind.latencies[MEDIAN_LATENCY]),
+            *_latency(kind.latencies[TAIL_LATENCY]),
+            Cell(percent(kind.retried[1])),
+            Cell(percent(kind.refused[1])),
+            _verdict_of_kind(kind),
+        ]
+
+
+def _latency(its: Ratio) -> tuple[Cell, Cell]:
+    mark = {MetricChange.MORE: "+", MetricChange.LESS: "-"}.get(its.change, "")
+    tone = TRAITS[verdict_of(its.change, METRICS[its.metric].better)].tone if mark else Tone.PLAIN
+    return Cell(amount(its.contender)), Cell(two_decimals(its.value), tone, mark)
+
+
+def _verdict_of_kind(kind: KindComparison) -> Cell:
+    verdict = kind.judgement.verdict
+    return (
+        Cell(str(kind.judgement.gap), Tone.OPEN) if verdict is None else Cell(verdict, TRAITS[verdict].tone)
+    )

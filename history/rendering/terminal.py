@@ -14,6 +14,8 @@ from history.rendering.table import (
     CONNECTION_TITLE,
     COSTS_HEADS,
     CURVE_HEADS,
+    KIND_HEADS,
+    KINDS_LEFT,
     LEFT,
     Cell,
     Row,
@@ -23,6 +25,8 @@ from history.rendering.table import (
     curve_rows,
     head_of,
     heads,
+    kind_rows,
+    kinds_legends,
     left_out,
     legend,
     mean_rows,
@@ -41,8 +45,13 @@ _STYLES = {
 }
 
 
-def render_terminal(comparison: Comparison, screen: Screen, *, costs: bool = False) -> None:
-    """Print a table with notes per contender; `costs` adds a table of all costs of each step."""
+def render_terminal(
+    comparison: Comparison, screen: Screen, *, costs: bool = False, kinds: bool = False
+) -> None:
+    """Print a table with notes per contender.
+
+    `costs` adds a table of all costs of each step, `kinds` one of the kinds of transactions.
+    """
     for contender in comparison.contenders:
         screen.line(title(comparison, contender), BOLD)
         without = left_out(contender, screen.width)
@@ -60,8 +69,12 @@ def render_terminal(comparison: Comparison, screen: Screen, *, costs: bool = Fal
             sections = [[_fields(row) for row in costs_rows(step)] for step in contender.steps]
             screen.table(COSTS_HEADS, [section for section in sections if section], LEFT)
             screen.line()
+        if kinds and contender.kinds:
+            screen.table(KIND_HEADS, [[_fields(row) for row in kind_rows(contender.kinds)]], KINDS_LEFT)
+            screen.line()
         legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
         legends += [costs_legend(contender)] if costs else []
+        legends += kinds_legends(contender, kinds)
         if without:
             names = ", ".join(map(head_of, without))
             legends.append(f"Columns that do not fit: {names}; use --costs or a wider terminal.")

@@ -66,6 +66,13 @@ class Reader:
         with self._database.reading() as connection:
             return session_reads.latest_noise(connection, session, metric, until)
 
+    def calibrated_throughput(
+        self, machine: Machine, suite: str, profile: str, durability: str, step: str
+    ) -> float | None:
+        """Return the mean transactions/s of a step in the latest calibration; None without one."""
+        with self._database.reading() as connection:
+            return session_reads.calibrated_throughput(connection, machine, suite, profile, durability, step)
+
     def profiles(self, session_id: int, step: str, version: Version) -> "Mapping[int, StepProfile]":
         """Return the CPU profiles of a version on a step, by round; empty when it was not profiled."""
         from history.store.profiles import profiles_of  # loaded only when there are profiles
@@ -123,6 +130,13 @@ class Reader:
         """
         with self._database.reading() as connection:
             return session_reads.runs_of(connection, session_id, versions, metrics)
+
+    def kinds(
+        self, session_id: int, versions: Sequence[Version]
+    ) -> Mapping[int, Mapping[str, Mapping[str, float]]]:
+        """Return the values of the runs of some versions in a session, by run's id, kind and metric."""
+        with self._database.reading() as connection:
+            return session_reads.kinds_of(connection, session_id, versions)
 
     def latest_runs(self) -> tuple[LatestRun, ...]:
         """Return the latest session of each version, suite and profile, latest first."""

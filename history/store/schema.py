@@ -46,6 +46,8 @@ metrics = _table("metrics", texts="name unit better description")
 
 measurements = _table("measurements", integers="run_id", texts="metric", reals="value")
 
+kinds = _table("kinds", integers="run_id", texts="kind metric", reals="value")
+
 samples = _table("samples", integers="run_id second", reals="qps")
 
 dropped_rounds = _table(

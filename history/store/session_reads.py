@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, func, select
 
 from build.version import Version
 from history.errors import stored_list, stored_object, stored_options
@@ -25,6 +25,7 @@ from history.store.schema import (
     builds,
     calibrations,
     dropped_rounds,
+    kinds,
     machines,
     measurements,
     nights,
@@ -33,6 +34,7 @@ from history.store.schema import (
     sessions,
 )
 from history.timestamps import from_text, to_text
+from suites.metrics import TPS
 
 RECENT_SESSIONS = 100
 """The sessions whose versions are suggested when there is nothing to compare."""
@@ -95,6 +97,21 @@ def runs_of(
     return tuple(_run(row, by_run[row[0]]) for row in plain_rows(connection, query))
 
 
+def kinds_of(
+    connection: Connection, session_id: int, versions: Sequence[Version]
+) -> Mapping[int, Mapping[str, Mapping[str, float]]]:
+    """Return the values of the runs of some versions in a session, by run's id, kind and metric."""
+    query = (
+        select(kinds.c.run_id, kinds.c.kind, kinds.c.metric, kinds.c.value)
+        .join_from(kinds, runs, runs.c.id == kinds.c.run_id)
+        .where(runs.c.session_id == session_id, runs.c.version.in_([str(version) for version in versions]))
+    )
+    found: defaultdict[int, defaultdict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for run_id, kind, metric, value in plain_rows(connection, query):
+        found[run_id][kind][metric] = value
+    return found
+
+
 def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, ...]:
     """Return the dropped rounds of a session, in the order in which they were dropped."""
     dropped = dropped_rounds.c
@@ -144,6 +161,40 @@ def latest_noise(
         for *values, uid, started_at, options in connection.execute(query)
         if _have_equal_noise_options(stored_options(options), session.options)
     }
+
+
+def calibrated_throughput(
+    connection: Connection, machine: Machine, suite: str, profile: str, durability: str, step: str
+) -> float | None:
+    """Return the mean transactions/s of a step in the latest calibration of a machine; None without one.
+
+    A calibration applies to its machine, suite, profile and durability.
+    """
+    calibrated = (
+        select(sessions.c.id)
+        .join_from(calibrations, sessions, calibrations.c.session_id == sessions.c.id)
+        .join(machines, sessions.c.machine_id == machines.c.id)
+        .where(
+            machines.c.fingerprint == machine.fingerprint,
+            sessions.c.suite == suite,
+            sessions.c.profile == profile,
+            sessions.c.durability == durability,
+            calibrations.c.step == step,
+        )
+        .order_by(sessions.c.started_at.desc(), sessions.c.id.desc())
+        .limit(1)
+    )
+    query = (
+        select(func.avg(measurements.c.value))
+        .join_from(measurements, runs, runs.c.id == measurements.c.run_id)
+        .where(
+            runs.c.session_id.in_(calibrated),
+            runs.c.step == step,
+            runs.c.status == RunStatus.FINISHED,
+            measurements.c.metric == TPS,
+        )
+    )
+    return connection.execute(query).scalar()
 
 
 def latest_runs(connection: Connection) -> tuple[LatestRun, ...]:

@@ -17,6 +17,7 @@ from history.store.schema import (
     calibrations,
     configurations,
     counted_profiles,
+    kinds,
     measurements,
     profiles,
     runs,
@@ -111,11 +112,19 @@ def _insert_measurement(connection: Connection, run_id: int, measured: Measureme
         connection.execute(insert(measurements), values)
     if seconds:
         connection.execute(insert(samples), seconds)
+    by_kind = [
+        {"run_id": run_id, "kind": kind, "metric": name, "value": value}
+        for kind, its in measured.kinds.items()
+        for name, value in its.items()
+    ]
+    if by_kind:
+        connection.execute(insert(kinds), by_kind)
 
 
 def check_values(measured: Measurement, where: str) -> None:
     """Check the values of a measurement. Raises RecordError for an unknown metric or an impossible value."""
-    unknown = sorted(measured.values.keys() - METRICS.keys())
+    names = measured.values.keys() | {name for its in measured.kinds.values() for name in its}
+    unknown = sorted(names - METRICS.keys())
     if unknown:
         raise RecordError(
             f"unknown metric: {', '.join(unknown)}",
@@ -124,6 +133,9 @@ def check_values(measured: Measurement, where: str) -> None:
         )
     for name, value in measured.values.items():
         require_plausible(name, value, where)
+    for kind, its in measured.kinds.items():
+        for name, value in its.items():
+            require_plausible(name, value, f"{where}, {kind}")
     for qps in measured.per_second:
         require_plausible(PRIMARY, qps, f"{where}, a per-second sample")
 

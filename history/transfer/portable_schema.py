@@ -197,6 +197,13 @@ _ALL = (
         _RUN,
         immutable=True,
     ),
+    _portable(
+        schema.kinds,
+        "session version step repetition kind metric",
+        "kind metric value",
+        _RUN,
+        immutable=True,
+    ),
     _portable(schema.samples, "session version step repetition second", "second qps", _RUN, immutable=True),
     _portable(
         schema.profiles,

@@ -17,6 +17,7 @@ from history.store.schema import (
     bisect_events,
     confirmations,
     counted_profiles,
+    kinds,
     measurements,
     nights,
     profiles,
@@ -28,10 +29,17 @@ from history.store.session_lookup import IS_NO_BISECT
 from history.store.writer import Store
 from history.timestamps import to_text
 
-ROUNDS = (samples, measurements, profiles, counted_profiles)
+ROUNDS = (samples, measurements, kinds, profiles, counted_profiles)
 """The tables whose rows are deleted with their runs."""
 
-BYTES_EACH = {"runs": 350, "measurements": 45, "samples": 20, "profiles": 60, "counted_profiles": 60}
+BYTES_EACH = {
+    "runs": 350,
+    "measurements": 45,
+    "kinds": 60,
+    "samples": 20,
+    "profiles": 60,
+    "counted_profiles": 60,
+}
 """The approximate bytes of a row in SQLite, with its index entries, without the stacks of profiles."""
 
 

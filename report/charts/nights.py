@@ -16,7 +16,7 @@ from report.charts import svg
 from report.charts.scales import RatioScale, TimeScale
 from report.markup.formats import DASH, day, moment, percent, share, span
 from report.markup.parts import cell, charted, numeric, row, table
-from suites.metrics import Better
+from suites.metric import Better
 
 WIDTH, HEIGHT = 960, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 14, 26

@@ -11,7 +11,7 @@ from report.charts import svg
 from report.markup.formats import day, percent, ratio_text
 from report.markup.parts import numbers, shade_of, table
 from report.markup.template import Template, joined
-from suites.metrics import Better
+from suites.metric import Better
 
 _ROW, _HEAD, _LABELS = 18, 22, 170
 WIDTH = 960

@@ -15,7 +15,7 @@ from report.markup.parts import legend, note, numeric, section, table
 from report.pages.changes import CHANGE_HEADS, change_mark, change_rows
 from report.values.branch_page import BranchPlace
 from report.values.catalog import Catalog
-from suites.metrics import QPS, Better
+from suites.metric import QPS, Better
 
 
 def branch_page(

@@ -20,7 +20,8 @@ from report.markup.parts import note, section, stat, table
 from report.values.catalog import Catalog
 from report.values.clearance import Clearance
 from report.values.dossier import Dossier, MemberSeries
-from suites.metrics import METRICS, Better, label_of, moved_by
+from suites.metric import Better
+from suites.metrics import METRICS, label_of, moved_by
 
 CHANGE_HEADS = ("change", "branch", "step", "by", "between the nights", "suite", "boxes", "status")
 

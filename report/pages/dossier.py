@@ -33,7 +33,8 @@ from report.values.bisect_page import BisectPage
 from report.values.catalog import Catalog
 from report.values.clearance import Clearance
 from report.values.dossier import Dossier
-from suites.metrics import METRICS, PRIMARY, Role
+from suites.metric import Role
+from suites.metrics import METRICS, PRIMARY
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 

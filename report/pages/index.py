@@ -15,7 +15,7 @@ from report.markup.parts import Heat, commands, facts, heat_cell, legend, note, 
 from report.pages.changes import CHANGE_HEADS, change_rows
 from report.values.catalog import Catalog
 from report.values.overview import BoxState, LatestComparison
-from suites.metrics import Better
+from suites.metric import Better
 
 SHOWN_CHANGES = 12
 

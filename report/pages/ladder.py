@@ -10,7 +10,7 @@ from report.markup.frame import Page
 from report.markup.parts import Heat, facts, heat_cell, legend, note, numeric, shade_of, table
 from report.values.clearance import Clearance
 from report.values.ladder import Ladder, LadderCell, LadderColumn
-from suites.metrics import Better
+from suites.metric import Better
 
 
 def ladder_page(ladder: Ladder, clearance: Clearance) -> Page:

@@ -31,7 +31,8 @@ from report.pages.verdicts import cost_rows
 from report.values.catalog import SessionEntry
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
-from suites.metrics import METRICS, PRIMARY, Role, of_role
+from suites.metric import Role
+from suites.metrics import METRICS, PRIMARY, of_role
 
 FUNCTIONS = 20
 

@@ -11,7 +11,8 @@ from report.charts.fingerprint import CostMark, fingerprint
 from report.charts.quadrant import DebtMark, quadrant_figure
 from report.markup.formats import DASH, amount, bounds, metric_name, percent, ratio_text
 from report.markup.parts import Heat, cell, cost_cell, heat_cell, numeric, row, table, tone_of, verdict_badge
-from suites.metrics import METRICS, QPS, Better, Role
+from suites.metric import QPS, Better, Role
+from suites.metrics import METRICS
 
 FINGERPRINT = (
     ("server_cpu_us_per_op", "machine_cpu_us_per_op"),

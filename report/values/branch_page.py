@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from history.series.matrix import SeriesMatrix, read_matrix
 from history.store.records import Environment
 from report.values.catalog import Catalog
-from suites.metrics import QPS
+from suites.metric import QPS
 
 NIGHTS = 60
 """The nights of a strip; the series explorer has all."""

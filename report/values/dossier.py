@@ -21,7 +21,7 @@ from history.store.session_reads import session_of
 from report.values.catalog import Catalog
 from report.values.night_intervals import NightInterval, NightIntervals
 from report.values.session_page import VersionSetup, flattened
-from suites.metrics import QPS
+from suites.metric import QPS
 
 MOST_CHARTS = 8
 """The series of a change that are drawn; its table has all."""

@@ -17,7 +17,7 @@ from history.store.reader import Reader
 from history.store.records import Environment
 from report.values.catalog import NightEntry, PlaceNights
 from report.values.comparisons import Comparisons
-from suites.metrics import QPS
+from suites.metric import QPS
 
 MOST_VERSIONS = 30
 """The columns of a ladder; of more, the latest stay."""

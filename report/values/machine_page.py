@@ -17,7 +17,7 @@ from history.store.schema import calibrations, dropped_rounds, machines, session
 from history.store.session_reads import machine_of
 from history.timestamps import from_text
 from report.values.catalog import Catalog, SessionEntry, SessionKind
-from suites.metrics import QPS
+from suites.metric import QPS
 
 USUAL_GAP = timedelta(days=3)
 """A box whose nights usually lie closer than this is nightly: days without one were missed."""

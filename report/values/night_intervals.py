@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from history.comparison.result import Comparison, StepComparison
 from report.values.catalog import NightEntry
-from suites.metrics import QPS
+from suites.metric import QPS
 
 NightInterval = tuple[float | None, float | None, bool]
 """Low and high of the ratio of throughput, None without an interval, and whether the verdict is open."""

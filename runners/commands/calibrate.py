@@ -61,12 +61,14 @@ def request_of(arguments: argparse.Namespace) -> Request:
             where="--rounds",
             hint=f"use at least {MINIMUM_REPETITIONS}, better 10 or more",
         )
+    selected = suite.select(tuple(arguments.step), arguments.profile, arguments.clients)
     return Request(
         versions=(version, twin),
         variants=variants,
         suite=suite,
         profile_name=arguments.profile,
-        steps=suite.select(tuple(arguments.step), arguments.profile, arguments.clients),
+        # At a rate there is no noise of throughput, and the rate may be a share of what is calibrated here.
+        steps=tuple(step for step in selected if not step.is_open),
         repetitions=arguments.rounds,
     )
 

@@ -13,8 +13,9 @@ from runners.measuring.request import PASSES, Exact, Request, Sampled
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import require_defined, variants_of
 from runners.values import history_of
-from suites.definition import Mode, load_suite
+from suites.definition import load_suite
 from suites.durability import Durability
+from suites.keys.profile import Mode
 
 
 class RequestError(TidemarkError):

@@ -13,8 +13,8 @@ from runners.measuring.session_versions import MeasuredVersion
 from suites.counting.counted_pass import CountedPass, count
 from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind
-from suites.definition import Step
 from suites.generators.load import Generator
+from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import INSTRUCTIONS
 from suites.sizing import Sizes, fit_together, this_machine

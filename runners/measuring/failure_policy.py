@@ -9,7 +9,7 @@ from runners.measuring.round_measurement import MeasuredRound
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import MeasuredVersion
-from suites.definition import Step
+from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import PRIMARY
 from suites.step import ServerDiedError

@@ -15,7 +15,8 @@ from history.changes.confirmation import METRIC_CONFIDENCE
 from history.comparison.compare import CONFIDENCE, THRESHOLD
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design
-from history.store.records import CalibratedNoise
+from history.store.reader import Reader
+from history.store.records import CalibratedNoise, Machine
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
@@ -24,10 +25,11 @@ from suites.additions.registry import kind_of
 from suites.capabilities import SettingError, require_engine
 from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind
-from suites.definition import Mode
 from suites.engines import make_server, require_settings, require_short_sockets
 from suites.generators.client_limits import require_clients
 from suites.generators.registry import GENERATORS
+from suites.keys.profile import Mode
+from suites.keys.step import Step
 from suites.memory.registry import OWN_ROUNDS
 from suites.processes import require_reachable, tool
 from suites.profiling.perf import find_perf
@@ -196,6 +198,36 @@ def verdicts_of(
     threshold = request.confirms.threshold if request.confirms else THRESHOLD / 100
     calibrated = {step: calibration.noise for step, calibration in noise.items()}
     return SequentialVerdicts(names[0], names[1:], design, threshold, calibrated, request.suite.primary)
+
+
+def with_rates(request: Request, machine: Machine, store: Reader, progress: Progress) -> Request:
+    """Return the request with the rates of its steps in transactions/s, the same for all versions.
+
+    A step whose rate is a share of a throughput that this machine was never calibrated for is left out, with
+    a note. Raises ServerError when no step is left.
+    """
+    steps: list[Step] = []
+    for step in request.steps:
+        rate = step.rate if step.rate_per_core is None else step.rate_per_core * this_machine().cores
+        if rate is not None and step.rate_of is not None:
+            closed = Step(name=step.rate_of, title="")
+            of = (closed.at(step.clients[0]) if step.clients else closed).name
+            throughput = store.calibrated_throughput(
+                machine, request.suite.name, request.profile_name, request.durability, of
+            )
+            if throughput is None:
+                known = f"--suite {request.suite.name} --profile {request.profile_name} --step {of}"
+                progress.note(
+                    f"{step.name} is left out: its rate follows from {of}, for which this machine has no"
+                    f" calibration: ./tidemark calibrate {known} {request.versions[0]}"
+                )
+                continue
+            rate *= throughput
+        changed = {"rate": rate, "rate_per_core": None, "rate_of": None}
+        steps.append(step.model_copy(update=changed) if step.is_open else step)
+    if not steps:
+        raise ServerError("no step can be measured", hint="see the messages above")
+    return replace(request, steps=tuple(steps))
 
 
 def server_factory(request: Request, needed: Sizes) -> Serve:

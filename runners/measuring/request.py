@@ -11,8 +11,10 @@ from history.stats.estimators import MINIMUM_REPETITIONS
 from runners.measuring.variants import EVERY, UNCHANGED, Variant, Variants, definition_of
 from suites.additions.registry import prepares, settings_for
 from suites.capabilities import CAPABILITIES
-from suites.definition import Mode, Profile, Step, Suite
+from suites.definition import Suite
 from suites.durability import Durability
+from suites.keys.profile import Mode, Profile
+from suites.keys.step import Step
 
 
 class Sampled(StrEnum):

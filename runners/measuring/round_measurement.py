@@ -12,9 +12,11 @@ from runners.measuring.session_versions import MeasuredVersion
 from runners.measuring.variants import definition_of
 from suites.accounting.disturbance import DisturbanceLimits, DisturbanceWatch
 from suites.additions.accompanied import AccompaniedServer
-from suites.definition import Mode, Step
+from suites.checking.data_checks import DataChecks
 from suites.generators.load import Generator, Share
 from suites.generators.placement import placement, stretched
+from suites.keys.profile import Mode
+from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.memory.registry import OWN_ROUNDS
 from suites.processes import bind
@@ -39,11 +41,18 @@ class RoundMeasurement:
     profiling: Profiling | None = None
     limits: DisturbanceLimits = field(default_factory=DisturbanceLimits)
 
+    @property
+    def checks(self) -> DataChecks | None:
+        """The checks of the suite; None if it has none."""
+        checks = self.request.suite.checks
+        rows = self.sizes.data.rows_by_table
+        return DataChecks(checks, self.request.profile_name, rows) if checks else None
+
     def load(self, version: MeasuredVersion) -> None:
         """Load a version, and in rounds mode keep a copy of its data. A failure is stored in its `broken`."""
         indexes = definition_of(version.build.version, self.request.variants).indexes
         explained = self.request.steps if self.request.suite.plans else ()
-        version.load(self.generator, explained, indexes)
+        version.load(self.generator, explained, indexes, self.checks)
         if version.broken is None and self.request.profile.mode is Mode.ROUNDS:
             try:
                 version.server.keep()
@@ -102,15 +111,25 @@ class RoundMeasurement:
         settle = self.request.profile.settle_seconds if is_last else 0.0
         profiling = self.profiling if is_last or (self.profiling and self.profiling.during) else None
         own = OWN_ROUNDS.get(self.request.suite.generator)
-        measure = run_slices if own is None else own.measure
         with contextlib.ExitStack() as companions:
             servers = [
                 self._with_companions(version, place, step, companions)
                 for place, version in enumerate(versions)
             ]
-            measurements = measure(
-                servers, self.generator, step, share, settle, resets=is_last, profiling=profiling
-            )
+            if own is not None:
+                measurements = own.measure(servers, self.generator, step, share, settle)
+            else:
+                measurements = run_slices(
+                    servers,
+                    self.generator,
+                    step,
+                    share,
+                    settle,
+                    resets=is_last,
+                    profiling=profiling,
+                    checks=self.checks,
+                    committed=[version.committed for version in versions],
+                )
         disturbance = watch.end()
         metrics = disturbance.metrics()
         return (

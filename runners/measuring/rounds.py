@@ -15,8 +15,9 @@ from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import MeasuredVersion, Serve
-from suites.definition import Mode, Profile, Step
 from suites.generators.load import Share
+from suites.keys.profile import Mode, Profile
+from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.slices import Schedule
 from suites.step import most_transactions

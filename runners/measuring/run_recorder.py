@@ -10,7 +10,7 @@ from history.store.resume import Recorded
 from history.store.writer import Store
 from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion
-from suites.definition import MOST_CLIENTS, Step
+from suites.keys.step import MOST_CLIENTS, Step
 from suites.measurement import Measurement
 from suites.metrics import METRICS, PRIMARY
 

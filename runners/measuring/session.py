@@ -25,6 +25,7 @@ from runners.measuring.preparation import (
     provide_builds,
     server_factory,
     verdicts_of,
+    with_rates,
 )
 from runners.measuring.request import Request
 from runners.measuring.round_measurement import RoundMeasurement
@@ -101,6 +102,7 @@ def run_session(
         generator = make_generator(request.suite, sizes, builds, prepares=request.prepares)
         profiling = profiling_of(request, home, progress)
         machine = describe(home.path)
+        request = with_rates(request, machine, store, progress)
         changed = changes(store.latest_machine(machine.hostname), machine)
         uid, version = secrets.token_hex(4), generator.version()
         start = describe_session(request, uid, sizes, version, not_built, machine, profiling, callgrind)

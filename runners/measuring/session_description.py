@@ -95,6 +95,7 @@ def _options(
         **({} if request.prepares else {"prepares": False}),
         **_levels(request, sizes),
         "groups": {step.name: step.group for step in request.steps if step.group},
+        **_rates(request),
         "not_built": {str(version): reason for version, reason in not_built.items()},
         **({"bisect": request.bisect} if request.bisect else {}),
         **({TRY: True} if request.is_try else {}),
@@ -102,6 +103,12 @@ def _options(
         **({CONFIRMS: request.confirms.option()} if request.confirms else {}),
         **({"perf": {"event": profiling.perf.description, "when": request.perf}} if profiling else {}),
     }
+
+
+def _rates(request: Request) -> dict[str, object]:
+    """Return the transactions/s that arrive in each step with a rate; nothing without such a step."""
+    rates = {step.name: step.rate for step in request.steps if step.rate is not None}
+    return {"rates": rates} if rates else {}
 
 
 def _of_suite(request: Request) -> dict[str, object]:

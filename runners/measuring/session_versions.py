@@ -8,9 +8,11 @@ from pathlib import Path
 from build.build import Build
 from build.errors import TidemarkError
 from suites.additions.indexes import create_indexes
-from suites.definition import Step
+from suites.checking.data_checks import DataChecks
 from suites.generators.load import Generator
 from suites.generators.plans import explain
+from suites.keys.check import CheckOccasion
+from suites.keys.step import Step
 from suites.server import Server
 
 Serve = Callable[[Build, Path], Server]
@@ -34,6 +36,9 @@ class MeasuredVersion:
 
     failures: Counter[str] = field(default_factory=Counter)
     """The number of failures by step."""
+
+    committed: Counter[str] = field(default_factory=Counter)
+    """The transactions by kind that clients saw committed since the data were loaded, or restored."""
 
     broken: str | None = None
     """Why it can run no step at all; None when it can."""
@@ -60,14 +65,22 @@ class MeasuredVersion:
             return
         self.started_in = None
         self.server.restore()
+        self.committed.clear()
         self.server.start()
         self.started_in = number
 
-    def load(self, generator: Generator, explained: Sequence[Step] = (), indexes: Sequence[str] = ()) -> None:
-        """Create the data directory, load it, and bring it to rest. The server stays up.
+    def load(
+        self,
+        generator: Generator,
+        explained: Sequence[Step] = (),
+        indexes: Sequence[str] = (),
+        checks: DataChecks | None = None,
+    ) -> None:
+        """Create the data directory, load it, bring it to rest, and check it. The server stays up.
 
         The loaded tables get the `indexes` that suites.additions.indexes describes. The plans of the steps
-        `explained` are stored in `plans`, levels of a step once. A failure is stored in `broken`.
+        `explained` are stored in `plans`, levels of a step once. A failure is stored in `broken`, and
+        so is what a check found.
         """
         try:
             self.server.create()
@@ -75,6 +88,8 @@ class MeasuredVersion:
             generator.load(self.server.address)
             create_indexes(self.server.address, indexes)
             self.server.reset()
+            if checks is not None:
+                checks.require(self.server.address, CheckOccasion.LOADED)
             self.settings = self.server.settings()
             for step in explained:
                 if step.plain_name not in self.plans:

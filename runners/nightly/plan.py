@@ -17,7 +17,8 @@ from runners.alerting.tracker_registry import TRACKERS
 from runners.measuring.variants import Variants
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.variant_plan import VariantPlan
-from suites.definition import LEVEL, Levels, Suite, SuiteError, load_suite, require_levels
+from suites.definition import Suite, SuiteError, load_suite
+from suites.keys.step import LEVEL, Levels, require_levels
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
 
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]

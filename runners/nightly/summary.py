@@ -16,7 +16,8 @@ from runners.nightly.backfill import BackfillResult
 from runners.nightly.confirm import ExaminedSuspicion
 from runners.nightly.night import EXHAUSTED, NightResult
 from runners.nightly.report import NightReport
-from suites.metrics import METRICS, PRIMARY, Better
+from suites.metric import Better
+from suites.metrics import METRICS, PRIMARY
 
 
 def summary(

@@ -18,8 +18,9 @@ from runners.measuring.request import PASSES, Exact, Request
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import definition_of
 from runners.trying.sides import Sides, TryError
-from suites.definition import Step, Suite
+from suites.definition import Suite
 from suites.generators.registry import GENERATORS
+from suites.keys.step import Step
 
 HISTORY = "tries.db"
 """The history of all tries, in the home: none of them is in the history of the nights."""

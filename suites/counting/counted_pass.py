@@ -11,8 +11,8 @@ from build.errors import TidemarkError
 from suites.counting.callgrind import CallgrindError, InstructionProfile, parsed
 from suites.counting.engines import COUNTED, CountedEngine
 from suites.counting.tool import LOG, Callgrind
-from suites.definition import Step
 from suites.generators.load import CountedWork, Generator
+from suites.keys.step import Step
 from suites.metrics import INSTRUCTIONS
 from suites.processes import own, tail_of
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile

@@ -7,14 +7,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
 import numpy as np
 
 from build.errors import TidemarkError
-from suites.definition import Step
+from suites.keys.step import Step
 from suites.processes import start, stop, tail
 from suites.server import Address
 from suites.slices import Schedule
@@ -70,6 +70,22 @@ def whole_seconds(work: WorkLimit) -> int:
 
 
 @dataclass(frozen=True)
+class KindLoad:
+    """The transactions of one kind, over all clients."""
+
+    transactions: int
+    """Those that committed."""
+    retried: Mapping[str, int]
+    """How often the server rolled one back, which was then begun again, by cause."""
+    refused: int
+    """Those that the application itself ended without committing."""
+    committed: int
+    """All that committed since the clients connected, in the warm-up too."""
+    latency_ms: Mapping[str, float]
+    """As that of a Load, of all tries together."""
+
+
+@dataclass(frozen=True)
 class Load:
     """The result of a load generator."""
 
@@ -89,6 +105,17 @@ class Load:
     """Queries finished between the observer's begin and end."""
     watched_seconds: float
     """Time between the observer's begin and end."""
+    kinds: Mapping[str, KindLoad] = field(default_factory=dict)
+    """The kinds of transactions by name, in the order of the script; empty if it declares none."""
+    due: int | None = None
+    """Transactions that were to begin in the counted slices; None unless they arrive at a rate."""
+    late_seconds: float = 0.0
+    """The most that one of these began too late."""
+
+
+def committed_in(load: Load) -> Mapping[str, int]:
+    """Return the transactions by kind that the clients of a load saw committed, in the warm-up too."""
+    return {name: kind.committed for name, kind in load.kinds.items()}
 
 
 @contextlib.contextmanager
@@ -127,7 +154,8 @@ class Observer(Protocol):
 class Generator(Protocol):
     """A program that loads data and puts a server under load.
 
-    Its rules for a suite are in suites/generator_rules.py, its constructor in suites/generators/registry.py.
+    Its rules for a suite are in suites/keys/generator_rules.py, its constructor in
+    suites/generators/registry.py.
     """
 
     def version(self) -> str:

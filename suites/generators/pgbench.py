@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from build.build import Build
 from build.version import Engine
-from suites.definition import Step, Suite
+from suites.definition import Suite
 from suites.generators.load import (
     COUNT,
     NUMBER,
@@ -30,6 +30,7 @@ from suites.generators.load import (
 )
 from suites.generators.placement import placement
 from suites.generators.plausibility import require_plausible
+from suites.keys.step import Step
 from suites.processes import run
 from suites.server import Address, postgres_port
 from suites.sizing import Sizes

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from suites.definition import Step
+from suites.keys.step import Step
 from suites.sizing import Sizes
 
 LEAST_CORES_APART = 8

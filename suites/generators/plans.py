@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
-import psycopg
 import pymysql
 
 from build.engines import EngineRegistry
 from build.errors import TidemarkError
 from build.version import Engine
-from suites.server import Address, postgres_port
+from suites.checking.queries import QueryError, connected
+from suites.server import Address
 
 # Estimates differ from load to load, as InnoDB samples its pages; a list of ids says nothing.
 _ESTIMATES = re.compile(r"\s+\(cost=[^)]*\)|\s+\(rows=[^)]*\)")
@@ -24,9 +25,10 @@ class ExplainError(TidemarkError):
 def explain(address: Address, statements: Sequence[str]) -> str:
     """Return the plans of statements, a paragraph for each in alphabetical order. Raises ExplainError."""
     try:
-        plans = _EXPLAIN[address.engine](address, sorted(statements))
-    except (psycopg.Error, pymysql.err.Error) as error:
-        raise ExplainError(f"the server cannot explain a statement: {str(error).strip()}") from error
+        with connected(address) as connection:
+            plans = _EXPLAIN[address.engine](connection, sorted(statements))
+    except QueryError as error:
+        raise ExplainError(f"the server cannot explain a statement: {error.what}") from error
     return "\n\n".join(map(normalized, plans))
 
 
@@ -36,38 +38,19 @@ def normalized(plan: str) -> str:
     return _MORE_KEYS.sub("over (…)", _IDS.sub("…", without)).strip()
 
 
-def _postgres(address: Address, statements: Sequence[str]) -> list[str]:
-    with psycopg.connect(
-        host=str(address.socket.parent),
-        port=postgres_port(address.socket),
-        user=address.user,
-        dbname=address.database,
-        autocommit=True,
-    ) as connection:
-        return [
-            "\n".join(str(line) for (line,) in connection.execute(f"EXPLAIN (COSTS OFF) {text}".encode()))
-            for text in statements
-        ]
+def _postgres(connection: Any, statements: Sequence[str]) -> list[str]:
+    return [
+        "\n".join(str(line) for (line,) in connection.execute(f"EXPLAIN (COSTS OFF) {text}".encode()))
+        for text in statements
+    ]
 
 
-def _mysql(address: Address, statements: Sequence[str]) -> list[str]:
-    return _explained(address, statements, _tree)
+def _mysql(connection: Any, statements: Sequence[str]) -> list[str]:
+    return [_tree(connection.cursor(), text) for text in statements]
 
 
-def _mariadb(address: Address, statements: Sequence[str]) -> list[str]:
-    return _explained(address, statements, _tables)
-
-
-def _explained(
-    address: Address, statements: Sequence[str], plan: Callable[["pymysql.cursors.Cursor", str], str]
-) -> list[str]:
-    with pymysql.connect(
-        unix_socket=str(address.socket),
-        user=address.user,
-        password=address.password,
-        database=address.database,
-    ) as connection:
-        return [plan(connection.cursor(), text) for text in statements]
+def _mariadb(connection: Any, statements: Sequence[str]) -> list[str]:
+    return [_tables(connection.cursor(), text) for text in statements]
 
 
 def _tree(cursor: "pymysql.cursors.Cursor", text: str) -> str:
@@ -87,7 +70,7 @@ def _tables(cursor: "pymysql.cursors.Cursor", text: str) -> str:
     return "\n".join(f"{row['table']}: {row['type']} by {row['key']}; {row['Extra']}" for row in rows)
 
 
-_EXPLAIN: EngineRegistry[Callable[[Address, Sequence[str]], list[str]]] = EngineRegistry(
+_EXPLAIN: EngineRegistry[Callable[[Any, Sequence[str]], list[str]]] = EngineRegistry(
     "explain",
     __name__,
     {Engine.POSTGRES: _postgres, Engine.MYSQL: _mysql, Engine.MARIADB: _mariadb},

@@ -52,3 +52,9 @@ def _bounded(load: Load) -> Iterator[tuple[str, float, float]]:
         yield "queries in a second", rate, MOST_PER_SECOND
     for name, latency in load.latency_ms.items():
         yield f"latency {name}", latency, MOST_MILLISECONDS
+    yield "late seconds", load.late_seconds, MOST_SECONDS
+    yield "transactions that were due", load.due or 0, MOST_TRANSACTIONS
+    for kind, its in load.kinds.items():
+        counts = (its.committed, its.refused, *its.retried.values())
+        yield f"transactions of {kind}", max(counts), MOST_TRANSACTIONS
+        yield f"latency of {kind}", max(its.latency_ms.values(), default=0.0), MOST_MILLISECONDS

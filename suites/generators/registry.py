@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from build.build import Build
 from build.errors import TidemarkError
 from suites.definition import Suite
-from suites.generator_rules import GeneratorName
 from suites.generators.connections import Connections
 from suites.generators.load import Generator, LoadError
 from suites.generators.pgbench import Pgbench, newest_postgres
 from suites.generators.sysbench import Sysbench
+from suites.keys.generator_rules import GeneratorName
 from suites.sizing import Sizes
 
 
@@ -60,7 +60,7 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.PGBENCH: Entry(_pgbench, build_programs=("pgbench",)),
     GeneratorName.CONNECTIONS: Entry(_connections, system_programs=("sysbench",)),
 }
-"""One entry for every load generator; its rules for a suite.toml are in suites/generator_rules.py."""
+"""One entry for every load generator; its rules for a suite.toml are in suites/keys/generator_rules.py."""
 
 
 def make_generator(

@@ -1,19 +1,13 @@
-"""Running sysbench 1.0 with the Lua script of a suite, and parsing its output."""
+"""Running sysbench 1.0 with the Lua script of a suite."""
 
 import math
-import re
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from suites.data_sets import Part, WalkedRows
-from suites.definition import Step, Suite
-from suites.generator_rules import LUA_MODULES
+from suites.definition import Suite
 from suites.generators.drivers import connection_options
 from suites.generators.load import (
-    COUNT,
-    NUMBER,
     OVERTIME_SECONDS,
     CountedWork,
     Load,
@@ -22,15 +16,16 @@ from suites.generators.load import (
     Share,
     WorkLimit,
     blamed_on,
-    histogram_percentiles,
     lines_of,
     lines_of_all,
     run_all,
     whole_seconds,
 )
 from suites.generators.placement import connect_seconds, placement
-from suites.generators.plausibility import require_plausible, require_seconds
 from suites.generators.statements import statements_in
+from suites.generators.transcript import SysbenchTranscript
+from suites.keys.generator_rules import LUA_MODULES
+from suites.keys.step import Step
 from suites.processes import run, tool
 from suites.server import Address
 from suites.sizing import Sizes
@@ -53,174 +48,7 @@ LOAD_SECONDS_PER_MILLION_ROWS = 600
 MARKS = 4
 """The marks of a counted pass, which sysbench counts as queries (suites/generators/tidemark.lua)."""
 
-_TICK = re.compile(rf"\[ {COUNT}s \] .*?qps: ({NUMBER})")
-_THREAD = re.compile(rf"tidemark: thread {COUNT} from ({NUMBER}) to ({NUMBER})")
-_SLICE = re.compile(
-    rf"tidemark: (slice|warm-up) ({COUNT}) of thread {COUNT} from ({NUMBER}) to ({NUMBER}):((?: {COUNT})*) ?$"
-)
-_HISTOGRAM = re.compile(rf"\s*({NUMBER}) \|\**\s+({COUNT})$")
 _STARTED = "Threads started!"
-_SUMMARY = re.compile(rf"\s*(transactions|queries|ignored errors|total time|avg|max|sum):\s+({NUMBER})")
-
-
-@dataclass(frozen=True)
-class Slice:
-    """The work of one thread in one of its server's slices."""
-
-    place: int
-    """Number of the slice among those of its server, from 1."""
-    began: float
-    """Begin of the slice, in seconds of the monotonic clock."""
-    ended: float
-    """End of the last transaction, in seconds of the monotonic clock."""
-    per_second: tuple[int, ...]
-    """Transactions in each second since the begin; the last second is usually incomplete."""
-
-
-@dataclass
-class SysbenchTranscript:
-    """The parsed output of one run of sysbench so far."""
-
-    per_second: list[float] = field(default_factory=list)
-    threads: list[tuple[float, float]] = field(default_factory=list)
-    """Start and end of each thread in seconds of the monotonic clock; empty if the script reports none."""
-    slices: list[Slice] = field(default_factory=list)
-    """Measured slices of all threads; empty unless servers take turns."""
-    warming: int = 0
-    """Transactions of the warm-up, which the summary omits although it counts their queries."""
-    latencies_ms: list[float] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    summary: dict[str, float] = field(default_factory=dict)
-
-    def read(self, line: str) -> None:
-        """Parse one line of output; irrelevant lines are ignored."""
-        if match := _TICK.match(line):
-            self.per_second.append(float(match[1]))
-        elif match := _THREAD.match(line):
-            self.threads.append((float(match[1]), float(match[2])))
-        elif match := _SLICE.match(line):
-            counts = tuple(map(int, match[5].split()))
-            if match[1] == "warm-up":
-                self.warming += sum(counts)
-            else:
-                self.slices.append(Slice(int(match[2]), float(match[3]), float(match[4]), counts))
-        elif match := _HISTOGRAM.fullmatch(line):
-            self.latencies_ms.append(float(match[1]))
-            self.counts.append(int(match[2]))
-        elif match := _SUMMARY.match(line):
-            self.summary[match[1]] = float(match[2])
-
-    def load(self) -> Load:
-        """Return the result.
-
-        Raises LoadError if the report is incomplete, no transaction finished, or a number is impossible.
-        """
-        missing = {"transactions", "queries", "total time", "avg", "max"} - self.summary.keys()
-        if missing:
-            raise LoadError("sysbench's report is incomplete", where=f"missing: {', '.join(sorted(missing))}")
-        if self.summary["transactions"] < 1 or (self.slices and not self._sliced_transactions()):
-            raise LoadError("sysbench finished no transaction", hint="check the server's log")
-        return require_plausible(self._sliced() if self.slices else self._whole(), "sysbench")
-
-    def _whole(self) -> Load:
-        """Return the result of a server that worked alone, without pauses."""
-        seconds = self.summary["total time"]
-        if self.threads:
-            seconds = max(end for _, end in self.threads) - min(begin for begin, _ in self.threads)
-        return Load(
-            transactions=int(self.summary["transactions"]),
-            queries=self.summary["queries"],
-            seconds=seconds,
-            errors=int(self.summary.get("ignored errors", 0)),
-            # The last report covers an incomplete second, or the linger.
-            per_second=tuple(self.per_second[: max(1, int(seconds + 0.01))]),
-            latency_ms=self._latency_ms(),
-            watched_queries=self.summary["queries"],
-            watched_seconds=seconds,
-        )
-
-    def _sliced_transactions(self) -> int:
-        return sum(sum(part.per_second) for part in self.slices)
-
-    def _sliced(self) -> Load:
-        """Return the result of a server that took turns with others, from its own slices."""
-        transactions = self._sliced_transactions()
-        # The driver also counts the queries of the warm-up.
-        queries = self.summary["queries"] / (self.summary["transactions"] + self.warming)
-        parts: defaultdict[int, list[Slice]] = defaultdict(list)
-        for part in self.slices:
-            parts[part.place].append(part)
-        by_place = [parts[place] for place in sorted(parts)]
-        _require_possible(by_place)
-        return Load(
-            transactions=transactions,
-            queries=transactions * queries,
-            seconds=sum(seconds_of(threads) for threads in by_place),
-            errors=int(self.summary.get("ignored errors", 0)),
-            per_second=tuple(rate * queries for rate in rates_of(by_place)),
-            latency_ms=self._latency_ms(),
-            watched_queries=self.summary["queries"],
-            watched_seconds=max(part.ended for part in self.slices) - min(part.began for part in self.slices),
-        )
-
-    def _latency_ms(self) -> dict[str, float]:
-        percentiles = histogram_percentiles(self.latencies_ms, self.counts)
-        # sysbench rounds the mean to 0.01 ms, which may be a third of it; the sum is more precise.
-        events = self.summary["transactions"]
-        mean = self.summary["sum"] / events if "sum" in self.summary else self.summary["avg"]
-        return {"mean": mean, "max": self.summary["max"], **percentiles}
-
-
-def _require_possible(slices: Sequence[Sequence[Slice]]) -> None:
-    """Raise LoadError when a thread's seconds are not those it counted, or all slices are too long together.
-
-    Rates have an entry for each second, so that this also bounds the time that they take.
-    """
-    for thread in (thread for threads in slices for thread in threads):
-        # The script counts in every second that has begun; times are printed to the microsecond.
-        if not 0 <= thread.ended - thread.began <= len(thread.per_second) + 0.001:
-            raise LoadError(
-                f"sysbench reports what cannot be: slice {thread.place} from {thread.began:g} to "
-                f"{thread.ended:g} with {len(thread.per_second)} seconds of transactions",
-                hint="its output is damaged: measure again",
-            )
-    require_seconds(sum(map(seconds_of, slices)), "sysbench")
-
-
-def seconds_of(threads: Sequence[Slice]) -> float:
-    """Return the length of one slice in seconds, from the first begin of a thread to the last end."""
-    return max(thread.ended for thread in threads) - min(thread.began for thread in threads)
-
-
-def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
-    """Return transactions/s in each whole second of work; `slices` are lists of the threads' work per slice.
-
-    Slices shorter than a second are combined to about one second. A remainder counts if it is at least half a
-    second.
-    """
-    rates: list[float] = []
-    done, worked, length = 0, 0.0, 0.0
-    for threads in slices:
-        length = seconds_of(threads)
-        if length >= 1:
-            rates += _per_second(threads, int(length))
-            continue
-        done, worked = done + sum(sum(thread.per_second) for thread in threads), worked + length
-        if worked > 1 - length / 2:
-            rates.append(done / worked)
-            done, worked = 0, 0.0
-    if worked >= 0.5 or (worked > 0 and not rates):
-        rates.append(done / worked)
-    return rates
-
-
-def _per_second(threads: Sequence[Slice], seconds: int) -> list[float]:
-    """Return the transactions of all threads in each of the first `seconds` seconds of a slice."""
-    counted = [0.0] * seconds
-    for thread in threads:
-        for second, count in enumerate(thread.per_second[:seconds]):
-            counted[second] += count
-    return counted
 
 
 class Sysbench:
@@ -247,12 +75,17 @@ class Sysbench:
     def load(self, address: Address) -> None:
         """Load the data, one process per part, so that rows depend only on the seed and the part's number.
 
+        What the script has to do after that is done once.
+
         Raises LoadError.
         """
         for parts in self.sizes.data.stages:
             limit = 60 + max(part.rows for part in parts) * LOAD_SECONDS_PER_MILLION_ROWS / 1e6
             commands = [self._prepare(address, part) for part in parts]
             run_all(commands, self.sizes.workers, limit, self.environment)
+        if self.suite.finish:
+            limit = 60 + self.sizes.data.rows * LOAD_SECONDS_PER_MILLION_ROWS / 1e6
+            run_all([self._command(address, ["finish"])], 1, limit, self.environment)
 
     def _prepare(self, address: Address, part: Part) -> list[str]:
         seed = f"--table_seed={self.suite.seed}"
@@ -282,6 +115,8 @@ class Sysbench:
             f"--walk_from={walk_from(share, clients, self.sizes.data.walked(step.rows_of))}",
             f"--linger_ms={LINGER_MS}",
         ]
+        if step.rate is not None:
+            slices += [f"--arrivals={step.rate}", f"--arrivals_seed={self._seed(step, share.round)}"]
         limits = [f"--time={limit}", f"--events={share.transactions or 0}"]
         return self._command(address, [*self._load(step, share.round), *limits, *slices, "run"])
 

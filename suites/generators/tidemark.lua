@@ -7,8 +7,10 @@
 --
 -- docs/suites.md explains the options, and the output lines that begin with `tidemark:`.
 
+local arrivals = require("arrivals")
 local bit = require("bit")
 local ffi = require("ffi")
+local transactions = require("transactions")
 
 ffi.cdef [[
 struct tidemark_time { long seconds; long nanoseconds; };
@@ -36,6 +38,8 @@ local OPTIONS = {
    counted = {"Transactions of a counted pass; 0: no counted pass", 0},
    counted_warm = {"Transactions before those of a counted pass", 0},
    mark = {"SQL statement that marks the begin and the end of a counted pass", ""},
+   arrivals = {"Transactions that arrive in each second of work, over all threads; 0: each follows the one before", "0"},
+   arrivals_seed = {"Seed of the arrivals", 1},
 }
 
 -- --- time
@@ -70,6 +74,21 @@ function tidemark.generator(seed)
    return draw
 end
 
+-- The low 32 bits of a product, whose exact value a double cannot hold.
+local function times(h, factor)
+   local high = (bit.band(bit.rshift(h, 16), 0xffff) * factor) % 65536
+   return bit.tobit(bit.band(h, 0xffff) * factor + high * 65536)
+end
+
+-- A number from 0 to 2^32 - 1 that looks drawn and follows from `number`, for values that both the loader and the client
+-- know: the 32-bit finalizer of A. Appleby's MurmurHash3, 2011.
+function tidemark.hash(number)
+   local h = bit.tobit(number)
+   h = times(bit.bxor(h, bit.rshift(h, 16)), 0x85ebca6b)
+   h = times(bit.bxor(h, bit.rshift(h, 13)), 0xc2b2ae35)
+   return bit.bxor(h, bit.rshift(h, 16)) % 4294967296
+end
+
 -- Zipf-distributed integers from 1 to n with exponent s, by rejection-inversion: W. Hörmann and G. Derflinger,
 -- "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6(3), 1996. The time
 -- per number is constant, and small numbers are the most frequent. Debian's sysbench 1.0.20 has no such generator.
@@ -96,14 +115,15 @@ end
 
 -- A walk that visits every id from 1 to n once, in an order that looks random: multiples of a stride near the golden
 -- section that is coprime to n. Ids are divided among the threads: each thread takes every threads-th element of the
--- walk, after skipping its first `walk_from` ones. For steps that use rows up.
-function tidemark.walk(n)
+-- walk, after skipping those of its first `walk_from` transactions. For steps that use rows up, `rows` (1 unless given)
+-- in each transaction.
+function tidemark.walk(n, rows)
    local first, step = sysbench.tid, sysbench.opt.threads
    local stride = math.max(1, math.floor(n * 0.6180339887))
    while gcd(stride, n) ~= 1 do stride = stride + 1 end
    -- Sums are exact in a double; index * stride would not be with several hundred million rows.
    local jump, at = (step * stride) % n, ((first - step) * stride) % n
-   for _ = 1, sysbench.opt.walk_from do at = (at + jump) % n end
+   for _ = 1, math.floor(sysbench.opt.walk_from * (rows or 1)) do at = (at + jump) % n end
    return function()
       at = (at + jump) % n
       return at + 1
@@ -130,11 +150,16 @@ end
 local Statement = {}
 Statement.__index = Statement
 
+-- A string that is an argument as it is.
+function tidemark.text(value) return {value} end
+
 -- Sets the parameters and executes the statement. A string argument is a format of sysbench.rand.string.
 function Statement:execute(...)
    for i = 1, select("#", ...) do
       local value = select(i, ...)
-      if type(value) == "string" and tidemark.random_string then
+      if type(value) == "table" then
+         self.parameters[i]:set(value[1])
+      elseif type(value) == "string" and tidemark.random_string then
          self.parameters[i]:set(tidemark.random_string(value))
       elseif type(value) == "string" then
          self.parameters[i]:set_rand_str(value)
@@ -164,6 +189,66 @@ function tidemark.statement(connection, text, types)
    if #parameters > 0 then prepared:bind_param(unpack(parameters)) end
    return setmetatable({prepared = prepared, parameters = parameters}, Statement)
 end
+
+-- --- statements whose rows the client reads
+
+local Question = {}
+Question.__index = Question
+
+local questions = 0 -- of this thread
+
+local function literal(value)
+   if type(value) ~= "string" then return tostring(value) end
+   return "'" .. value:gsub("'", "''") .. "'"
+end
+
+local function result_of(self, ...)
+   local place, values = 0, {...}
+   local text = self.text:gsub("%?", function()
+      place = place + 1
+      return literal(values[place])
+   end)
+   return self.connection:query(text)
+end
+
+-- Returns the columns of the first row as strings, nil for NULL; nothing if there is no row.
+function Question:row(...)
+   local result = result_of(self, ...)
+   if result ~= nil and result.nrows > 0 then return unpack(result:fetch_row(), 1, result.nfields) end
+end
+
+-- Returns all rows, each a table of strings.
+function Question:rows(...)
+   local result, rows = result_of(self, ...), {}
+   if result == nil then return rows end -- a null pointer, which is true
+   for place = 1, result.nrows do rows[place] = result:fetch_row() end
+   return rows
+end
+
+-- A statement, with a question mark for each parameter, whose rows the client reads. sysbench 1.0 cannot read rows of
+-- prepared statements: those of Postgres come in binary, those of MySQL not at all. On Postgres the statement is
+-- prepared in SQL, so that its plan is kept; MySQL and MariaDB keep no plans. Parameters are numbers or strings.
+function tidemark.question(connection, text)
+   if connection.driver.sname == nil or ffi.string(connection.driver.sname) ~= "pgsql" then
+      return setmetatable({connection = connection, text = text}, Question)
+   end
+   questions = questions + 1
+   local place, marks, name = 0, {}, "tidemark_" .. questions
+   local prepared = text:gsub("%?", function()
+      place = place + 1
+      marks[place] = "?"
+      return "$" .. place
+   end)
+   connection:query(string.format("PREPARE %s AS %s", name, prepared))
+   local call = place > 0 and string.format("EXECUTE %s (%s)", name, table.concat(marks, ", ")) or "EXECUTE " .. name
+   return setmetatable({connection = connection, text = call}, Question)
+end
+
+-- --- kinds of transactions
+
+tidemark.REFUSED = transactions.REFUSED
+
+function tidemark.transaction(kind, body, ...) return transactions.run(kind, body, ...) end
 
 -- --- slices
 
@@ -236,6 +321,13 @@ local function work_until(deadline, most, began, thread_id, warming)
    return ended, seconds, more
 end
 
+-- Writes what was printed before, kinds and slices. After the last slice, so that processing the output does not take
+-- CPU time from a server.
+local function report(lines)
+   io.stdout:write(table.concat(lines) .. transactions.lines()) -- at once: other threads write too
+   io.stdout:flush()
+end
+
 -- Works only in the slices of this server. Waiting is not part of an event, and so not of its latency.
 local function run_slices(thread_id)
    local slices, last = own_slices()
@@ -243,15 +335,92 @@ local function run_slices(thread_id)
    for place, slice in ipairs(slices) do
       sleep_until(slice[1])
       local began = now()
+      transactions.count(not slice[3])
       local ended, seconds, more = work_until(slice[2], most, began, thread_id, slice[3])
       lines[place] = string.format("tidemark: %s %d of thread %d from %.6f to %.6f: %s\n",
          slice[3] and "warm-up" or "slice", place, sysbench.tid, began, ended, table.concat(seconds, " "))
       if not more then break end
    end
-   -- Written after the last slice, so that processing the output does not take CPU time from a server.
    sleep_until(last)
-   io.stdout:write(table.concat(lines))
-   io.stdout:flush()
+   report(lines)
+end
+
+-- --- arrivals at a rate, and pauses
+
+-- The arrivals of one thread: the one it has taken and not begun, those that were due in measured slices, and the most
+-- that one of these began too late.
+local pending, due, latest = nil, 0, 0
+
+-- Returns when the next transaction of this thread is due, given that it is free at `moment`; both in seconds of the
+-- server's own time. Set by thread_run.
+local next_due
+
+-- Begins the transactions of a slice when they are due. Its first second of own time is `from`; those due before
+-- `counted_from` are warm-up. What is due and could not begin before the end of the slice waits for the next one.
+local function work_when_due(slice, from, counted_from, thread_id)
+   local began, deadline = slice[1], slice[2]
+   local till, ended, done = from + deadline - began, now(), 0
+   local seconds, before, more = {}, 0, true
+   while more do
+      pending = pending or next_due(from + math.max(ended - began, 0))
+      if pending >= till then break end
+      local intended = began + pending - from
+      sleep_until(intended)
+      if now() >= deadline then break end
+      more = ffi.C.sb_more_events(thread_id)
+      if not more then break end
+      if pending >= counted_from then due, latest = due + 1, math.max(latest, now() - intended) end
+      pending = nil
+      transactions.count(not slice[3])
+      transactions.intend(intended)
+      if not slice[3] then ffi.C.sb_event_start(thread_id) end
+      finish_event(thread_id)
+      if not slice[3] then ffi.C.sb_event_stop(thread_id) end
+      ended = now()
+      before = close_seconds(seconds, before, done, ended - began)
+      done = done + 1
+   end
+   -- The slice lasted as long as something could arrive, also while nothing did.
+   ended = math.max(ended, deadline)
+   before = close_seconds(seconds, before, done, ended - began)
+   seconds[#seconds + 1] = done - before
+   return ended, seconds, more
+end
+
+-- Takes what was due and never began off the list, of which the first thread speaks for all.
+local function count_never_begun(counted_from, till)
+   local function never_begun(moment)
+      if moment >= counted_from then due, latest = due + 1, math.max(latest, till - moment) end
+   end
+   if pending and pending < till then never_begun(pending) end
+   while sysbench.tid == 0 do
+      local moment = arrivals.take()
+      if moment >= till then break end
+      never_begun(moment)
+   end
+end
+
+-- Works in the slices of this server as transactions arrive, or after the pauses of this thread.
+local function run_arrivals(thread_id)
+   local slices, last = own_slices()
+   local lines, from, counted_from = {}, 0, 0
+   for place, slice in ipairs(slices) do
+      local length = slice[2] - slice[1]
+      if slice[3] then counted_from = from + length end
+      sleep_until(slice[1])
+      local ended, seconds, more = work_when_due(slice, from, counted_from, thread_id)
+      lines[place] = string.format("tidemark: %s %d of thread %d from %.6f to %.6f: %s\n",
+         slice[3] and "warm-up" or "slice", place, sysbench.tid, slice[1], ended, table.concat(seconds, " "))
+      from = from + length
+      if not more then break end
+   end
+   sleep_until(last)
+   if tonumber(sysbench.opt.arrivals) > 0 then
+      count_never_begun(counted_from, from)
+      lines[#lines + 1] = string.format("tidemark: arrivals of thread %d due %d late_ms %.3f\n",
+         sysbench.tid, due, latest * 1000)
+   end
+   report(lines)
 end
 
 -- --- counted passes
@@ -285,26 +454,41 @@ end
 --   options   the script's own options, name = {text, default}
 --   prepare   function(connection, engine): loads the table `sysbench.opt.table`, or the unit `sysbench.opt.unit`;
 --             engine is the driver's name, "pgsql" or "mysql"
---   start     function(connection): called once by every thread, before its first transaction
+--   finish    function(connection, engine): called once, after everything is loaded; optional
+--   kinds     names of the kinds of transactions, whose events call `tidemark.transaction`; optional
+--   start     function(connection, engine): called once by every thread, before its first transaction
 --   event     function(): runs one transaction
+--   pause     function(): seconds for which this thread waits before its next transaction; nil if it does not; optional
 function tidemark.script(suite)
    local connection, first_event
    local without_pause = thread_run -- sysbench's own loop
 
    sysbench.cmdline.options = options_with(suite.options)
 
-   local function prepare()
-      local driver = sysbench.sql.driver()
-      local loading = driver:connect()
-      suite.prepare(loading, driver:name())
-      loading:disconnect()
+   local function command_of(work)
+      return {function()
+         local driver = sysbench.sql.driver()
+         local loading = driver:connect()
+         work(loading, driver:name())
+         loading:disconnect()
+      end}
    end
-   sysbench.cmdline.commands = {prepare = {prepare}}
+   sysbench.cmdline.commands = {prepare = command_of(suite.prepare)}
+   if suite.finish then sysbench.cmdline.commands.finish = command_of(suite.finish) end
+
+   local function rate() return tonumber(sysbench.opt.arrivals) end
+
+   function init()
+      if rate() > 0 then arrivals.init(sysbench.opt.arrivals_seed, rate()) end
+   end
 
    function thread_init()
       if sysbench.opt.counted > 0 then draw_reproducibly(sysbench.opt.table_seed) end
-      connection = sysbench.sql.driver():connect()
-      suite.start(connection)
+      local driver = sysbench.sql.driver()
+      connection = driver:connect()
+      if suite.kinds then transactions.start(suite.kinds, now, connection, driver:name()) end
+      if rate() > 0 then arrivals.start(rate()) end
+      suite.start(connection, driver:name())
    end
 
    local transaction = suite.event
@@ -316,10 +500,17 @@ function tidemark.script(suite)
    function thread_run(thread_id)
       if sysbench.opt.counted > 0 then
          run_counted(thread_id, connection)
+      elseif rate() > 0 then
+         next_due = arrivals.take
+         run_arrivals(thread_id)
+      elseif suite.pause and suite.pause() then
+         next_due = function(moment) return moment + suite.pause() end
+         run_arrivals(thread_id)
       elseif sysbench.opt.slice_ms > 0 then
          run_slices(thread_id)
       else
          without_pause(thread_id)
+         report({})
       end
    end
 

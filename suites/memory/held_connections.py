@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from suites.definition import Step
 from suites.generators.connections import AT_ONCE, Connections, HeldConnections
 from suites.generators.load import Generator, LoadError, Share, blamed_on
+from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.memory.process_memory import ProcessMemory, ProcessMemoryError, server_memory
 from suites.memory.slope import theil_sen
@@ -21,7 +21,6 @@ from suites.metrics import (
     CONNECTION_TABLES,
     CONNECTS,
 )
-from suites.profiling.profiler import Profiling
 from suites.server import Server
 from suites.step import ServerDiedError, blame
 
@@ -98,9 +97,6 @@ def hold_connections(
     step: Step,
     share: Share,
     settle_seconds: float,
-    *,
-    resets: bool = True,
-    profiling: Profiling | None = None,
 ) -> list[Measurement]:
     """Raise the servers' connections from level to level of `step`, and measure their memory at each.
 

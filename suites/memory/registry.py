@@ -4,18 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from suites.definition import Step
-from suites.generator_rules import GeneratorName
 from suites.generators.load import Generator, Share
+from suites.keys.generator_rules import GeneratorName
+from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.memory.held_connections import hold_connections
 from suites.memory.process_memory import require_readable
-from suites.profiling.profiler import Profiling
 from suites.server import Server
 
 
 class RoundOfServers(Protocol):
-    """A function that measures servers which have just been started; called as suites.step.run_slices is."""
+    """A function that measures servers which have just been started."""
 
     def __call__(
         self,
@@ -24,9 +23,6 @@ class RoundOfServers(Protocol):
         step: Step,
         share: Share,
         settle_seconds: float,
-        *,
-        resets: bool = True,
-        profiling: Profiling | None = None,
     ) -> list[Measurement]:
         """Return one measurement per server. Raises ServerDiedError."""
 

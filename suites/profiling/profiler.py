@@ -4,15 +4,15 @@ import contextlib
 import math
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
 
 from build.errors import TidemarkError
-from suites.definition import Step
-from suites.generators.load import Generator, Load, Observer, Share
+from suites.generators.load import Generator, Load, Observer, Share, committed_in
+from suites.keys.step import Step
 from suites.processes import tree_of
 from suites.profiling.folding import Samples, Window, fold, read
 from suites.profiling.perf import Perf, Recording, frequency, record
@@ -45,6 +45,8 @@ class Profiled:
     profile: StepProfile | None = None
     failure: str = ""
     """Why there is no profile; empty if none was requested."""
+    committed: Mapping[str, int] = field(default_factory=dict)
+    """Transactions by kind that were committed in further slices."""
 
     @property
     def warnings(self) -> list[str]:
@@ -188,7 +190,10 @@ def profile_after(
     addresses = [server.address for server in servers]
     with profilers(servers, profiling, schedule.seconds) as watching:
         loads = generator.alternate(addresses, step, after, watching)
-        return [profiler.result(load) for profiler, load in zip(watching, loads, strict=True)]
+        return [
+            replace(profiler.result(load), committed=committed_in(load))
+            for profiler, load in zip(watching, loads, strict=True)
+        ]
 
 
 def _cores_beside(pid: int) -> Collection[int] | None:

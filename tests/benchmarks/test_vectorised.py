@@ -21,7 +21,7 @@ from history.stats import noise_model
 from history.stats.estimators import Interval
 from history.stats.noise_model import Noise, pooled_noise
 from history.stats.repeated_intervals import Design, sequential_interval
-from suites.metrics import Better
+from suites.metric import Better
 
 CODES = {
     Verdict.REGRESSION: REGRESSION,

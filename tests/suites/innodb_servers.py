@@ -6,12 +6,13 @@ from pathlib import Path
 
 from build.build import Build
 from suites.accounting.costs import Meter
-from suites.definition import Step, load_suite
+from suites.definition import load_suite
 from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Load, Share, WorkLimit
 from suites.generators.sysbench import Sysbench
 from suites.innodb.server import InnodbServer
+from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.slices import Schedule
 from suites.step import run_slices

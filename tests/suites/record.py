@@ -32,6 +32,7 @@ from suites.postgres.server import PostgresServer
 from suites.processes import tree_of
 from suites.profiling.folding import read
 from suites.profiling.perf import FREQUENCY, find_perf, record
+from suites.sizing import Hardware, sizes
 from suites.slices import Schedule
 from tests.suites.servers import running, small
 
@@ -96,6 +97,19 @@ def record_slices() -> None:
         capture("sysbench-slices.txt", argv, environment=generator.environment)
 
 
+def record_kinds() -> None:
+    """Payments that arrive at a rate: two kinds of transactions, with their histograms."""
+    suite = load_suite("payments")
+    step = suite.select(("payments",))[0].at(2).model_copy(update={"rate": 150.0})
+    room = sizes(suite, suite.profile("smoke"), Hardware(1, 1), [step])
+    with server("postgres@18.6") as (started, _):
+        generator = Sysbench(suite, room)
+        generator.load(started.address)
+        share = Share(Schedule(1.0, (0, 0, 0), warming=1), round=1)
+        argv = generator.arguments_of_turns(started.address, step, share, 0, time.monotonic() + 0.6)
+        capture("sysbench-kinds.txt", argv, environment=generator.environment)
+
+
 def record_pgbench(version: str, major: int) -> None:
     with server(version) as (started, build):
         generator = Pgbench(load_suite("pgbench"), small(rows=100_000, threads=2), build)
@@ -148,6 +162,7 @@ if __name__ == "__main__":
     GOLDEN.mkdir(parents=True, exist_ok=True)
     record_sysbench()
     record_slices()
+    record_kinds()
     record_perf()
     for major, wanted in ((18, "postgres@18.6"), (13, "postgres@13.23")):
         record_pgbench(wanted, major)

@@ -17,7 +17,8 @@ from suites.data_sets import (
     equal_tables,
     scaled_tables,
 )
-from suites.definition import Profile, SizedBy, Suite, SuiteError, load_suite
+from suites.definition import Suite, SuiteError, load_suite
+from suites.keys.profile import Profile, SizedBy
 from suites.sizing import Hardware, sizes
 from suites.step import most_transactions
 

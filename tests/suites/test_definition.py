@@ -7,7 +7,7 @@ import pytest
 
 from suites import definition
 from suites.definition import SuiteError, load_suite, suite_names
-from suites.generator_rules import RULES, GeneratorName
+from suites.keys.generator_rules import RULES, GeneratorName
 
 ORDER = [
     "update-inlist",

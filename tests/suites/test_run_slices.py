@@ -10,8 +10,8 @@ import pytest
 
 from build.version import Engine
 from suites import step
-from suites.definition import Step
 from suites.generators.load import CountedWork, Load, LoadError, Observer, Share, WorkLimit
+from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import METRICS
 from suites.profiling.perf import Perf

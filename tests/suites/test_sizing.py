@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.data_sets import EqualTables
-from suites.definition import Profile, Suite, load_suite
+from suites.definition import Suite, load_suite
+from suites.keys.profile import Profile
 from suites.sizing import (
     WAL_TO_DATA,
     DiskSpaceError,

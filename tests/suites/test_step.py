@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.definition import Step, load_suite
+from suites.definition import load_suite
 from suites.generators.load import Load
+from suites.keys.step import Step
 from suites.metrics import METRICS
 from suites.step import load_values, most_transactions, spread
 from tests.suites.servers import small

@@ -16,7 +16,7 @@ from build.version import Version, VersionError, parse_version
 from history.timestamps import moment_of
 from history.transfer.foreign.values import Given, Location, Occasion, Read, Value, refuse
 from history.transfer.foreign.version_names import UnknownEngineError, rest_of, version_of
-from suites.metrics import QPS
+from suites.metric import QPS
 
 QPS_BEGINS = re.compile(r"col-1 : ")
 PER_OP_BEGINS = re.compile(r"[^\n]+\n--- absolute\n")

@@ -1,6 +1,7 @@
 """Units that people write, in terms of those the history keeps."""
 
-from suites.metrics import METRICS, Metric, Role, of_role
+from suites.metric import Metric, Role
+from suites.metrics import METRICS, of_role
 
 # People write the name of a throughput for its unit.
 _WHOLE = {**{name: METRICS[name].unit for name in of_role(Role.THROUGHPUT)}, "%": "%"}

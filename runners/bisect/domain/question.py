@@ -9,8 +9,11 @@ from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
 from history.series.variants import described
 from runners.bisect.domain.rules import Direction, Rules
-from suites.definition import Mode, Step, Suite
-from suites.metrics import METRICS, Better, Metric
+from suites.definition import Suite
+from suites.keys.profile import Mode
+from suites.keys.step import Step
+from suites.metric import Better, Metric
+from suites.metrics import METRICS
 
 BUILD_COST_ROUNDS = 2.5
 """The cost of compiling one more commit, in rounds; the search prefers commits that are compiled already."""

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from suites.metrics import TIMED
+from suites.metric import TIMED
 
 Direction = Literal["worse", "better", "either"]
 

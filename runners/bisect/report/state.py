@@ -13,7 +13,8 @@ from runners.bisect.domain.question import BisectPoint
 from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.inference.guided_search import GuidedSearch
 from runners.bisect.run.event_log import Log, observations, search_after
-from suites.metrics import METRICS, Metric
+from suites.metric import Metric
+from suites.metrics import METRICS
 
 if TYPE_CHECKING:
     from history.comparison.profile_diff import Differential

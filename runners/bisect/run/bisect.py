@@ -30,8 +30,9 @@ from runners.measuring.preparation import callgrind_of
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.session import run_session
 from runners.measuring.variants import EVERY, UNCHANGED, Variant
-from suites.definition import Mode, Suite, load_suite
+from suites.definition import Suite, load_suite
 from suites.generators.registry import GENERATORS
+from suites.keys.profile import Mode
 from suites.metrics import METRICS
 
 PROFILED_ROUNDS = 3

@@ -20,7 +20,7 @@ from runners.bisect.run.recorder import EventRecorder
 from runners.measuring.session import ActiveSession
 from runners.measuring.session_versions import MeasuredVersion
 from suites.capabilities import CapabilityError
-from suites.definition import Step
+from suites.keys.step import Step
 from suites.sizing import DiskSpaceError, require_disk
 
 

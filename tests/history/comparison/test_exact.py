@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from build.version import Engine
 from history.comparison.exact import ExactRule, agreeing, exact_interval, exact_rule
 from history.comparison.verdict import Verdict, judge
-from suites.metrics import Better
+from suites.metric import Better
 
 RULE = ExactRule(agreement=0.002, allowance=0.002)
 

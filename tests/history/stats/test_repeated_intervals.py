@@ -12,7 +12,7 @@ from history.comparison.verdict import Verdict, judge
 from history.stats.estimators import Interval, ratio_interval, simultaneous_confidence
 from history.stats.noise_model import Noise, without_stalls
 from history.stats.repeated_intervals import DISAGREEMENT, Design, sequential_interval, smallest_visible
-from suites.metrics import Better
+from suites.metric import Better
 
 DESIGN = Design()
 logs = st.lists(st.floats(-0.5, 0.5), min_size=DESIGN.least, max_size=DESIGN.cap)

@@ -56,7 +56,14 @@ def test_pruned_rounds_come_back_to_postgres(store: Store, url: str, tmp_path: P
     with opened(tmp_path / "a.db") as source:
         merge(store, [source])
         before = NIGHT + timedelta(days=3)
-        rows = {"runs": 8, "samples": 16, "measurements": 16, "profiles": 4, "counted_profiles": 0}
+        rows = {
+            "runs": 8,
+            "samples": 16,
+            "measurements": 16,
+            "kinds": 0,
+            "profiles": 4,
+            "counted_profiles": 0,
+        }
         assert room(store, before).rows == rows
         assert prune(store, before) == 2
         assert "VACUUM FULL" in vacuum(store.database)

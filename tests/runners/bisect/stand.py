@@ -22,7 +22,7 @@ from runners.measuring.request import Request
 from runners.measuring.rounds import Rounds
 from runners.measuring.session import ActiveSession, SessionDriver, SessionOutcome
 from runners.measuring.session_versions import MeasuredVersion
-from suites.definition import Step
+from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.sizing import Hardware, sizes
 from tests.history.handmade import MACHINE, NIGHT, session_start

@@ -7,8 +7,8 @@ from pathlib import Path
 from build.build import Build
 from build.version import Engine
 from history.store.records import DroppedRound, RunRecord, RunStatus
-from suites.definition import Step
 from suites.generators.load import CountedWork, Load, LoadError, Observer, Share
+from suites.keys.step import Step
 from suites.server import Address, Instrument, ServerError
 
 

@@ -22,8 +22,9 @@ from runners.measuring.sequential_verdicts import SequentialVerdicts
 from suites.counting.callgrind import CallgrindError
 from suites.counting.counted_pass import CountedPass
 from suites.counting.tool import Callgrind
-from suites.definition import Step, load_suite
+from suites.definition import load_suite
 from suites.generators.load import LoadError
+from suites.keys.step import Step
 from suites.metrics import INSTRUCTIONS
 from suites.sizing import Hardware, sizes
 from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal

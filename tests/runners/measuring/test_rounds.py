@@ -21,7 +21,8 @@ from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.variants import EVERY, Variant
 from suites.accounting.disturbance import DisturbanceLimits
-from suites.definition import Mode, Suite, load_suite
+from suites.definition import Suite, load_suite
+from suites.keys.profile import Mode
 from suites.measurement import Measurement
 from suites.sizing import Hardware, Sizes, sizes
 from suites.step import ServerDiedError

@@ -13,7 +13,8 @@ from build.version import parse_version
 from history.changes.confirmation import ConfirmationRequest, Confirms
 from runners.measuring import preparation
 from runners.measuring.request import Exact, Request
-from suites.definition import Mode, load_suite
+from suites.definition import load_suite
+from suites.keys.profile import Mode
 from suites.server import ServerError
 
 SUITE = load_suite("write-heavy")

@@ -11,10 +11,11 @@ from build.errors import TidemarkError
 from suites.counting.counted_pass import count
 from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind
-from suites.definition import Step, load_suite
+from suites.definition import load_suite
 from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.sysbench import Sysbench
+from suites.keys.step import Step
 from suites.metrics import INSTRUCTIONS
 from suites.processes import processes_in
 from suites.server import Server

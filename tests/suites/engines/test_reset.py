@@ -10,8 +10,8 @@ import pytest
 
 from build.build import Build
 from suites import lifecycle
-from suites.definition import Step
 from suites.generators.load import CountedWork, Load, Observer, Share, WorkLimit
+from suites.keys.step import Step
 from suites.metrics import METRICS
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.version import Engine
-from suites.definition import Step, load_suite
+from suites.definition import load_suite
 from suites.generators.load import Load, LoadError, Observer, Share, WorkLimit
 from suites.generators.pgbench import Pgbench, sum_of
+from suites.keys.step import Step
 from suites.server import Address
 from suites.slices import Schedule
 from tests.suites.engines.test_postgres_configuration import build_of

@@ -9,12 +9,13 @@ import pytest
 
 from build.build import Build
 from suites.accounting.costs import Meter
-from suites.definition import Step, Suite, load_suite
+from suites.definition import Suite, load_suite
 from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Load, WorkLimit
 from suites.generators.plans import explain
 from suites.generators.sysbench import Sysbench
+from suites.keys.step import Step
 from suites.server import Server
 from tests.suites.servers import small
 

@@ -7,12 +7,12 @@ import pytest
 from build.build import Build
 from build.version import Engine, parse_version
 from suites.definition import Suite, load_suite
-from suites.generator_rules import RULES, GeneratorName
 from suites.generators.connections import Connections
 from suites.generators.load import LoadError
 from suites.generators.pgbench import Pgbench
 from suites.generators.registry import GENERATORS, make_generator
 from suites.generators.sysbench import Sysbench
+from suites.keys.generator_rules import RULES, GeneratorName
 from tests.suites.servers import small
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from build.version import Engine
 from suites.definition import load_suite
 from suites.generators.load import LoadError, WorkLimit
-from suites.generators.sysbench import Sysbench, SysbenchTranscript
+from suites.generators.sysbench import Sysbench
+from suites.generators.transcript import SysbenchTranscript
 from suites.processes import ProcessError, run
 from suites.server import Address
 from tests.suites.golden import lines, require_golden

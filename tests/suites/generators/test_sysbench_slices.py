@@ -15,7 +15,8 @@ from suites.data_sets import WalkedRows
 from suites.definition import load_suite
 from suites.generators import sysbench
 from suites.generators.load import LoadError, Share
-from suites.generators.sysbench import Slice, Sysbench, rates_of, seconds_of, walk_from
+from suites.generators.sysbench import Sysbench, walk_from
+from suites.generators.transcript import Slice, rates_of, seconds_of
 from suites.server import Address
 from suites.slices import Schedule
 from tests.suites.generators.test_sysbench import CAPTURE, transcript

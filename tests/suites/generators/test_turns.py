@@ -18,7 +18,8 @@ from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators import sysbench
 from suites.generators.load import Load, Share, lines_of_all
-from suites.generators.sysbench import Slice, Sysbench, SysbenchTranscript
+from suites.generators.sysbench import Sysbench
+from suites.generators.transcript import Slice, SysbenchTranscript
 from suites.innodb.server import InnodbServer
 from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer

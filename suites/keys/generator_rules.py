@@ -19,7 +19,7 @@ class GeneratorName(StrEnum):
     """sysbench, which holds connections instead of working."""
 
 
-LUA_MODULES = Path(__file__).resolve().parent / "generators"
+LUA_MODULES = Path(__file__).resolve().parents[1] / "generators"
 """The folder of the shared Lua module, which sysbench scripts load with `require("tidemark")`."""
 
 
@@ -37,6 +37,10 @@ class StepKeys(Protocol):
     @property
     def most_work_to_rows(self) -> float | None:
         """The maximum number of transactions, relative to the loaded rows."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether transactions arrive at a rate."""
 
 
 class ProfileKeys(Protocol):
@@ -65,6 +69,10 @@ class SuiteKeys(Protocol):
     @property
     def plans(self) -> bool:
         """Whether the plans of all statements are stored."""
+
+    @property
+    def finish(self) -> bool:
+        """Whether the script has a command for after the load."""
 
     @property
     def steps(self) -> Sequence[StepKeys]:
@@ -98,7 +106,11 @@ def _check_pgbench(suite: SuiteKeys) -> None:
     """Raise ValueError unless every step has one script: built into pgbench, or a file of the suite."""
     if suite.plans:
         raise ValueError("plans: pgbench cannot print the statements of a script")
+    if suite.finish:
+        raise ValueError("finish: pgbench finishes the load by itself")
     for step in suite.steps:
+        if step.is_open:
+            raise ValueError(f"steps.{step.name}.rate: not supported by pgbench")
         if step.options.keys() not in ({"builtin"}, {"file"}):
             raise ValueError(f"steps.{step.name}.options: pgbench takes either builtin or file")
         if step.most_work_to_rows is not None:
@@ -123,11 +135,20 @@ def _check_connections(suite: SuiteKeys) -> None:
 
 
 def _lua_modules(script: Path | None) -> tuple[Path, ...]:
-    """Return the module that every script uses, and the others that this one requires."""
+    """Return the module that every script uses, the others that this one requires, and what they require."""
+    found: dict[Path, None] = {}
+    waiting = [LUA_MODULES / "tidemark.lua", *_required(script)]
+    while waiting:
+        module = waiting.pop(0)
+        if module not in found and module.is_file():
+            found[module] = None
+            waiting += _required(module)
+    return tuple(found)
+
+
+def _required(script: Path | None) -> list[Path]:
     text = script.read_text(encoding="utf-8") if script is not None and script.is_file() else ""
-    names = dict.fromkeys(["tidemark", *re.findall(r'require\("([a-z_]+)"\)', text)])
-    files = (LUA_MODULES / f"{name}.lua" for name in names)
-    return tuple(file for file in files if file.is_file())
+    return [LUA_MODULES / f"{name}.lua" for name in re.findall(r'require\("([a-z_]+)"\)', text)]
 
 
 RULES: Mapping[GeneratorName, GeneratorRules] = {

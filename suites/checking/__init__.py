@@ -1,0 +1,1 @@
+"""What must be true of the data of a suite: checks in SQL, and how they are asked of a server."""

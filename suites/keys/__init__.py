@@ -1,0 +1,1 @@
+"""Parts of a suite.toml that are models of their own."""

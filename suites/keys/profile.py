@@ -1,0 +1,102 @@
+"""A profile of a suite.toml: how long and at what size the suite is run."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from suites.keys.step import Levels, require_levels
+from suites.keys.values import MOST_ROWS, MOST_SHARE, Count, Number, Option, Strict
+from suites.slices import (
+    LONGEST_BUDGET_MINUTES,
+    LONGEST_SECONDS,
+    MOST_ROUNDS,
+    SHORTEST_SLICE,
+    ScheduleError,
+    require_few_slices,
+)
+
+MOST_TABLES = 1000
+"""The most equal tables."""
+Bounds = tuple[Annotated[Count, Field(gt=0, le=MOST_ROWS)], Annotated[Count, Field(gt=0, le=MOST_ROWS)]]
+"""Minimum and maximum, both inclusive."""
+
+
+class Mode(StrEnum):
+    """How the runs of several versions are interleaved."""
+
+    ROUNDS = "rounds"
+    """Each round of a step starts from the same loaded data."""
+    LONG = "long"
+    """The servers stay up for the whole suite, and each step inherits the data of the step before."""
+
+
+class SizedBy(StrEnum):
+    """How the data of a suite are sized; the value is the profile's key for the bounds."""
+
+    ROWS = "rows"
+    """Equal tables, with `bytes_per_row` in the suite."""
+    SCALE = "scale"
+    """Tables whose sizes are proportional to a scale, with `[scale]` in the suite."""
+
+    @property
+    def suite_key(self) -> str:
+        """The key that the suite must have."""
+        return _SUITE_KEYS[self]
+
+
+_SUITE_KEYS = {SizedBy.ROWS: "bytes_per_row", SizedBy.SCALE: "scale"}
+
+
+class Profile(Strict):
+    """How long and at what size a suite is run."""
+
+    title: str
+    mode: Mode = Mode.ROUNDS
+    seconds: Number = Field(gt=0, le=LONGEST_SECONDS)
+    """How long each version works on a step in a round; in mode long, in total."""
+    slice_seconds: Number = Field(ge=SHORTEST_SLICE)
+    """How long a version works before the next version takes its turn."""
+    warm_seconds: Number = Field(default=0, ge=0, le=LONGEST_SECONDS)
+    """How long each version warms up at the beginning of a round; rounded up to whole slices."""
+    perf_seconds: Number = Field(default=2, gt=0, le=LONGEST_SECONDS)
+    """With --perf, how long each version is profiled at the end of a round."""
+    repetitions: Count = Field(ge=1, le=MOST_ROUNDS)
+    """Rounds of each step; in mode long, the length of the step determines them."""
+    most_rounds: Count = Field(default=20, ge=3, le=MOST_ROUNDS)
+    """With --until-decided, the most rounds of a step that has no verdict yet."""
+    budget_minutes: Number = Field(default=30, gt=0, le=LONGEST_BUDGET_MINUTES)
+    """With --until-decided, for how long after its first round a session starts further rounds."""
+    data_to_memory: Number = Field(gt=0, le=MOST_SHARE)
+    """Size of the loaded data as a share of the machine's memory."""
+    rows: Bounds | None = None
+    """Bounds of the rows over all tables, whatever the memory; for suites with `bytes_per_row`."""
+    scale: Bounds | None = None
+    """Bounds of the units of the scale, whatever the memory; for suites with a `[scale]`."""
+    tables: Count | None = Field(default=None, ge=1, le=MOST_TABLES)
+    """Number of equal tables; None if it follows from the client threads."""
+    clients: Levels = ()
+    """The levels of steps that have none of their own."""
+    options: dict[str, Option] = Field(default={})
+    """Options in place of those of the same name that a step has."""
+    buffer_to_memory: Number = Field(gt=0, le=0.8)
+    """Size of the server's buffer cache as a share of the machine's memory."""
+    settle_seconds: Number = Field(ge=0, le=LONGEST_SECONDS)
+    """Idle time after each reset."""
+    counted_passes: Count = Field(default=0, ge=0, le=MOST_ROUNDS)
+    """How many of the first rounds of a step have a counted pass, unless the session says otherwise."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Profile":
+        for key, bounds in (("rows", self.rows), ("scale", self.scale)):
+            if bounds is not None and bounds[0] > bounds[1]:
+                raise ValueError(f"{key} = [least, most]: least is larger than most")
+        require_levels(self.clients)
+        if self.slice_seconds > self.seconds:
+            raise ValueError("slice_seconds: a slice is longer than the step")
+        if self.mode is Mode.ROUNDS:
+            try:
+                require_few_slices(1, self.seconds, self.slice_seconds, self.warm_seconds)
+            except ScheduleError as error:
+                raise ValueError(f"slice_seconds: {error.what}") from error
+        return self

@@ -1,0 +1,78 @@
+"""A step of a suite.toml, and the levels of clients that steps and profiles have."""
+
+from itertools import pairwise
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from suites.keys.values import MOST_SHARE, Count, Name, Number, Option, Strict, TableName
+
+MOST_COUNTED = 1_000_000
+"""The most transactions of a counted pass."""
+MOST_CLIENTS = 10_000
+"""The most clients of a level."""
+LEVEL = "@"
+"""What stands between the name of a step and the clients of a level of it: `read-write@8`."""
+Levels = tuple[Annotated[Count, Field(ge=1, le=MOST_CLIENTS)], ...]
+"""Numbers of clients, each of which makes a step of its own; empty if the machine's cores decide."""
+
+
+def require_levels(levels: Levels) -> None:
+    """Raise ValueError unless every level has more clients than the one before."""
+    if any(fewer >= more for fewer, more in pairwise(levels)):
+        raise ValueError("clients: every level must have more clients than the one before")
+
+
+class Step(Strict):
+    """One workload of a suite."""
+
+    name: Name
+    title: str
+    group: Name | None = None
+    """Comparisons show a geometric mean for the steps of a group."""
+    options: dict[str, Option] = Field(default={})
+    """Options of the load generator: `--name=value` of a sysbench script, `builtin` or `file` of pgbench."""
+    queries: Number = Field(default=1, gt=0, le=MOST_SHARE)
+    """Queries in a transaction, for generators that count transactions only."""
+    most_work_to_rows: Number | None = Field(default=None, gt=0, le=MOST_SHARE)
+    """The maximum number of transactions, relative to the loaded rows; for steps that use rows up."""
+    rows_of: TableName | None = None
+    """The table whose rows `most_work_to_rows` counts; only in suites with a `[scale]`."""
+    counted: Count = Field(default=400, gt=0, le=MOST_COUNTED)
+    """The transactions of a counted pass, under a server that is some fifty times slower."""
+    clients: Levels = ()
+    """The levels of the step. A step of a session has one, as part of its name, or measures all of them."""
+    rate: Number | None = Field(default=None, gt=0, le=MOST_SHARE)
+    """Transactions that arrive per second; None if each begins when the one before it has ended."""
+    rate_per_core: Number | None = Field(default=None, gt=0, le=MOST_SHARE)
+    """The same for each core of the machine, in place of `rate`."""
+    rate_of: Name | None = None
+    """The step of whose calibrated throughput `rate` is a share; None if `rate` is absolute."""
+    profiles: tuple[Name, ...] = ()
+    """The profiles that have the step, unless it is asked for by name; empty for all."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Step":
+        require_levels(self.clients)
+        if self.rate is not None and self.rate_per_core is not None:
+            raise ValueError("rate_per_core: not beside rate")
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether transactions arrive at a rate, instead of one after the other."""
+        return self.rate is not None or self.rate_per_core is not None
+
+    @property
+    def plain_name(self) -> str:
+        """The name without a level."""
+        return self.name.partition(LEVEL)[0]
+
+    @property
+    def level(self) -> int | None:
+        """The clients of a step that is one level of several; None for other steps."""
+        return self.clients[0] if LEVEL in self.name else None
+
+    def at(self, clients: int) -> "Step":
+        """Return the step at one level: a step with a name, and so with series, of its own."""
+        return self.model_copy(update={"name": f"{self.plain_name}{LEVEL}{clients}", "clients": (clients,)})

@@ -1,0 +1,167 @@
+"""What a row of the metric registry says of a quantity, and the kinds of values that it has."""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from build.version import Engine
+
+
+class Better(StrEnum):
+    """The direction in which a metric improves."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEITHER = "neither"
+
+
+class Role(StrEnum):
+    """The purpose of a metric. Metrics beside a verdict are shown in the order of roles, then of rows."""
+
+    THROUGHPUT = "throughput"
+    """Work per second. A change of a cost per query can explain a change of throughput."""
+
+    COST = "cost"
+    """The cost of a query. A change of throughput that no cost explains may be due to a stall."""
+
+    LATENCY = "latency"
+    VARIATION = "variation"
+    """How much throughput varies from second to second within a step."""
+
+    CONNECTIONS = "connections"
+    """The cost of a connection that is open."""
+
+    RESET = "reset"
+    """The duration of the reset after a step, and the state before and after it."""
+
+    CONTEXT = "context"
+    """The amount of work, and other activity on the machine."""
+
+
+class Detection(StrEnum):
+    """How a series over nights is searched for changes (history/changes/detection.py)."""
+
+    EVIDENCE = "evidence"
+    """By evidence that adds up over nights, against the noise that the series has shown."""
+
+    STEP = "step"
+    """By the size of a step alone, for values that hardly scatter."""
+
+
+@dataclass(frozen=True)
+class RoundScatter:
+    """What is known, before anything is measured, of how log ratios of single rounds of a metric scatter."""
+
+    least: float
+    """The smallest standard deviation that rounds can have."""
+
+    typical: float
+    spread: float
+    """The prior of the standard deviation is lognormal: `typical` times e to the power of +-2 `spread` in 95
+    of 100 cases."""
+
+    wobble: float
+    """The standard deviation of the lasting difference between builds of code that does the same work."""
+
+    rounds: int
+    """The rounds of a version before anything is concluded from them."""
+
+
+TIMED = RoundScatter(least=0.004, typical=0.025, spread=0.7, wobble=0.003, rounds=3)
+"""Of what is timed: 0.6 to 10 % a round, and the layout of code in memory."""
+
+COUNTED = RoundScatter(least=0.0005, typical=0.001, spread=0.5, wobble=0.001, rounds=2)
+"""Of what is counted for fixed work: 0.1 % a pass (docs/instructions.md). A single pass cannot be slow by
+chance, but it can have failed to do the work, so that the ends of a range have two."""
+
+
+QPS = "qps"
+"""The primary metric of suites that do not name another one."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A quantity with its unit and direction, and how the program uses it."""
+
+    name: str
+    unit: str
+    better: Better
+    role: Role
+    description: str
+
+    engines: frozenset[Engine] = frozenset(Engine)
+    """The engines whose servers have this metric."""
+
+    followed: bool = False
+    """Whether the metric has a series over nights, for steps that record it."""
+
+    judged: bool = False
+    """Whether its series is searched for changes, which requires `followed`."""
+
+    detection: Detection = Detection.EVIDENCE
+    """How it is searched, if it is."""
+
+    beside: bool = False
+    """Whether comparisons show the metric beside the one that decides the verdict."""
+
+    beside_of: str = QPS
+    """The primary metric of the suites in whose comparisons it is shown."""
+
+    label: str = ""
+    """The name in running text; empty if that is `name` (see label_of)."""
+
+    noun: str = ""
+    """What there is more or fewer of, as in `4.9 % more instructions`; empty if the label says it."""
+
+    column: str = ""
+    """The narrow heading of its column in the table of verdicts; empty for a metric without a column."""
+
+    gives_way: int = 0
+    """The order, from 1, in which a narrow terminal drops columns; a column with 0 is never dropped."""
+
+    legend: str = ""
+    """The explanation below the table of its column, or of its label; empty if none is needed."""
+
+    imported_for: str = ""
+    """The metric that this one replaces in imported sessions that do not have that metric.
+
+    Other benchmarks measure the whole machine with vmstat and iostat, which includes the load generator."""
+
+    short_name: str = ""
+    """The short name that `bisect --metric` accepts besides `name`."""
+
+    threshold_percent: float | None = None
+    """The practical threshold of a metric that is counted instead of timed; None for that of timed ones.
+
+    Such a metric has an interval of its own kind (history/comparison/exact.py)."""
+
+    scatter: RoundScatter = TIMED
+    """How its rounds scatter, for searches that begin without any."""
+
+    evidence: str = ""
+    """The counted metric that tells which commits are worth timing when this one changed; empty without."""
+
+    least: float = 0.0
+    """The smallest value that it can have, in its unit: none of them can be negative."""
+
+    most: float = 1e18
+    """The largest plausible value, in its unit. Unless a row says less, what no machine counts up to."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is counted for fixed work instead of timed."""
+        return self.threshold_percent is not None
+
+    def threshold(self, timed: float) -> float:
+        """Return the fraction beyond which it has changed: its own, else `timed`, that of timed metrics."""
+        return timed if self.threshold_percent is None else self.threshold_percent / 100
+
+    def is_plausible(self, value: float) -> bool:
+        """Whether it can have a value: a number from `least` to `most`, and so neither infinite nor NaN."""
+        return self.least <= value <= self.most
+
+    def refusal(self, value: float) -> str:
+        """What is wrong with a value that is not plausible."""
+        if not math.isfinite(value):
+            return f"not a finite number: {self.name}"
+        return f"{self.name} cannot be {value:g} {self.unit}: it lies from {self.least:g} to {self.most:g}"
