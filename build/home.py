@@ -61,6 +61,11 @@ class Home:
         return self.path / "data"
 
     @property
+    def copies(self) -> Path:
+        """Copies of loaded data that outlive their session."""
+        return self.path / "copies"
+
+    @property
     def answers(self) -> Path:
         """The answers of earlier runs of configure, which compiles of a bisect take over."""
         return self.path / "answers"

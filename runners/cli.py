@@ -117,6 +117,7 @@ def parser() -> argparse.ArgumentParser:
     _profile(commands.add_parser("profile", help="show CPU profiles: functions and flame graphs"))
     _report(commands.add_parser("report", help="write the report site: all results as pages with charts"))
     _history(commands.add_parser("history", help="show, judge, export, merge and back up the history"))
+    _data(commands.add_parser("data", help="list or delete the kept copies of loaded data"))
     _bench(commands.add_parser("bench", help="run one of Tidemark's own benchmarks against its targets"))
     return top
 
@@ -298,6 +299,14 @@ def _history(it: argparse.ArgumentParser) -> None:
     from runners.history.arguments import add_subcommands  # imported late, as above
 
     add_subcommands(it)
+
+
+def _data(it: argparse.ArgumentParser) -> None:
+    what = it.add_subparsers(dest="what", required=True, metavar="WHAT")
+    what.add_parser("list", help="show the kept copies of loaded data, and how large they are")
+    prune = what.add_parser("prune", help="delete copies that are damaged, or whose build is gone")
+    prune.add_argument("names", nargs="*", metavar="NAME", help="delete these copies instead")
+    prune.add_argument("--all", action="store_true", help="delete all copies")
 
 
 def _bench(it: argparse.ArgumentParser) -> None:

@@ -46,8 +46,6 @@ class Suite(Strict):
     """The isolation of every session, the same on all engines; None for each engine's own."""
     plans: bool = Field(default=False, strict=True)
     """Whether the plan of every statement is stored, which the script then prints (docs/suites.md)."""
-    read_only: bool = Field(default=False, strict=True)
-    """Whether no step changes the data: servers then start from the loaded data once in a round."""
     finish: bool = Field(default=False, strict=True)
     """Whether the script has a command that is called once, after everything is loaded."""
     checks: tuple[DataCheck, ...] = ()

@@ -84,6 +84,12 @@ class LocalServer:
         if is_timed:
             os.sync()
 
+    def _copy_in(self, data: Path) -> None:
+        """Make a copy of `data` the data directory. Raises ProcessError."""
+        command: list[str | Path] = ["cp", "--archive", "--reflink=auto", data, self.data]
+        what = f"copying the kept data of {self.build.version}"
+        run(as_server_user(command), what=what, seconds=COPY_SECONDS)
+
     def destroy(self) -> None:
         """End the server, and delete its folder."""
         self.abandon()

@@ -56,6 +56,8 @@ _ROWS = (
            "transactions finished per second over the whole step", evidence=INSTRUCTIONS, most=_RATE),
     Metric("transactions", "transactions", _NEITHER, _CONTEXT, "transactions finished: the work of the step"),
     Metric("seconds", "s", _NEITHER, _CONTEXT, "length of the measured window", most=_YEARS),
+    Metric("censored_seconds", "s", _NEITHER, _CONTEXT,
+           "the limit at which a query was ended: it would have taken longer", most=_YEARS),
     Metric("errors", "errors", _LOWER, _CONTEXT, "failed or retried transactions"),
     Metric("retried_serialisation", "transactions", _LOWER, _CONTEXT,
            "transactions that a serialisation failure rolled back, and that were begun again"),

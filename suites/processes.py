@@ -7,6 +7,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -124,9 +125,10 @@ def as_server_user(argv: Sequence[str | Path], dies_by: str = "INT") -> list[str
 
 
 def tool(name: str) -> str:
-    """Return the path of a system program. Raises ProcessError if it is not installed."""
+    """Return the path of a program of the system or of a Python package. Raises ProcessError if missing."""
     # Debian has servers in /usr/sbin, which is not in everybody's path.
-    path = shutil.which(name) or shutil.which(name, path="/usr/sbin")
+    places = (None, "/usr/sbin", Path(sys.executable).parent)
+    path = next(filter(None, (shutil.which(name, path=place) for place in places)), None)
     if path is None:
         raise ProcessError(f"{name} is not installed", hint="run ./tidemark setup, which installs it")
     return path
@@ -137,6 +139,7 @@ def start(
     log: IO[bytes] | int,
     *,
     bound_to: Collection[int] | None = None,
+    stdin: int = subprocess.DEVNULL,
     **options: object,
 ) -> "subprocess.Popen[bytes]":
     """Start `argv` in a session of its own, so that Ctrl-C reaches only Tidemark, which then stops it.
@@ -147,7 +150,7 @@ def start(
         process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]
             [str(word) for word in argv],
             stdout=log,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             start_new_session=True,
             **options,
         )

@@ -69,8 +69,12 @@ class Server(Protocol):
     def cores(self) -> int:
         """Number of processes that maintenance may use in parallel."""
 
-    def create(self) -> None:
-        """Create the data directory. Raises ServerError."""
+    @property
+    def loaded(self) -> Path:
+        """The kept data directory, once `keep` was called."""
+
+    def create(self, data: Path | None = None) -> None:
+        """Create the data directory, as a copy of `data` if that is given. Raises ServerError."""
 
     def start(self, instrument: Instrument | None = None) -> None:
         """Start the server, and wait until it accepts connections. Raises ServerError.

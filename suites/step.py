@@ -13,7 +13,7 @@ from build.errors import TidemarkError
 from suites.accounting.costs import Meter
 from suites.accounting.counters import instructions_of
 from suites.checking.data_checks import DataChecks
-from suites.generators.load import Generator, KindLoad, Load, LoadError, Share, committed_in
+from suites.generators.load import Generator, KindLoad, Load, LoadError, OverLimitError, Share, committed_in
 from suites.keys.check import CheckOccasion
 from suites.keys.step import Step
 from suites.measurement import Measurement
@@ -40,6 +40,23 @@ class ServerDiedError(ServerError):
         self.place = place
 
 
+class CensoredError(ServerError):
+    """A query took longer than its limit of `limit` seconds, so that its time is known on no server for sure.
+
+    `seconds` are those of one execution by the index of the server, None where it was over the limit.
+    """
+
+    def __init__(self, what: str, limit: float, seconds: Mapping[int, float | None]) -> None:
+        super().__init__(what)
+        self.limit = limit
+        self.seconds = seconds
+
+    @property
+    def values(self) -> Mapping[str, float]:
+        """The only metric of a run that was ended at its limit."""
+        return {"censored_seconds": self.limit}
+
+
 def run_slices(
     servers: Sequence[Server],
     generator: Generator,
@@ -57,7 +74,7 @@ def run_slices(
     `profiling` says how profiles are taken, or is None. With `resets=False` no server is reset or checked.
     `committed` has, for each server, the transactions by kind since its data were loaded; those of the step
     are added. Return one measurement per server. Raises ServerDiedError if a server or its load generator
-    failed, or if its data are not as `checks` say.
+    failed, or if its data are not as `checks` say, and CensoredError if a query was over its limit.
     """
     before = [_blaming(place, server.counters) for place, server in enumerate(servers)]
     pids = [server.pid for server in servers]
@@ -121,6 +138,8 @@ def _under_load(
             ]
             loads = generator.alternate(addresses, step, share, observers)
             return loads, [profiler.result(load) for profiler, load in zip(watching, loads, strict=True)]
+    except OverLimitError as error:
+        raise CensoredError(str(error), error.limit, error.seconds) from error
     except LoadError as error:
         raise blame(servers, step, error) from error
 

@@ -242,7 +242,8 @@ def _plain(cell: str) -> str:
 def test_steps_and_profiles() -> None:
     assert list(table(METHOD, "| step | one transaction |")) == [step.name for step in WRITE_HEAVY.steps]
     rows = table(METHOD, "| key | smoke | short | long |")
-    assert set(rows) == ProfileKeys.model_fields.keys() - {"title", "scale", "tables", "clients", "options"}
+    others = {"title", "scale", "tables", "clients", "options", "limit_seconds", "keeps_copy"}
+    assert set(rows) == ProfileKeys.model_fields.keys() - others
     for place, name in enumerate(("smoke", "short", "long")):
         profile = WRITE_HEAVY.profile(name)
         for key, cells in rows.items():

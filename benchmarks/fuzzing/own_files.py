@@ -17,7 +17,9 @@ from runners.fitness.fixes import SavedSettingsError, saved_settings
 from runners.nightly.heartbeat import status
 from runners.nightly.plan import PlanError, load_plan
 from runners.trying.sides import base_commit_of
+from suites.data_copies.store import CopyError, read_manifest
 from suites.definition import SuiteError, load_suite
+from suites.generators.queries.answers import AnswerError, answers_of
 from suites.sizing import Hardware, sizes
 from suites.slices import slices_in
 
@@ -176,6 +178,21 @@ def _saved_settings(folder: Path) -> Parse:
     return parse
 
 
+def _known_answers(folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        (folder / "answers-1.json").write_bytes(data)
+        return [Number("rows", answer.count, 1e12) for answer in answers_of(folder, 1).values()]
+
+    return parse
+
+
+def _copy(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        return [Number("bytes", size, 2.0**63) for size in read_manifest(data)["files"].values()]
+
+    return parse
+
+
 def _plans() -> Sequence[bytes]:
     return [(ROOT / "runners/nightly.toml").read_bytes(), _PLAN]
 
@@ -277,6 +294,23 @@ _PINS = {
     for version in map(parse_version, ("postgres@18.6", "mysql@9.7.2"))
 }
 _SETTINGS = {"/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave"}
+_ANSWERS = {
+    "q6": {"columns": ["sum"], "count": 1, "totals": ["123141078.2283"], "rows": [["123141078.2283"]]},
+    "q4": {
+        "columns": ["exact", "share"],
+        "count": 2,
+        "totals": [None, "3.5"],
+        "rows": [["a", "1.5"], ["b", "2"]],
+    },
+}
+_COPY = {
+    "version": "postgres@18.6",
+    "suite": "tpch",
+    "profile": "short",
+    "kept_at": "2026-11-23T03:02:51Z",
+    "parts": {"build": "ab12", "settings": "[]"},
+    "files": {"base/1/1259": 8192, "PG_VERSION": 3},
+}
 _VERSIONS = [b"postgres@18.6", b"postgres@git:5bf748b86b", b"mysql@9.7.2#mine", b"postgres@REL_18_STABLE"]
 _NAMES = [b"pg1222", b"x.pg181_o2nofp.x10b_c32r128.pk1", b"my8045_rel", b"mysql@9.7.2", b"ma110806"]
 _MOMENTS = [b"2025-11", b"2025-11-05", b"2025-11-05T02:00:00Z", b"2025-11-05T02:00:00.123+14:00"]
@@ -295,5 +329,7 @@ TARGETS = (
     FuzzTarget(
         "archive record", lambda: [_json(_SIDECAR), _json(_TREE)], _sidecar, (ArchiveError, store.StoreError)
     ),
+    FuzzTarget("known answers", lambda: [_json(_ANSWERS)], _known_answers, (AnswerError,)),
+    FuzzTarget("kept copy", lambda: [_json(_COPY)], _copy, (CopyError,)),
     FuzzTarget("saved settings", lambda: [_json(_SETTINGS)], _saved_settings, (SavedSettingsError,)),
 )

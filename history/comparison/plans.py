@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from history.comparison.result import ContenderComparison
 from history.comparison.verdict import Verdict
-from history.store.records import PLANS
+from history.store.records import LIMIT_SECONDS, PLANS
 
 DECIDED = (Verdict.REGRESSION, Verdict.IMPROVEMENT)
 
@@ -20,15 +20,20 @@ class ChangedPlan:
 
 
 def changed_plans(contender: ContenderComparison) -> Iterator[ChangedPlan]:
-    """Yield the steps with a verdict of a change whose plan changed too, within one session and engine."""
+    """Yield the steps whose plan changed, within one session and engine.
+
+    They are those with a verdict of a change, and in a session of long queries all, with those that were
+    over their limit and have no ratio.
+    """
     plans = contender.session.options.get(PLANS)
     if contender.nights is not None or len(contender.engines) > 1 or not isinstance(plans, dict):
         return
     old, new = (plans.get(str(version)) for version in (contender.base, contender.contender))
     if not isinstance(old, dict) or not isinstance(new, dict):
         return
+    long_queries = LIMIT_SECONDS in contender.session.options
     for step in contender.steps:
-        if step.judgement.verdict in DECIDED:
+        if long_queries or step.judgement.verdict in DECIDED:
             base, other = (side.get(step.step.partition("@")[0]) for side in (old, new))
             if isinstance(base, str) and isinstance(other, str) and base != other:
                 yield ChangedPlan(step.step, base, other)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from datetime import datetime
 
+from history.comparison.censored import censored_steps
 from history.comparison.curves import Curve, curves, shapes
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
@@ -78,6 +79,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         *(text for step in contender.steps for text in _more_instructions(step)),
         *(text for step in contender.steps for text in _varies_more(step)),
         *(f"no verdict: {', '.join(steps)}: {reason}" for reason, steps in gaps.items()),
+        *_censored(contender),
         *map(_failure, contender.failures),
         *(f"warning: {text}" for text in contender.warnings),
     ]
@@ -299,6 +301,14 @@ def _varies_more(step: StepComparison) -> Iterator[str]:
             if verdict is Verdict.REGRESSION:
                 values = f"{label_of(ratio.metric)} {ratio.base:.2g} -> {ratio.contender:.2g}"
                 yield f"varies more: {step.step}, {values} ({ratio.value:.2f}x, {bounds(ratio.interval)})"
+
+
+def _censored(contender: ContenderComparison) -> Iterator[str]:
+    """Note the steps that are in no mean, and what the means are without them."""
+    found = censored_steps(contender)
+    if found is not None:
+        bound = f"{found.bound} what they show" if found.bound else "unknown: they are not bounds of it"
+        yield f"over the limit: {', '.join(found.steps)}; of all steps the geometric means are {bound}"
 
 
 def _failure(failure: Failure) -> str:

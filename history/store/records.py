@@ -28,6 +28,10 @@ class SessionStatus(StrEnum):
     """It could not continue: planned runs are missing."""
 
 
+CENSORED = "censored at"
+"""How the reason begins of a run that was ended at the limit of a query, or left out because of one."""
+
+
 class RunStatus(StrEnum):
     """How a run of a step ended. Only finished runs are compared."""
 
@@ -253,6 +257,8 @@ each version that does not stand at the start of the session."""
 
 TRY = "try"
 """The option of a session of `./tidemark try`, with the value true: it is not a night of any series."""
+LIMIT_SECONDS = "limit_seconds"
+"""The option of a session of long queries: the most that one of them may take."""
 
 CONFIRMS = "confirms"
 """The option of a confirming session, which measures a commit of a branch against an earlier one.

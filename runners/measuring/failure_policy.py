@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from history.store.records import CENSORED
 from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.round_measurement import MeasuredRound
 from runners.measuring.run_recorder import RunRecorder
@@ -12,7 +13,7 @@ from runners.measuring.session_versions import MeasuredVersion
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import PRIMARY
-from suites.step import ServerDiedError
+from suites.step import CensoredError, ServerDiedError
 
 MOST_FAILURES = 2
 """The number of failures after which a version is excluded from the later rounds of a step."""
@@ -22,7 +23,7 @@ MOST_DISTURBED = 2
 not."""
 
 Measure = Callable[[Sequence[MeasuredVersion]], MeasuredRound]
-"""Measures one round of the given versions. Raises ServerDiedError."""
+"""Measures one round of the given versions. Raises ServerDiedError or CensoredError."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ class FailurePolicy:
 
         When a server dies, its failure is recorded and the other versions begin the round again without it.
         With `servers_stay_up` (long mode) a disturbed round is recorded with a warning, because hours cannot
-        be measured again, and a version whose server died is excluded from the rest of the session.
+        be measured again, and a version whose server died is excluded from the rest of the session. A step
+        that is over its limit on one version is recorded as censored for all, and not measured again.
         """
         done = self.recorder.recorded_versions(step, number)
         for version in versions:
@@ -79,6 +81,9 @@ class FailurePolicy:
             started = _now()
             try:
                 measurements, reasons = measure(active)
+            except CensoredError as error:
+                self._record_censored(versions, active, step, number, error, started)
+                return
             except ServerDiedError as error:
                 failed = active if error.place is None else [active[error.place]]
                 self._record_deaths(failed, step, number, error, started)
@@ -115,6 +120,32 @@ class FailurePolicy:
                 self._record_deaths([version], step, number, ServerDiedError(reason, None), started)
         return [version for version, _ in kept], [measurement for _, measurement in kept]
 
+    def _record_censored(
+        self,
+        versions: Sequence[MeasuredVersion],
+        active: Sequence[MeasuredVersion],
+        step: Step,
+        number: int,
+        error: CensoredError,
+        started: datetime,
+    ) -> None:
+        """Record a step that was over its limit on one version, and exclude all from its later rounds.
+
+        A version without a time cannot be compared, and the others need not be measured for that.
+        """
+        over = [active[place].name for place, seconds in error.seconds.items() if seconds is None]
+        where = f"{CENSORED} {error.limit:g} s on {', '.join(sorted(over))}"
+        for place, version in enumerate(active):
+            seconds = error.seconds.get(place)
+            reason = where if seconds is None else f"{where}; took {seconds:.4g} s on {version.name}"
+            value = error.values if version.name in over else {}
+            self.recorder.record_failure(version, step, number, started, reason, value)
+            version.excluded_steps[step.name] = reason
+        for version in versions:
+            version.excluded_steps.setdefault(step.name, where)
+            self.verdicts.drop(version.name, step.name)
+        self.recorder.report_failure(f"{step.name} (round {number})", where)
+
     def _record_deaths(
         self,
         failed: Sequence[MeasuredVersion],
@@ -132,7 +163,7 @@ class FailurePolicy:
 
     def _count_failure(self, version: MeasuredVersion, step: str, reason: str) -> None:
         version.failures[step] += 1
-        if version.failures[step] >= MOST_FAILURES:
+        if version.failures[step] >= MOST_FAILURES or reason.startswith(CENSORED):
             version.excluded_steps[step] = reason
 
     def _record_exclusion(self, version: MeasuredVersion, step: Step, number: int) -> None:

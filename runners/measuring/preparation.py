@@ -25,6 +25,7 @@ from suites.additions.registry import kind_of
 from suites.capabilities import SettingError, require_engine
 from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind
+from suites.data_copies.store import DataCopies
 from suites.engines import make_server, require_settings, require_short_sockets
 from suites.generators.client_limits import require_clients
 from suites.generators.registry import GENERATORS
@@ -78,8 +79,9 @@ def check_request(request: Request, home: Home) -> Sizes:
             where=f"profile {request.profile_name}: buffer_to_memory",
             hint="measure fewer versions at once, or use a profile with a smaller buffer cache",
         )
-    # Each version has its loaded data and a copy that it works on.
-    disk_bytes = len(request.versions) * (needed.disk_bytes + needed.data_bytes)
+    # Each version has its loaded data and a copy that it works on, and perhaps one for later sessions.
+    copies = 2 if profile.keeps_copy else 1
+    disk_bytes = len(request.versions) * (needed.disk_bytes + copies * needed.data_bytes)
     companions = (name for version in request.versions for name in request.companions_of(version))
     disk_bytes += sum(kind_of(name).disk_bytes for name in companions)
     require_disk(home.path, disk_bytes + BUILD_BYTES)
@@ -141,6 +143,11 @@ def provide_one(request: Request, version: Version, home: Home, progress: Progre
         git_source=request.git.get(version.engine),
     )
     return replace(build, version=version)
+
+
+def copies_of(request: Request, home: Home, progress: Progress) -> DataCopies | None:
+    """Return the kept copies of loaded data; None if the profile keeps none."""
+    return DataCopies(home.copies, progress.note) if request.profile.keeps_copy else None
 
 
 def profiling_of(request: Request, home: Home, progress: Progress) -> Profiling | None:

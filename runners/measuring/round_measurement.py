@@ -13,6 +13,7 @@ from runners.measuring.variants import definition_of
 from suites.accounting.disturbance import DisturbanceLimits, DisturbanceWatch
 from suites.additions.accompanied import AccompaniedServer
 from suites.checking.data_checks import DataChecks
+from suites.data_copies.store import CopyKey, DataCopies
 from suites.generators.load import Generator, Share
 from suites.generators.placement import placement, stretched
 from suites.keys.profile import Mode
@@ -24,7 +25,7 @@ from suites.profiling.profiler import Profiling
 from suites.server import Server
 from suites.sizing import Sizes, fit_together, this_machine
 from suites.slices import Schedule, mirrored
-from suites.step import ServerDiedError, most_transactions, run_slices
+from suites.step import CensoredError, ServerDiedError, most_transactions, run_slices
 
 MeasuredRound = tuple[list[Measurement], tuple[str, ...]]
 """The measurement of each version, in the order of the versions, and the reasons why the round is
@@ -39,6 +40,8 @@ class RoundMeasurement:
     sizes: Sizes
     generator: Generator
     profiling: Profiling | None = None
+    copies: DataCopies | None = None
+    """The copies of loaded data that outlive the session; None if the profile keeps none."""
     limits: DisturbanceLimits = field(default_factory=DisturbanceLimits)
 
     @property
@@ -50,21 +53,44 @@ class RoundMeasurement:
 
     def load(self, version: MeasuredVersion) -> None:
         """Load a version, and in rounds mode keep a copy of its data. A failure is stored in its `broken`."""
-        indexes = definition_of(version.build.version, self.request.variants).indexes
         explained = self.request.steps if self.request.suite.plans else ()
-        version.load(self.generator, explained, indexes, self.checks)
+        keeps = self.copies if self.request.profile.mode is Mode.ROUNDS else None
+        kept = None if keeps is None else keeps.find(self._copy_key(version))
+        version.load(self.generator, explained, self._indexes(version), self.checks, kept)
         if version.broken is None and self.request.profile.mode is Mode.ROUNDS:
             try:
                 version.server.keep()
             except TidemarkError as error:
                 version.broken = str(error)
+                return
+            if keeps is not None and kept is None:
+                keeps.save(self._copy_key(version), version.server.loaded)
+
+    def _indexes(self, version: MeasuredVersion) -> tuple[str, ...]:
+        return definition_of(version.build.version, self.request.variants).indexes
+
+    def _copy_key(self, version: MeasuredVersion) -> CopyKey:
+        """Return the key of the loaded data of a version: whatever they could depend on."""
+        request, data = self.request, self.sizes.data
+        parts = {
+            "build": version.build.key,
+            "suite": request.suite.digest,
+            "data": repr((dict(data.options), data.rows)),
+            "generator": self.generator.version(),
+            "settings": repr(sorted(request.settings_of(version.build.version).items())),
+            "sizes": repr((self.sizes.buffer_bytes, self.sizes.wal_limit_bytes)),
+            "indexes": repr(self._indexes(version)),
+            "durability": str(request.durability),
+        }
+        return CopyKey(version.name, request.suite.name, request.profile_name, parts)
 
     def from_loaded_data(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> MeasuredRound:
         """Measure one round in which every server starts from the loaded data.
 
-        Servers that do not fit into memory together are measured one after the other, in random order.
+        After a step that only reads, a server stays up for the next such step. Servers that do not fit into
+        memory together are measured one after the other, in random order.
         Raises ServerDiedError, whose `place` is the index in `versions`, or None when no version is known
-        to be at fault.
+        to be at fault, and CensoredError with such places.
         """
         places = list(range(len(versions)))
         seed = (self.request.suite.seed, step.name, number)
@@ -72,7 +98,7 @@ class RoundMeasurement:
         if not fit_together(len(versions), self.sizes, this_machine()):
             groups = [[place] for place in random.Random(repr(seed)).sample(places, len(places))]
         # Servers that take turns with others in memory cannot stay up.
-        goes_on = self.request.suite.read_only and len(groups) == 1
+        stays = step.reads_only and len(groups) == 1
         by_place: dict[int, Measurement] = {}
         reasons: list[str] = []
         for group in groups:
@@ -80,15 +106,18 @@ class RoundMeasurement:
             is_whole = False
             try:
                 for place, version in enumerate(members):
-                    _start_from_loaded_data(version, place, number, read_only=goes_on)
+                    _start_from_loaded_data(version, place, number, stays=stays)
                 schedule = self._schedule(step, len(group), seed)
-                share = Share(schedule, number, most_transactions(step, self.sizes))
+                share = self._share(step, schedule, number)
                 measurements, group_reasons = self.on_running_servers(members, step, share)
                 is_whole = True
             except ServerDiedError as error:
                 raise ServerDiedError(str(error), _place_of(error, group)) from error
+            except CensoredError as error:
+                seconds = {group[place]: took for place, took in error.seconds.items()}
+                raise CensoredError(str(error), error.limit, seconds) from error
             finally:
-                if not (goes_on and is_whole):
+                if not (stays and is_whole):
                     for version in members:
                         version.server.abandon()
             reasons += group_reasons
@@ -100,7 +129,7 @@ class RoundMeasurement:
     ) -> MeasuredRound:
         """Measure the slices of a round on servers that are up; only the last round of a step resets them.
 
-        Raises ServerDiedError.
+        After a step that only reads there is nothing to reset. Raises ServerDiedError and CensoredError.
         """
         watch = DisturbanceWatch(lambda: [os.getpid()])
         watch.begin()
@@ -125,7 +154,7 @@ class RoundMeasurement:
                     step,
                     share,
                     settle,
-                    resets=is_last,
+                    resets=is_last and not step.reads_only,
                     profiling=profiling,
                     checks=self.checks,
                     committed=[version.committed for version in versions],
@@ -153,6 +182,10 @@ class RoundMeasurement:
         except TidemarkError as error:
             raise ServerDiedError(str(error), place) from error
 
+    def _share(self, step: Step, schedule: Schedule, number: int) -> Share:
+        limit = self.request.profile.limit_seconds
+        return Share(schedule, number, most_transactions(step, self.sizes), limit_seconds=limit)
+
     def _schedule(self, step: Step, servers: int, seed: object) -> Schedule:
         profile = self.request.profile
         slice_seconds = stretched(profile.slice_seconds, profile.seconds, step, self.sizes)
@@ -166,8 +199,8 @@ def _place_of(error: ServerDiedError, group: Sequence[int]) -> int | None:
     return group[error.place]
 
 
-def _start_from_loaded_data(version: MeasuredVersion, place: int, number: int, *, read_only: bool) -> None:
+def _start_from_loaded_data(version: MeasuredVersion, place: int, number: int, *, stays: bool) -> None:
     try:
-        version.start_from_loaded_data(number, read_only=read_only)
+        version.start_from_loaded_data(number, stays=stays)
     except TidemarkError as error:
         raise ServerDiedError(str(error), place) from error

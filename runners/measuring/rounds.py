@@ -148,7 +148,8 @@ class Rounds:
 
         def measure(active: Sequence[MeasuredVersion]) -> MeasuredRound:
             order = (*range(len(active)), *reversed(range(len(active)))) * _turns_per_block(profile)
-            share = Share(Schedule(profile.slice_seconds, order), block, part, (block - 1) * (part or 0))
+            done = (block - 1) * (part or 0)
+            share = Share(Schedule(profile.slice_seconds, order), block, part, done, profile.limit_seconds)
             return self.measurement.on_running_servers(active, step, share, is_last=is_last)
 
         self.policy.carry_out(block, step, versions, measure, servers_stay_up=True)

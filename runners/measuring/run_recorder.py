@@ -73,10 +73,17 @@ class RunRecorder:
         self.store.record_plans(self.session, version.name, version.plans)
 
     def record_failure(
-        self, version: MeasuredVersion, step: Step, number: int, started: datetime, reason: str
+        self,
+        version: MeasuredVersion,
+        step: Step,
+        number: int,
+        started: datetime,
+        reason: str,
+        values: Mapping[str, float] | None = None,
     ) -> None:
-        """Record a failed run."""
-        record = self._run_record(version, step, number, None, started, reason)
+        """Record a failed run, with the values that it has nevertheless."""
+        measurement = Measurement(values, ()) if values else None
+        record = self._run_record(version, step, number, measurement, started, reason)
         self.store.record_runs(self.session, [record])
 
     def report_failure(self, what: str, reason: str) -> None:

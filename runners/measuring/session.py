@@ -21,6 +21,7 @@ from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.preparation import (
     callgrind_of,
     check_request,
+    copies_of,
     profiling_of,
     provide_builds,
     server_factory,
@@ -124,7 +125,8 @@ def run_session(
                 policy = FailurePolicy(
                     recorder, verdicts, request.least_rounds, request.keep_disturbed, passes
                 )
-                measurement = RoundMeasurement(request, sizes, generator, profiling)
+                copies = copies_of(request, home, progress)
+                measurement = RoundMeasurement(request, sizes, generator, profiling, copies)
                 rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, progress)
                 if driver is not None:
                     driver(ActiveSession(outcome.uid, rounds, builds, sizes, folder))

@@ -55,13 +55,14 @@ class MeasuredVersion:
         """Return why it cannot run a step; None when it can."""
         return self.broken or self.excluded_steps.get(step)
 
-    def start_from_loaded_data(self, number: int, *, read_only: bool = False) -> None:
+    def start_from_loaded_data(self, number: int, *, stays: bool = False) -> None:
         """Start the server from the loaded data for a step of round `number`.
 
-        Between steps that are `read_only` a server that is up goes on; with each round it starts anew, as
-        equal builds differ from one start to the next, which only further starts average out.
+        With `stays`, for a step that only reads, a server that such a step of the round has left up goes on.
+        With each round it starts anew: equal builds differ from one start to the next, which only further
+        starts average out.
         """
-        if read_only and self.started_in == number and self.server.death() is None:
+        if stays and self.started_in == number and self.server.death() is None:
             return
         self.started_in = None
         self.server.restore()
@@ -75,19 +76,21 @@ class MeasuredVersion:
         explained: Sequence[Step] = (),
         indexes: Sequence[str] = (),
         checks: DataChecks | None = None,
+        kept: Path | None = None,
     ) -> None:
         """Create the data directory, load it, bring it to rest, and check it. The server stays up.
 
-        The loaded tables get the `indexes` that suites.additions.indexes describes. The plans of the steps
-        `explained` are stored in `plans`, levels of a step once. A failure is stored in `broken`, and
-        so is what a check found.
+        `kept` are data that were loaded before, of which a copy is taken instead. The loaded tables get the
+        `indexes` that suites.additions.indexes describes. The plans of the steps `explained` are stored in
+        `plans`, levels of a step once. A failure is stored in `broken`, and so is what a check found.
         """
         try:
-            self.server.create()
+            self.server.create(kept)
             self.server.start()
-            generator.load(self.server.address)
-            create_indexes(self.server.address, indexes)
-            self.server.reset()
+            if kept is None:
+                generator.load(self.server.address)
+                create_indexes(self.server.address, indexes)
+                self.server.reset()
             if checks is not None:
                 checks.require(self.server.address, CheckOccasion.LOADED)
             self.settings = self.server.settings()

@@ -40,6 +40,18 @@ class LoadError(TidemarkError):
         self.place = place
 
 
+class OverLimitError(LoadError):
+    """A query took longer than its limit of `limit` seconds on at least one server.
+
+    `seconds` are those of one execution by the index of the server, None where it was over the limit.
+    """
+
+    def __init__(self, step: str, limit: float, seconds: Mapping[int, float | None]) -> None:
+        super().__init__(f"{step} took longer than its limit of {limit:g} s")
+        self.limit = limit
+        self.seconds = seconds
+
+
 @dataclass(frozen=True)
 class WorkLimit:
     """The limits of a step, which ends when the first one is reached."""
@@ -62,6 +74,8 @@ class Share:
     """Maximum number of transactions per server; None if there is only a time limit."""
     done_before: int = 0
     """Earlier transactions of the step on the same data, after which a step that uses rows up continues."""
+    limit_seconds: float | None = None
+    """The most that one query may take; only for generators of long queries."""
 
 
 def whole_seconds(work: WorkLimit) -> int:

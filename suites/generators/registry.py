@@ -9,6 +9,7 @@ from suites.definition import Suite
 from suites.generators.connections import Connections
 from suites.generators.load import Generator, LoadError
 from suites.generators.pgbench import Pgbench, newest_postgres
+from suites.generators.queries.conductor import DATA_PROGRAM, QueryConductor
 from suites.generators.sysbench import Sysbench
 from suites.keys.generator_rules import GeneratorName
 from suites.sizing import Sizes
@@ -55,10 +56,15 @@ def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool
     return Pgbench(suite, sizes, newest, prepares=prepares)
 
 
+def _queries(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
+    return QueryConductor(suite, sizes)
+
+
 GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",), counts=True),
     GeneratorName.PGBENCH: Entry(_pgbench, build_programs=("pgbench",)),
     GeneratorName.CONNECTIONS: Entry(_connections, system_programs=("sysbench",)),
+    GeneratorName.QUERIES: Entry(_queries, system_programs=(DATA_PROGRAM,)),
 }
 """One entry for every load generator; its rules for a suite.toml are in suites/keys/generator_rules.py."""
 

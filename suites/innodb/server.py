@@ -108,8 +108,8 @@ class InnodbServer(LocalServer):
         """Return thread id -> role of a thread. Raises ServerError."""
         raise NotImplementedError
 
-    def create(self) -> None:
-        """Create the option file and the data directory. Raises ServerError."""
+    def create(self, data: Path | None = None) -> None:
+        """Create the option file and the data directory, a copy of `data` if given. Raises ServerError."""
         require_short(self.address.socket)
         require_reachable(self.build.prefix)
         require_reachable(self.folder.parent)
@@ -124,6 +124,15 @@ class InnodbServer(LocalServer):
         self.folder.chmod(0o700)
         own(self.folder)
         write_for_server(self.folder / OPTION_FILE, self._configuration)
+        if data is not None:
+            self._copy_in(data)
+            # Their index names them by the path of the session that wrote them. Nothing reads them.
+            for file in self.data.glob("binlog.*"):
+                file.unlink()
+        else:
+            self._initialize()
+
+    def _initialize(self) -> None:
         argv = [*self.initialize_command(), f"--log-error={self.folder / 'initialize.log'}"]
         try:
             run(

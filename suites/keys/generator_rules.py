@@ -17,10 +17,15 @@ class GeneratorName(StrEnum):
     PGBENCH = "pgbench"
     CONNECTIONS = "connections"
     """sysbench, which holds connections instead of working."""
+    QUERIES = "queries"
 
 
 LUA_MODULES = Path(__file__).resolve().parents[1] / "generators"
 """The folder of the shared Lua module, which sysbench scripts load with `require("tidemark")`."""
+
+
+MOST_KEYS = 10_000
+"""The most orders of a refresh for each unit of the scale, of which there are 15,000."""
 
 
 class StepKeys(Protocol):
@@ -37,6 +42,10 @@ class StepKeys(Protocol):
     @property
     def most_work_to_rows(self) -> float | None:
         """The maximum number of transactions, relative to the loaded rows."""
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether it leaves the data as they are."""
 
     @property
     def is_open(self) -> bool:
@@ -65,6 +74,10 @@ class SuiteKeys(Protocol):
     @property
     def script(self) -> str | None:
         """The name of the Lua script beside suite.toml."""
+
+    @property
+    def scale(self) -> object | None:
+        """The scale that determines the sizes of the tables."""
 
     @property
     def plans(self) -> bool:
@@ -134,6 +147,30 @@ def _check_connections(suite: SuiteKeys) -> None:
             raise ValueError(f"profiles.{name}.mode: connections needs a fresh server in every round")
 
 
+def _check_queries(suite: SuiteKeys) -> None:
+    """Raise ValueError unless the tables have a scale, and every step has one file of statements."""
+    if suite.scale is None:
+        raise ValueError("scale: queries needs the tables of TPC-H, in hundredths of its scale factor")
+    for name in ("schema.sql", "indexes.sql"):
+        if not (suite.folder / name).is_file():
+            raise ValueError(f"generator: queries needs {name} beside suite.toml")
+    for step in suite.steps:
+        where = f"steps.{step.name}"
+        if not {"file"} <= step.options.keys() <= {"file", "keys"}:
+            raise ValueError(f"{where}.options: queries takes file, and keys for a refresh function")
+        keys = step.options.get("keys", 1)
+        if type(keys) is not int or not 0 < keys <= MOST_KEYS:
+            raise ValueError(f"{where}.options.keys: a number of orders from 1 to {MOST_KEYS}")
+        if "keys" in step.options and step.reads_only:
+            raise ValueError(f"{where}.reads_only: a refresh function changes the data")
+        if step.most_work_to_rows is not None:
+            raise ValueError(f"{where}.most_work_to_rows: not supported by queries")
+        if not (suite.folder / str(step.options["file"])).is_file():
+            raise ValueError(
+                f"{where}.options.file: there is no file {step.options['file']} beside suite.toml"
+            )
+
+
 def _lua_modules(script: Path | None) -> tuple[Path, ...]:
     """Return the module that every script uses, the others that this one requires, and what they require."""
     found: dict[Path, None] = {}
@@ -157,5 +194,6 @@ RULES: Mapping[GeneratorName, GeneratorRules] = {
     GeneratorName.CONNECTIONS: GeneratorRules(
         _check_connections, shared_files=_lua_modules, primary=CONNECTION_KIB, levels_are_steps=False
     ),
+    GeneratorName.QUERIES: GeneratorRules(_check_queries),
 }
 """One entry for every load generator; suites/generators/registry.py says how it is made."""

@@ -83,6 +83,10 @@ class Profile(Strict):
     """Size of the server's buffer cache as a share of the machine's memory."""
     settle_seconds: Number = Field(ge=0, le=LONGEST_SECONDS)
     """Idle time after each reset."""
+    limit_seconds: Number | None = Field(default=None, gt=0, le=LONGEST_SECONDS)
+    """The most that one query may take, with the generator queries; None for no limit."""
+    keeps_copy: bool = Field(default=False, strict=True)
+    """Whether a copy of the loaded data of each version is kept for later sessions; only in rounds mode."""
     counted_passes: Count = Field(default=0, ge=0, le=MOST_ROUNDS)
     """How many of the first rounds of a step have a counted pass, unless the session says otherwise."""
 

@@ -40,6 +40,8 @@ class Step(Strict):
     """The table whose rows `most_work_to_rows` counts; only in suites with a `[scale]`."""
     counted: Count = Field(default=400, gt=0, le=MOST_COUNTED)
     """The transactions of a counted pass, under a server that is some fifty times slower."""
+    reads_only: bool = Field(default=False, strict=True)
+    """Whether it leaves the data as they are: the next step of the round goes on with the same servers."""
     clients: Levels = ()
     """The levels of the step. A step of a session has one, as part of its name, or measures all of them."""
     rate: Number | None = Field(default=None, gt=0, le=MOST_SHARE)

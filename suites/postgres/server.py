@@ -63,17 +63,26 @@ class PostgresServer(LocalServer):
         super().__init__(build, sizes, folder, address)
         self._configuration = render(build, sizes, durability, folder, overrides or {})
 
-    def create(self) -> None:
-        """Run initdb with data checksums, the C locale and trust authentication; write the configuration."""
+    def create(self, data: Path | None = None) -> None:
+        """Run initdb with data checksums, the C locale and trust authentication; write the configuration.
+
+        Instead of initdb, `data` are copied if they are given.
+        """
         require_short(self.address.socket)
         require_reachable(self.build.prefix)
         self.folder.mkdir(parents=True)
         own(self.folder)
         require_reachable(self.folder.parent)
+        if data is not None:
+            self._copy_in(data)
+        else:
+            self._initdb()
+        write_for_server(self.data / "postgresql.conf", self._configuration)
+
+    def _initdb(self) -> None:
         initdb: list[str | Path] = [self.build.program("initdb"), "--pgdata", self.data, "--username", NAME]
         options = ["--auth=trust", "--data-checksums", "--encoding=UTF8", "--locale=C", "--no-sync"]
         run(as_server_user([*initdb, *options]), what=f"initdb of {self.build.version}", cwd=self.folder)
-        write_for_server(self.data / "postgresql.conf", self._configuration)
 
     def start(self, instrument: Instrument | None = None) -> None:
         """Start the postmaster and wait until it answers."""

@@ -83,8 +83,9 @@ def record_steps(
     start: SessionStart,
     steps: Mapping[str, Mapping[str, list[float]]],
     status: SessionStatus | None = SessionStatus.FINISHED,
+    failure: str = "the server did not start",
 ) -> int:
-    """Record a session from step -> version -> QPS of each repetition; a QPS of 0 is a failed run."""
+    """Record a session from step -> version -> QPS of each repetition; a QPS of 0 is a run with `failure`."""
     session = store.start_session(start)
     records: list[RunRecord] = []
     for step_position, (step, versions) in enumerate(steps.items(), start=1):
@@ -97,7 +98,7 @@ def record_steps(
                     step_position=step_position,
                     repetition=repetition,
                     position=len(records) + 1,
-                    failure=None if qps else "the server did not start",
+                    failure=None if qps else failure,
                 )
                 records.append(record)
     store.record_runs(session, records)

@@ -22,7 +22,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "said"),
     [
         (["run", "--suite", "nonsense", KNOWN], "there is no suite 'nonsense'"),
-        (["run", "--suite", "nonsense", KNOWN], "connections, oltp-sweep, pgbench, read"),
+        (["run", "--suite", "nonsense", KNOWN], "connections, oltp-sweep, payments, pgbench, read, shop"),
         (["run", "--profile", "tiny", KNOWN], "its profiles are: smoke, short, long"),
         (["run", "--step", "read-only", KNOWN], "its steps are: update-inlist, update-index"),
         (["run", "--set", "io_method", KNOWN], "'io_method' is not of the form NAME=VALUE"),
@@ -59,7 +59,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (["run", "--patch", "mine=/nowhere/fix.patch", f"{KNOWN}#mine"], "/nowhere/fix.patch"),
         (["run", "--exact-only", "--clients", "1,8", KNOWN], "a counted pass has one client"),
-        (["bench", "nonsense"], "the benchmarks are: bisect, build"),
+        (["bench", "nonsense"], "the benchmarks are: analytics, bisect, build"),
         (["build", "export", "somewhere"], "build export FOLDER VERSION..."),
         (["build", "import"], "build import FILE..."),
         (["build", "oracle@19"], "unknown engine 'oracle'"),

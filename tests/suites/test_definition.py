@@ -82,7 +82,10 @@ def test_the_shipped_suites_load(name: str) -> None:
 
 
 def test_no_other_suite_is_shipped_unseen() -> None:
-    assert set(suite_names()) == {"write-heavy", "pgbench", "oltp-sweep", "read", "connections"}
+    assert set(suite_names()) == {
+        *("write-heavy", "pgbench", "oltp-sweep", "read", "connections"),
+        *("tpcc", "payments", "shop", "tpch"),
+    }
 
 
 def test_the_ten_steps_come_in_the_order_of_the_method() -> None:
@@ -157,7 +160,8 @@ def test_an_unknown_suite_says_which_there_are() -> None:
         load_suite("reading")
     assert str(caught.value) == (
         "there is no suite 'reading'\n"
-        "  to do: the suites are: connections, oltp-sweep, pgbench, read, write-heavy; "
+        "  to do: the suites are: connections, oltp-sweep, payments, pgbench, read, shop, tpcc, tpch, "
+        "write-heavy; "
         "or give the path of a folder with a suite.toml"
     )
 
@@ -215,7 +219,11 @@ MISTAKES = [
     ('name = "second"', 'name = "first"', "steps: two steps are called first"),
     ('["postgres"]', '["oracle"]', "engines.0: Input should be 'postgres', 'mysql' or 'mariadb'"),
     ('["postgres"]', "[]", "engines: Tuple should have at least 1 item"),
-    ('"sysbench"', '"hammerdb"', "generator: Input should be 'sysbench', 'pgbench' or 'connections'"),
+    (
+        '"sysbench"',
+        '"hammerdb"',
+        "generator: Input should be 'sysbench', 'pgbench', 'connections' or 'queries'",
+    ),
     ('"mine.lua"', '"other.lua"', "script: there is no file other.lua beside suite.toml"),
     ('script = "mine.lua"\n', "", "script: sysbench needs the Lua script that implements the steps"),
     ("workload", "[1]", "this suite is not valid TOML"),

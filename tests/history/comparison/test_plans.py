@@ -7,6 +7,7 @@ import pytest
 
 import compare as program
 from history.open import open_store
+from history.store.records import CENSORED, LIMIT_SECONDS
 from suites.generators.plans import normalized
 from tests.history.handmade import record_steps, session_start
 
@@ -14,9 +15,11 @@ BASE, NEW = "postgres@17.11", "postgres@18.6"
 BITMAP, INDEX = "Bitmap Heap Scan on t\n  ->  Bitmap Index Scan on k", "Index Scan using k on t"
 
 
-def compared(path: Path, new_qps: float, **new_plans: str) -> None:
+def compared(path: Path, new_qps: float, limit: float | None = None, /, **new_plans: str) -> None:
     steps = {"point": {BASE: [100.0] * 3, NEW: [new_qps] * 3}, "scan@8": {BASE: [100.0] * 3, NEW: [80.0] * 3}}
-    start = replace(session_start(), options={"versions": [BASE, NEW]})
+    start = replace(
+        session_start(), options={"versions": [BASE, NEW], **({LIMIT_SECONDS: limit} if limit else {})}
+    )
     with open_store(path) as store:
         session = record_steps(store, start, steps, status=None)
         store.record_plans(session, BASE, {"point": BITMAP, "scan": "Seq Scan on t"})
@@ -44,6 +47,37 @@ def test_a_verdict_with_another_plan_says_so(
         "- point, plan of new: Index Scan using k on t",
     ]
     assert lines == (both if said else [])
+
+
+def test_long_queries_show_both_plans_beside_every_ratio(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compared(tmp_path / "h.db", 100.0, 10.0, point=INDEX)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("- point")]
+    assert lines[0] == "- point: the plan changed"
+    assert len(lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("over", "means"),
+    [
+        ({NEW}, "at most what they show"),
+        ({BASE}, "at least what they show"),
+        ({BASE, NEW}, "unknown: they are not bounds of it"),
+    ],
+)
+def test_means_without_censored_steps_are_bounds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], over: set[str], means: str
+) -> None:
+    start = replace(session_start(), options={"versions": [BASE, NEW]})
+    steps = {"q1": {BASE: [1.0] * 3, NEW: [1.0] * 3}, "q9": {BASE: [0.0], NEW: [0.0]}}
+    reason = f"{CENSORED} 10 s on {', '.join(sorted(over))}"
+    with open_store(tmp_path / "h.db") as store:
+        record_steps(store, start, steps, failure=reason)
+    program.main([BASE, NEW, "--history", str(tmp_path / "h.db"), "--format", "markdown"])
+    said = capsys.readouterr().out
+    assert f"- over the limit: q9; of all steps the geometric means are {means}" in said
+    assert f"- failed: q9, {NEW}, round 1: {reason}" in said
 
 
 def test_a_level_has_the_plan_of_its_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

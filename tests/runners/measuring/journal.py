@@ -7,7 +7,7 @@ from pathlib import Path
 from build.build import Build
 from build.version import Engine
 from history.store.records import DroppedRound, RunRecord, RunStatus
-from suites.generators.load import CountedWork, Load, LoadError, Observer, Share
+from suites.generators.load import CountedWork, Load, LoadError, Observer, OverLimitError, Share
 from suites.keys.step import Step
 from suites.server import Address, Instrument, ServerError
 
@@ -28,6 +28,8 @@ class Journal:
         """Release to its throughput, of 1000; alternates by 1 % from round to round."""
         self.disturbed = 0
         """How many rounds from now on are disturbed."""
+        self.over: dict[str, str] = {}
+        """Step to the release on which it is over its limit."""
 
     def record_runs(self, session: int, records: Sequence[RunRecord]) -> None:
         self.records += records
@@ -54,7 +56,11 @@ class FakeServer:
     def _say(self, what: str) -> None:
         self.journal.lines.append(f"{what} {self.build.release}")
 
-    def create(self) -> None:
+    @property
+    def loaded(self) -> Path:
+        return Path("/nowhere/loaded")
+
+    def create(self, data: Path | None = None) -> None:
         self._say("create")
 
     def start(self, instrument: Instrument | None = None) -> None:
@@ -124,6 +130,9 @@ class FakeGenerator:
                 journal.dies_in[f"{name} {step.name}"] -= 1
                 self.servers[name].dead = True
                 raise LoadError("connection lost", place=place)
+        if step.name in journal.over:
+            seconds = [None if name == journal.over[step.name] else 2.5 for name in names]
+            raise OverLimitError(step.name, 10.0, dict(enumerate(seconds)))
         wobble = 1.01 if share.round % 2 else 1.0
         return [
             Load(3000, 3000 * journal.speed.get(name, 1.0) * wobble, 3.0, 0, (1000.0,), {"mean": 1.0}, 1, 3.0)

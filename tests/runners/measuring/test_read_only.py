@@ -1,4 +1,4 @@
-"""Suites that only read: the servers start from the loaded data once in a round, not once in a step."""
+"""Steps that only read: the servers start from the loaded data once in a round, not once in a step."""
 
 import pytest
 
@@ -8,7 +8,9 @@ from tests.runners.measuring.test_rounds import NEW, OLD, SUITE, carry_out, jour
 
 __all__ = ["journal"]
 
-READ_ONLY = SUITE.model_copy(update={"read_only": True})
+READ_ONLY = SUITE.model_copy(
+    update={"steps": tuple(step.model_copy(update={"reads_only": True}) for step in SUITE.steps)}
+)
 
 
 def starts(journal: Journal) -> list[str]:

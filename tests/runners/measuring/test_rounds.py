@@ -20,7 +20,6 @@ from runners.measuring.rounds import Rounds
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.variants import EVERY, Variant
-from suites.accounting.disturbance import DisturbanceLimits
 from suites.definition import Suite, load_suite
 from suites.keys.profile import Mode
 from suites.measurement import Measurement
@@ -38,30 +37,6 @@ def a_build(release: str) -> Build:
 
 
 OLD, NEW, OLDEST = a_build("17.11"), a_build("18.6"), a_build("15.18")
-
-
-@pytest.fixture
-def journal(monkeypatch: pytest.MonkeyPatch) -> Journal:
-    """A journal, whose `disturbed` decides what is seen of other processes."""
-    journal = Journal()
-
-    class FakeWatch:
-        def __init__(self, ours: object) -> None: ...
-
-        def begin(self) -> None: ...
-
-        def end(self) -> "FakeWatch":
-            return self
-
-        def metrics(self) -> dict[str, float]:
-            return {"others_cpu_share": 0.25}
-
-        def reasons(self, limits: DisturbanceLimits) -> tuple[str, ...]:
-            journal.disturbed -= 1
-            return ("a neighbour",) if journal.disturbed >= 0 else ()
-
-    monkeypatch.setattr(round_measurement, "DisturbanceWatch", FakeWatch)
-    return journal
 
 
 def carry_out(

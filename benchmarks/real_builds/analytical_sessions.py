@@ -1,0 +1,164 @@
+"""Sessions of the suite tpch: one at scale factor 1 for its answers, and small ones with a planted change."""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from benchmarks.figures import Figure
+from build.home import Home
+from build.progress import Progress
+from build.version import Version, parse_version
+from history.comparison.compare import CompareOptions, compare
+from history.comparison.plans import DECIDED, changed_plans
+from history.comparison.result import ContenderComparison
+from history.open import open_store
+from history.store.records import PLANS, Run, RunStatus
+from runners.console import Lines
+from runners.measuring.request import Request
+from runners.measuring.session import ActiveSession, SessionDriver, run_session
+from runners.measuring.variants import TWIN, Variant
+from suites.definition import load_suite
+from suites.generators.load import Generator
+from suites.generators.queries.sessions import SESSIONS
+from suites.metric import QPS
+from suites.server import Address
+
+SUITE = load_suite("tpch")
+QUERIES = tuple(step for step in SUITE.steps if step.reads_only)
+BASE = parse_version("postgres@18.6")
+ENGINES = (BASE, parse_version("mysql@9.7.2"), parse_version("mariadb@11.8.6"))
+DROPPED_INDEX = "lineitem_part_supp"
+SETTING = {"enable_hashjoin": "off"}
+ROUNDS = 3
+LONG_MS = 10.0
+"""From so many milliseconds on a query's share of the client counts."""
+
+MOST_SHARE = 2.0
+"""Percent of a query's time that is the client's own CPU time, at most."""
+
+
+def answer_figures(home: Home, shown: Progress) -> Iterator[Figure]:
+    """Yield the right answers of each engine at scale factor 1; a wrong one has no finished run."""
+    for version in ENGINES:
+        request = Request((version,), SUITE, "short", QUERIES, 1, keep_disturbed=True, seconds=1.0)
+        runs = _runs(request, home, shown)
+        right = sum(run.status is RunStatus.FINISHED for run in runs)
+        wrong = [f"{run.step}: {run.failure}" for run in runs if run.failure]
+        name = f"right answers at scale factor 1, {version}"
+        yield Figure(name, right, "", at_least=len(QUERIES), note="; ".join(wrong))
+
+
+def share_figures(home: Home, shown: Progress) -> Iterator[Figure]:
+    """Yield the largest share of the client's CPU time in the time of a query, and its query."""
+    for version in ENGINES:
+        request = Request((version,), SUITE, "smoke", QUERIES, ROUNDS, keep_disturbed=True, seconds=1.0)
+        runs = _runs(request, home, shown)
+        shares = {}
+        for step in QUERIES:
+            its = [run.values for run in runs if run.step == step.name and run.status is RunStatus.FINISHED]
+            seconds = [1 / values[QPS] for values in its]
+            if its and 1000 * sum(seconds) / len(its) >= LONG_MS:
+                # Clock ticks are 10 ms, so that only the sum over the rounds says something.
+                used = sum(values["client_cpu_us_per_op"] for values in its) / 1e6
+                shares[step.name] = 100 * used / sum(seconds)
+        worst = max(shares, key=lambda name: shares[name])
+        name = f"share of the client, {version}, queries from {LONG_MS:g} ms on"
+        note = f"{worst}; of {len(shares)} queries"
+        yield Figure(name, shares[worst], "%", at_most=MOST_SHARE, note=note)
+
+
+def index_figures(home: Home, shown: Progress) -> Iterator[Figure]:
+    """Yield what is flagged when an index is dropped from the schema of one of two equal servers."""
+    other = replace(BASE, variant=TWIN)
+    request = Request((BASE, other), SUITE, "smoke", QUERIES, ROUNDS, keep_disturbed=True)
+
+    def drive(active: ActiveSession) -> None:
+        whole = active.rounds.measurement
+        without = _WithoutIndex(whole.generator, "2")
+        planted = replace(whole, generator=cast("Generator", without))
+        replace(active.rounds, measurement=planted).run(active.builds, active.folder)
+
+    yield from _planted_figures(f"without {DROPPED_INDEX}", request, other, home, shown, drive)
+
+
+def setting_figures(home: Home, shown: Progress) -> Iterator[Figure]:
+    """Yield what is flagged when a variant has another setting of the planner."""
+    other = replace(BASE, variant="planted")
+    variants = {"planted": Variant(settings=SETTING)}
+    request = Request((BASE, other), SUITE, "smoke", QUERIES, ROUNDS, keep_disturbed=True, variants=variants)
+    name = ", ".join(f"{key} = {value}" for key, value in SETTING.items())
+    yield from _planted_figures(name, request, other, home, shown, None)
+
+
+@dataclass(frozen=True)
+class _WithoutIndex:
+    """A load generator that drops an index again on the server whose folder has the name `place`."""
+
+    real: Generator
+    place: str
+
+    def load(self, address: Address) -> None:
+        """Load as the real one does."""
+        self.real.load(address)
+        if address.socket.parent.name == self.place:
+            with closing(SESSIONS[address.engine](address)) as session:
+                session.execute(f"DROP INDEX {DROPPED_INDEX}")
+
+    def __getattr__(self, name: str) -> object:
+        """Everything else is the real one's."""
+        return getattr(self.real, name)
+
+
+def _planted_figures(
+    what: str, request: Request, other: Version, home: Home, shown: Progress, drive: SessionDriver | None
+) -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "h.db") as store:
+        run_session(request, home, store, shown, driver=drive)
+        (contender,) = compare(store, BASE, (other,), CompareOptions()).contenders
+    different = _different(contender, other)
+    flagged = {plan.step for plan in changed_plans(contender) if plan.base and plan.contender}
+    judged = {step.step for step in contender.steps if step.judgement.verdict in DECIDED}
+    yield Figure(f"{what}: queries with another plan", len(different), "", at_least=1, note=_names(different))
+    missed = different - flagged
+    yield Figure(
+        f"{what}: of these not shown with both plans", len(missed), "", at_most=0, note=_names(missed)
+    )
+    wrong = flagged - different
+    yield Figure(
+        f"{what}: shown although the plan is the same", len(wrong), "", at_most=0, note=_names(wrong)
+    )
+    false = judged - different
+    name = f"{what}: a verdict of a change with the same plan"
+    yield Figure(name, len(false), "", at_most=0, note=_names(false))
+    yield Figure(f"{what}: a verdict of a change with another plan", len(judged & different), "")
+
+
+def _different(contender: ContenderComparison, other: Version) -> set[str]:
+    """Return the steps whose stored plans differ, as the session has them."""
+    plans = contender.session.options[PLANS]
+    assert isinstance(plans, dict)
+    old, new = plans[str(BASE)], plans[str(other)]
+    return {step for step in old if old[step] != new[step]}
+
+
+def _names(steps: set[str]) -> str:
+    return ", ".join(sorted(steps, key=lambda name: int(name[1:])))
+
+
+def _runs(request: Request, home: Home, shown: Progress) -> Sequence[Run]:
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "h.db") as store:
+        outcome = run_session(request, home, store, shown)
+        session = store.latest_session(request.versions, uid=outcome.uid)
+        return () if session is None else store.runs(session.id)
+
+
+PARTS: Mapping[str, Callable[[Home, Lines], Iterator[Figure]]] = {
+    "answers": answer_figures,
+    "share": share_figures,
+    "index": index_figures,
+    "setting": setting_figures,
+}
+"""What is measured, by the name of the part."""

@@ -1,0 +1,43 @@
+"""Steps that were ended at the limit of a query: they have no ratio, and means without them are bounds."""
+
+import re
+from dataclasses import dataclass
+
+from history.comparison.result import ContenderComparison
+from history.store.records import CENSORED
+
+_REASON = re.compile(rf"{CENSORED} [0-9.e+]+ s on ([^;]+)")
+
+
+@dataclass(frozen=True)
+class CensoredSteps:
+    """The censored steps of a comparison."""
+
+    steps: tuple[str, ...]
+    bound: str
+    """What a mean of throughput over the other steps is of the mean over all: `at most`, `at least`, or empty
+    where it is neither."""
+
+
+def censored_steps(contender: ContenderComparison) -> CensoredSteps | None:
+    """Return the steps that were over their limit on base or contender; None without one.
+
+    A contender that took longer than the limit where the base did not can only lower the mean, and the other
+    way round, as long as the ratio of such a step is not better than the mean of the others. Where both took
+    longer, nothing is known.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for failure in contender.failures:
+        match = _REASON.match(failure.reason)
+        if match:
+            found[failure.step] = frozenset(match[1].split(", "))
+    if not found:
+        return None
+    base, other = str(contender.base), str(contender.contender)
+    slow_base, slow_other = ({name in over for over in found.values()} for name in (base, other))
+    bound = ""
+    if slow_other == {True} and slow_base == {False}:
+        bound = "at most"
+    elif slow_base == {True} and slow_other == {False}:
+        bound = "at least"
+    return CensoredSteps(tuple(found), bound)

@@ -1,0 +1,1 @@
+"""The load generator for long queries: Tidemark's own client, which runs and times one at a time."""

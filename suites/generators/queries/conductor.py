@@ -1,0 +1,291 @@
+"""The load generator for long queries: each query once to warm up, then in turns on all servers."""
+
+import contextlib
+import json
+import os
+import selectors
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from build.home import ROOT
+from suites.definition import Suite
+from suites.generators.load import (
+    OVERTIME_SECONDS,
+    CountedWork,
+    Load,
+    LoadError,
+    Observer,
+    OverLimitError,
+    Share,
+    WorkLimit,
+    blamed_on,
+    run_all,
+)
+from suites.generators.placement import placement
+from suites.generators.plausibility import require_plausible
+from suites.generators.queries.answers import Row, answers_of, difference
+from suites.generators.queries.scripts import HUNDREDTHS, refresh_keys, statements_of, with_key
+from suites.keys.step import Step
+from suites.processes import run, start, stop, tool
+from suites.server import Address
+from suites.sizing import Sizes
+from suites.slices import Schedule
+
+DATA_PROGRAM = "tpchgen-cli"
+"""What makes the rows of TPC-H's tables."""
+
+LOAD_SECONDS_PER_MILLION_ROWS = 600
+"""Time limit for loading a million rows, which is far more than loading takes unless it hangs."""
+
+CONNECT_SECONDS = 60.0
+"""How long the client may take to connect."""
+
+LAST_TURN = 50
+"""The refresh set of which other servers are asked once one was over its limit; no slice has used it."""
+
+UNLIMITED_SECONDS = 7 * 86_400.0
+"""The limit of a query in a profile without one."""
+
+
+class QueryConductor:
+    """Tidemark's own client of long queries; implements suites.generators.load.Generator."""
+
+    def __init__(self, suite: Suite, sizes: Sizes) -> None:
+        self.suite = suite
+        self.sizes = sizes
+        self.program = tool(DATA_PROGRAM)
+        self.answers = answers_of(suite.folder, self._scale)
+
+    @property
+    def _scale(self) -> int:
+        return self.sizes.data.scale or 1
+
+    def version(self) -> str:
+        """Return the versions of the drivers, and of what makes the data."""
+        drivers = ", ".join(f"{name} {version(name)}" for name in ("psycopg", "pymysql"))
+        return f"{drivers}, {run([self.program, '--version'], what='tpchgen-cli --version').strip()}"
+
+    def load(self, address: Address) -> None:
+        """Create and fill the tables, which are the same whatever the seed. Raises LoadError."""
+        assert self.suite.scale is not None  # guaranteed by the rules of the generator
+        limit = 60 + self.sizes.data.rows * LOAD_SECONDS_PER_MILLION_ROWS / 1e6
+        asked = {
+            "folder": str(self.suite.folder),
+            "scale": self._scale,
+            "tables": list(self.suite.scale.tables),
+            "rows": str(self._rows(address.socket.parent.parent, limit)),
+        }
+        run_all([_command("load", address, asked)], 1, limit, _ENVIRONMENT)
+
+    def _rows(self, folder: Path, limit: float) -> Path:
+        """Return the folder with the rows of all tables, made once for all servers below `folder`."""
+        rows = folder / f"{DATA_PROGRAM}-{self._scale}"
+        if not rows.is_dir():
+            partial = rows.with_suffix(".partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            factor = f"--scale-factor={self._scale / HUNDREDTHS:g}"
+            run_all([[self.program, "csv", "--quiet", factor, f"--output-dir={partial}"]], 1, limit)
+            partial.rename(rows)
+        return rows
+
+    def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
+        """Run one step on one server alone."""
+        share = Share(Schedule(work.seconds, (0, 0), warming=1), 1)
+        return self.alternate([address], step, share, [observer])[0]
+
+    def alternate(
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
+    ) -> list[Load]:
+        """Run the query in the slices of each server: once to warm up, otherwise until the slice is over.
+
+        The first result of each server is compared with the known answer. Raises OverLimitError when a query
+        takes longer than its limit.
+        """
+        limit = share.limit_seconds or UNLIMITED_SECONDS
+        schedule, runs = share.schedule, [list[float]() for _ in addresses]
+        turns = [0] * len(addresses)
+        with contextlib.ExitStack() as stack:
+            cores = placement(step, self.sizes).client
+            clients = []
+            for place, address in enumerate(addresses):
+                with blamed_on(place):
+                    clients.append(stack.enter_context(_connected(address, cores)))
+            for client, observer in zip(clients, observers, strict=True):
+                observer.begin(client.pid)
+            for number, place in enumerate(schedule.order):
+                turns[place] += 1
+                is_warm = number < schedule.warming
+                asked = self._asked(step, turns[place], 0.0 if is_warm else schedule.slice_seconds, limit)
+                with blamed_on(place):
+                    answer = clients[place].ask(asked, limit)
+                    if not answer["is_over"]:
+                        self._require_right(step, answer.get("rows"))
+                if answer["is_over"]:
+                    known = {place: None}
+                    raise OverLimitError(step.name, limit, self._others(clients, step, limit, known))
+                if not is_warm:
+                    runs[place] += answer["runs"]
+            for client, observer in zip(clients, observers, strict=True):
+                observer.end(client.pid)
+            return [load_of(runs[place], client.executions) for place, client in enumerate(clients)]
+
+    def _others(
+        self, clients: "Sequence[_Client]", step: Step, limit: float, known: Mapping[int, float | None]
+    ) -> dict[int, float | None]:
+        """Return the seconds of one execution by server: `known` ones, and those of all others, run now."""
+        seconds = dict(known)
+        for place in known.keys() ^ range(len(clients)):
+            with blamed_on(place):
+                # A refresh function begins behind the orders of all turns of the others.
+                answer = clients[place].ask(self._asked(step, LAST_TURN, 0.0, limit), limit)
+            seconds[place] = None if answer["is_over"] else answer["runs"][0]
+        return seconds
+
+    def _asked(self, step: Step, turn: int, seconds: float, limit: float) -> dict[str, Any]:
+        keys = int(step.options.get("keys", 0)) * self._scale
+        return {
+            "statements": self._texts(step),
+            "keys": refresh_keys(turn, keys) if keys else [],
+            "seconds": seconds,
+            "limit": limit,
+            "rows": turn == 1 and step.name in self.answers,
+        }
+
+    def _require_right(self, step: Step, rows: Sequence[Row] | None) -> None:
+        """Raise LoadError when the rows of a result, if there are any to be checked, are not as they must."""
+        wrong = None if rows is None else difference(self.answers[step.name], rows)
+        if wrong is not None:
+            raise LoadError(f"{step.name} has a wrong answer: {wrong}", hint="its times would mean nothing")
+
+    def statements(self, address: Address, step: Step) -> Sequence[str]:
+        """Return the statements of a step, for a refresh function those of one order."""
+        return [with_key(text, 1) for text in self._texts(step)]
+
+    def _texts(self, step: Step) -> list[str]:
+        return statements_of(self.suite.folder / str(step.options["file"]), self._scale)
+
+    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+        """Raise LoadError: under callgrind a query of seconds would take minutes."""
+        raise LoadError("long queries cannot be counted", hint="use a suite for sysbench")
+
+
+class _Client:
+    """A running client that is connected to a server."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+        self._rest = b""
+        self.executions = 0
+        """The queries so far, with those that warm up."""
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    def ask(self, asked: Mapping[str, Any], limit: float) -> dict[str, Any]:
+        """Have one slice carried out; return its answer. Raises LoadError."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            pass  # what it said before it ended says why
+        # A slice ends with the query that was begun in it.
+        answer = self.read(asked["seconds"] + limit + OVERTIME_SECONDS)
+        self.executions += len(answer["runs"])
+        return answer
+
+    def read(self, seconds: float) -> dict[str, Any]:
+        """Return the next answer. Raises LoadError if there is none, or it tells of an error."""
+        line = self._line(time.monotonic() + seconds)
+        try:
+            answer = json.loads(line)
+            if isinstance(answer, dict) and "error" not in answer:
+                return answer
+            reason = str(answer["error"])
+        except (ValueError, TypeError, KeyError):
+            reason = line.decode(errors="replace") or f"it ended with status {self._process.wait(5)}"
+        raise LoadError(f"the client of long queries failed: {reason}", hint="check the server's log")
+
+    def _line(self, deadline: float) -> bytes:
+        output = self._process.stdout
+        assert output is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(output, selectors.EVENT_READ)
+            while b"\n" not in self._rest:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise LoadError(
+                        f"a query is still running {OVERTIME_SECONDS} s after its limit",
+                        hint="check the server's log: it may not react to cancelling",
+                    )
+                chunk = output.read1(1 << 20)  # type: ignore[attr-defined]
+                if not chunk:
+                    return self._rest
+                self._rest += chunk
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+
+@contextlib.contextmanager
+def _connected(address: Address, bound_to: Collection[int] | None) -> Iterator[_Client]:
+    """Yield a client of the server at `address`, which has ended afterwards. Raises LoadError."""
+    process = start(
+        _command("serve", address, {}),
+        subprocess.PIPE,
+        bound_to=bound_to,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, **_ENVIRONMENT},
+    )
+    try:
+        client = _Client(process)
+        client.read(CONNECT_SECONDS)
+        yield client
+    finally:
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        stop(process, patience=1)
+
+
+def load_of(runs: Sequence[float], executions: int) -> Load:
+    """Return the result of queries that took `runs` seconds, of `executions` in all. Raises LoadError.
+
+    There are no rates from second to second, in which a query of seconds would be nothing or everything.
+    """
+    if not runs or not all(runs):
+        raise LoadError("no query was finished", hint="check the server's log")
+    milliseconds = [1000 * seconds for seconds in runs]
+    latency = {
+        "mean": statistics.fmean(milliseconds),
+        "p50": statistics.median(milliseconds),
+        "max": max(milliseconds),
+    }
+    seconds = sum(runs)
+    load = Load(len(runs), float(len(runs)), seconds, 0, (), latency, float(executions), seconds)
+    return require_plausible(load, "the client of long queries")
+
+
+_ENVIRONMENT = {"PYTHONPATH": str(ROOT)}
+"""Where the client finds its modules."""
+
+
+def _command(command: str, address: Address, more: Mapping[str, object]) -> list[str]:
+    place = {
+        "engine": str(address.engine),
+        "socket": str(address.socket),
+        "user": address.user,
+        "database": address.database,
+        "password": address.password,
+    }
+    asked = {"command": command, "address": place, **more}
+    return [sys.executable, "-m", "suites.generators.queries.client", json.dumps(asked)]

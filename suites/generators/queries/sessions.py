@@ -1,0 +1,167 @@
+"""One connection of the client to a server: statements, a limit of their time, and loading a table."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import psycopg
+import pymysql
+
+from build.engines import EngineRegistry
+from build.version import Engine
+from suites.server import Address, postgres_port
+
+CHUNK_BYTES = 1 << 20
+"""How much of a table is sent to Postgres at once."""
+
+CANCEL_SECONDS = 10.0
+"""How long a server may take to accept that a statement is to end."""
+
+Rows = Sequence[Sequence[object]]
+
+ERRORS = (psycopg.Error, pymysql.err.Error)
+"""What a statement raises in any session."""
+
+
+class DataError(Exception):
+    """A table does not take its rows; the text says why."""
+
+
+class QuerySession(Protocol):
+    """A connection in which statements take effect at once, unless a transaction is begun."""
+
+    def execute(self, text: str) -> Rows:
+        """Carry one statement out, and return all its rows. Raises one of ERRORS."""
+
+    def cancel(self) -> None:
+        """End the statement that another thread is waiting for."""
+
+    def set_limit(self, seconds: float) -> None:
+        """Ask the server to end every later statement after so many seconds, if it can do that for all."""
+
+    def fill(self, table: str, rows: Path) -> None:
+        """Load a table from a file of CSV with a header. Raises one of ERRORS, OSError, or DataError."""
+
+    def prepare_load(self) -> None:
+        """Do what comes before the tables are created."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class PostgresSession:
+    """A session of psycopg."""
+
+    def __init__(self, address: Address) -> None:
+        self._connection = psycopg.connect(
+            host=str(address.socket.parent),
+            port=postgres_port(address.socket),
+            user=address.user,
+            dbname=address.database,
+            autocommit=True,
+        )
+
+    def execute(self, text: str) -> Rows:
+        """Carry one statement out with the simple protocol, so that it is planned each time."""
+        cursor = self._connection.execute(text.encode(), prepare=False)
+        return cursor.fetchall() if cursor.description else []
+
+    def cancel(self) -> None:
+        """Send a request to cancel."""
+        with contextlib.suppress(psycopg.Error):
+            self._connection.cancel_safe(timeout=CANCEL_SECONDS)
+
+    def set_limit(self, seconds: float) -> None:
+        """Set statement_timeout, in milliseconds."""
+        self.execute(f"SET statement_timeout = {max(1, round(seconds * 1000))}")
+
+    def fill(self, table: str, rows: Path) -> None:
+        """Load a table with COPY, in one transaction."""
+        with (
+            rows.open("rb") as lines,
+            self._connection.cursor() as cursor,
+            cursor.copy(f"COPY {table} FROM STDIN (FORMAT csv, HEADER)".encode()) as copy,
+        ):
+            while chunk := lines.read(CHUNK_BYTES):
+                copy.write(chunk)
+
+    def prepare_load(self) -> None:
+        """Do nothing: the database has the C locale."""
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+class InnodbSession:
+    """A session of PyMySQL, with MySQL or MariaDB."""
+
+    limit: str | None = None
+    """The statement that limits the seconds of all later statements; None if the server has none."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._connection = self._connect()
+        ((self._number,),) = self.execute("SELECT CONNECTION_ID()")
+
+    def _connect(self) -> "pymysql.connections.Connection[pymysql.cursors.Cursor]":
+        return pymysql.connect(
+            unix_socket=str(self._address.socket),
+            user=self._address.user,
+            password=self._address.password,
+            database=self._address.database,
+            charset="utf8mb4",
+            autocommit=True,
+            local_infile=True,
+        )
+
+    def execute(self, text: str) -> Rows:
+        """Carry one statement out."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(text)
+            return cursor.fetchall() if cursor.description else ()
+
+    def cancel(self) -> None:
+        """Kill the running statement from a second connection, which ends those of every kind."""
+        with contextlib.suppress(*ERRORS, OSError), self._connect() as other, other.cursor() as cursor:
+            cursor.execute(f"KILL QUERY {self._number}")
+
+    def set_limit(self, seconds: float) -> None:
+        """Set the server's own limit where it holds for every statement."""
+        if self.limit is not None:
+            self.execute(self.limit.format(seconds=seconds))
+
+    def fill(self, table: str, rows: Path) -> None:
+        """Load a table with LOAD DATA."""
+        self.execute(
+            f"LOAD DATA LOCAL INFILE '{rows}' INTO TABLE {table} FIELDS TERMINATED BY ',' "
+            "OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '\\n' IGNORE 1 LINES"
+        )
+        # With LOCAL, rows that do not fit are changed or left out, with a warning each.
+        for _, _, text in self.execute("SHOW WARNINGS LIMIT 1"):
+            raise DataError(f"{table} does not take its rows: {text}")
+
+    def prepare_load(self) -> None:
+        """Compare bytes, as the other engine's C locale does, and keep the load out of the binary log."""
+        self.execute(f"ALTER DATABASE {self._address.database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+        self.execute("SET sql_log_bin = 0")
+
+    def close(self) -> None:
+        """Close the connection."""
+        with contextlib.suppress(*ERRORS):
+            self._connection.close()
+
+
+class MariadbSession(InnodbSession):
+    """MariaDB's max_statement_time holds for every statement; MySQL's max_execution_time for SELECT alone."""
+
+    limit = "SET SESSION max_statement_time = {seconds:.3f}"
+
+
+SESSIONS: EngineRegistry[Callable[[Address], QuerySession]] = EngineRegistry(
+    "session of long queries",
+    __name__,
+    {Engine.POSTGRES: PostgresSession, Engine.MYSQL: InnodbSession, Engine.MARIADB: MariadbSession},
+)
+"""The class of the session with a server of each engine."""

@@ -1,0 +1,186 @@
+"""The queries of tpch on real servers of every engine: answers, refresh functions, limits, and plans."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from build.version import Engine
+from suites.accounting.costs import Meter
+from suites.definition import load_suite
+from suites.durability import Durability
+from suites.engines import make_server
+from suites.generators.load import LoadError, OverLimitError, Share
+from suites.generators.plans import explain
+from suites.generators.queries.client import execute
+from suites.generators.queries.conductor import QueryConductor
+from suites.generators.queries.scripts import statements_of
+from suites.generators.queries.sessions import SESSIONS
+from suites.keys.step import Step
+from suites.server import Server
+from suites.sizing import Hardware, Sizes, sizes
+from suites.slices import Schedule
+
+pytestmark = pytest.mark.server
+
+SUITE = load_suite("tpch")
+ROOM = sizes(SUITE, SUITE.profile("smoke"), Hardware(1, 8 * 1024**3))
+SHORT = Share(Schedule(0.001, (0, 0), warming=1), 1, limit_seconds=60)
+STEPS: Mapping[str, Step] = {step.name: step for step in SUITE.steps}
+NEVER_TRUE = "FROM lineitem a, lineitem b, revenue WHERE a.l_quantity + b.l_quantity + total_revenue < 0"
+ENDLESS = f"SELECT COUNT(*) {NEVER_TRUE}"
+"""A query over the view that would take hours."""
+
+ENGINES = ("postgres", "mysql", "mariadb")
+
+
+def started(build: Build, folder: Path, room: Sizes = ROOM) -> Server:
+    settings = dict(SUITE.server[build.version.engine])
+    server = make_server(build, room, Durability.RELAXED, folder / str(build.version.engine)[:2], settings)
+    server.create()
+    server.start()
+    return server
+
+
+class Servers:
+    """Servers with the tables of scale factor 0.01, each started and loaded when it is first asked for."""
+
+    def __init__(self, builds: Sequence[Build], folder: Path, stack: ExitStack) -> None:
+        self.builds = {str(build.version.engine): build for build in builds}
+        self.folder, self.stack = folder, stack
+        self.running: dict[str, Server] = {}
+
+    def __getitem__(self, engine: str) -> Server:
+        if engine not in self.running:
+            server = started(self.builds[engine], self.folder)
+            self.stack.callback(server.destroy)
+            QueryConductor(SUITE, ROOM).load(server.address)
+            server.reset()
+            self.running[engine] = server
+        return self.running[engine]
+
+
+@pytest.fixture(scope="module")
+def servers(
+    server_folders: Callable[[], AbstractContextManager[Path]],
+    postgres_18: Build,
+    mysql_9: Build,
+    mariadb_11: Build,
+) -> Iterator[Servers]:
+    """All engines."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(server_folders())
+        yield Servers((postgres_18, mysql_9, mariadb_11), folder, stack)
+
+
+@pytest.fixture(params=ENGINES)
+def server(servers: Servers, request: pytest.FixtureRequest) -> Server:
+    return servers[request.param]
+
+
+def rows(server: Server, text: str) -> list[str]:
+    with closing(SESSIONS[server.address.engine](server.address)) as session:
+        return [str(cell) for row in session.execute(text) for cell in row]
+
+
+def test_every_answer_is_right_and_every_query_has_a_plan(server: Server) -> None:
+    generator = QueryConductor(SUITE, ROOM)
+    assert len(generator.answers) == 22
+    for step in SUITE.steps:
+        if step.reads_only:
+            (load,) = generator.alternate([server.address], step, SHORT, [Meter(server.pid)])
+            assert (step.name, load.transactions) == (step.name, 1)
+        assert explain(server.address, generator.statements(server.address, step)), step.name
+
+
+def test_a_wrong_answer_is_no_measurement(server: Server) -> None:
+    generator = QueryConductor(SUITE, ROOM)
+    generator.answers["q6"] = generator.answers["q14"]
+    with pytest.raises(LoadError, match=r"q6 has a wrong answer: row 1: 1193053.2253 instead of 15\."):
+        generator.alternate([server.address], STEPS["q6"], SHORT, [Meter(server.pid)])
+
+
+def test_refresh_functions_add_as_many_orders_as_they_delete(server: Server) -> None:
+    count = "SELECT COUNT(*), SUM(CASE WHEN o_orderkey % 32 BETWEEN 8 AND 15 THEN 1 ELSE 0 END) FROM orders"
+    lines = "SELECT COUNT(*) FROM lineitem"
+    before = rows(server, lines)
+    for step, counts in (("rf1", ["15030", "30"]), ("rf2", ["15000", "30"])):
+        QueryConductor(SUITE, ROOM).alternate([server.address], STEPS[step], SHORT, [Meter(server.pid)])
+        assert rows(server, count) == counts
+    assert rows(server, lines) == before
+    assert rows(server, "SELECT MIN(o_orderkey) FROM orders") == ["9"]
+
+
+# --- limits
+
+
+@pytest.mark.parametrize(
+    "statement", [ENDLESS, f"INSERT INTO region SELECT 1000, 'x', 'y' {NEVER_TRUE}"], ids=["view", "write"]
+)
+def test_a_statement_of_any_kind_is_ended_at_its_limit(server: Server, statement: str) -> None:
+    with closing(SESSIONS[server.address.engine](server.address)) as session:
+        session.set_limit(0.4)
+        done = execute(session, [statement], 0.4)
+    assert done.is_over
+    assert 0.4 <= done.seconds < 30
+    assert rows(server, "SELECT COUNT(*) FROM region") == ["5"]
+    assert nobody_works(server)
+
+
+def test_the_watchdog_alone_ends_a_statement(server: Server) -> None:
+    """MySQL's own limit would not hold for a write, so that nothing is asked of the server."""
+    with closing(SESSIONS[server.address.engine](server.address)) as session:
+        assert execute(session, [ENDLESS], 0.4).is_over
+    assert nobody_works(server)
+
+
+def test_a_refresh_function_is_ended_at_its_limit_and_leaves_whole_orders(server: Server) -> None:
+    texts = statements_of(SUITE.folder / "rf1.sql", 1)
+    with closing(SESSIONS[server.address.engine](server.address)) as session:
+        done = execute(session, texts, 0.05, [number // 8 * 32 + number % 8 for number in range(9000, 12000)])
+    assert done.is_over
+    half = (
+        "SELECT COUNT(*) FROM orders WHERE NOT EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey)"
+    )
+    assert rows(server, half) == ["0"]
+
+
+def test_a_query_over_its_limit_on_one_server_tells_the_time_of_the_other(
+    servers: Servers, tmp_path: Path
+) -> None:
+    """What the other needs is a bound of the ratio."""
+    shutil.copytree(SUITE.folder, tmp_path, dirs_exist_ok=True)
+    # Without such a region there is nothing to be done.
+    text = f"{ENDLESS} AND EXISTS (SELECT * FROM region WHERE r_regionkey = 77);"
+    (tmp_path / "q6.sql").write_text(text)
+    generator = QueryConductor(SUITE.model_copy(update={"folder": tmp_path}), ROOM)
+    generator.answers.clear()
+    both = [servers[name] for name in ("postgres", "mysql")]
+    share = Share(Schedule(0.001, (1, 0, 1, 0), warming=2), 1, limit_seconds=1)
+    meters = [Meter(server.pid) for server in both]
+    rows(both[1], "INSERT INTO region VALUES (77, 'x', 'y')")
+    try:
+        with pytest.raises(OverLimitError) as caught:
+            generator.alternate([it.address for it in both], STEPS["q6"], share, meters)
+    finally:
+        rows(both[1], "DELETE FROM region WHERE r_regionkey = 77")
+    assert caught.value.limit == 1
+    assert caught.value.seconds[1] is None
+    assert 0 < (caught.value.seconds[0] or 0) < 1
+
+
+def nobody_works(server: Server) -> bool:
+    """Whether no connection but the one that asks executes a statement, soon."""
+    active = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%lineitem a%'"
+    if server.address.engine is Engine.POSTGRES:
+        active = "SELECT COUNT(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%lineitem a%'"
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if rows(server, active) == ["1"]:
+            return True
+        time.sleep(0.05)
+    return False
