@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -120,7 +121,12 @@ class AccompaniedServer(Server):
         """Return a context in which no background work removes old versions of rows."""
         return self._server.keeping_row_versions()
 
-    def create(self) -> None:
+    @property
+    def loaded(self) -> Path:
+        """The folder of the loaded data."""
+        return self._server.loaded
+
+    def create(self, data: Path | None = None) -> None:
         """Not of a running server."""
         raise NotImplementedError
 

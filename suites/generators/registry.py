@@ -56,7 +56,7 @@ def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool
     return Pgbench(suite, sizes, newest, prepares=prepares)
 
 
-def _queries(suite: Suite, sizes: Sizes, builds: Sequence[Build]) -> Generator:
+def _queries(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
     return QueryConductor(suite, sizes)
 
 

@@ -75,7 +75,7 @@ def test_each_kind_has_a_verdict_and_none_sets_the_exit_code(comparison: Compari
     assert payment.judged.value == pytest.approx(0.8, abs=0.01)
     assert payment.latencies["latency_p99_ms"].value == pytest.approx(1.25, abs=0.01)
     assert payment.retried[1] == pytest.approx(5 / 800, rel=0.01)
-    assert payment.refused == (0, 0)
+    assert list(payment.refused) == [0, 0]
     assert exit_code(comparison) == 0
 
 

@@ -4,9 +4,7 @@ import pytest
 
 from runners.measuring import round_measurement
 from tests.runners.measuring.journal import Journal
-from tests.runners.measuring.test_rounds import NEW, OLD, SUITE, carry_out, journal
-
-__all__ = ["journal"]
+from tests.runners.measuring.test_rounds import NEW, OLD, SUITE, carry_out
 
 READ_ONLY = SUITE.model_copy(
     update={"steps": tuple(step.model_copy(update={"reads_only": True}) for step in SUITE.steps)}
