@@ -6,7 +6,7 @@ three engines.
 
 import os
 
-from benchmarks.figures import report
+from benchmarks.output.figures import report
 from benchmarks.real_builds.analytical_sessions import PARTS
 from build.home import locate
 from runners.console import Lines

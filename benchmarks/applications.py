@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from benchmarks.real_builds.planted_faults import unseen
 from benchmarks.real_builds.stub_suite import SUITE_FILES
 from build.home import Home, locate

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks.counting import exact_bisect
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from benchmarks.real_builds.planted_bisect import larger_figures, planted_figures
 from benchmarks.simulation.simulated_bisect import beyond_figures, simulated_figures
 from build.errors import TidemarkError

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from build.build import Build
 from build.home import ROOT, Home, locate
 from build.make import provide

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from benchmarks.rivals.figures import RIVALS, RivalScore, Series, finished_series, rivals_found
 from benchmarks.rivals.finished_series import finished_figures
 from benchmarks.rivals.scores import (

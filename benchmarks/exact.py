@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from benchmarks.real_builds.counted_sessions import (
     CountedSessions,
     busy_figures,

@@ -8,7 +8,7 @@ import os
 import statistics
 from collections.abc import Iterator, Sequence
 
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from benchmarks.simulation.backfill_years import SIZES, BackfilledYear, SimulatedYear
 
 PARTS = "backfill"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from benchmarks.simulation.years import METRICS, HistoryScale, write
 from build.home import ROOT, locate
 from history.changes.detector import judge

@@ -14,7 +14,7 @@ import time
 
 import psutil
 
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from build.home import locate
 from build.make import provide
 from build.progress import Progress

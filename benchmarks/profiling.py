@@ -8,7 +8,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from benchmarks.real_builds.real_verdicts import (
     BASE,
     PATCH,

@@ -11,10 +11,10 @@ import signal
 import time
 from collections.abc import Iterator
 
-from benchmarks.figures import Figure, report
 from benchmarks.fuzzing.campaign import Surprise, first_surprise
 from benchmarks.fuzzing.kills import KilledSessions, kill_sessions
 from benchmarks.fuzzing.targets import TARGETS
+from benchmarks.output.figures import Figure, report
 from build.errors import TidemarkError
 from build.home import locate
 from build.host import cores

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from benchmarks.simulation.years import FIRST_NIGHT, HistoryScale, add_night, write
 from build.errors import TidemarkError
 from build.home import ROOT, locate

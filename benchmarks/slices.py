@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from benchmarks.real_builds.real_verdicts import BASE, PROFILE, TWIN, Bench, bench_of
 from build.home import locate
 from build.make import provide

@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from benchmarks.overhead import alternate
 from benchmarks.real_builds.contention import contention_figures
 from build.build import Build

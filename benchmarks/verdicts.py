@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.figures import Figure, report
+from benchmarks.output.figures import Figure, report
 from benchmarks.real_builds.real_verdicts import bench_of, equal_figures, planted_figures
 from benchmarks.simulation.simulated_verdicts import RECORDING, simulated_figures
 from build.home import locate

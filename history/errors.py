@@ -108,3 +108,7 @@ def database_error(message: str, where: str) -> HistoryError:
         ("the database reported an error", "see its message"),
     )
     return HistoryError(f"{what}: {message}", where=where, hint=hint)
+
+
+class ComparisonError(TidemarkError):
+    """The history does not have what is to be compared."""

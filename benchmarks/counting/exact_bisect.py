@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from benchmarks.real_builds.planted_bisect import LARGER, STEP, bisected
 from benchmarks.real_builds.planted_history import BY_INSTRUCTIONS, RELEASE, PlantedHistory, make_history
 from benchmarks.simulation.guided_bisect import guided_figures

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from build.home import Home
 from build.progress import Progress
 from build.version import Version, parse_version
+from history.comparison.beside.plans import DECIDED, changed_plans
 from history.comparison.compare import CompareOptions, compare
-from history.comparison.plans import DECIDED, changed_plans
 from history.comparison.result import ContenderComparison
 from history.open import open_store
 from history.store.records import PLANS, Run, RunStatus

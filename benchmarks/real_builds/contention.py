@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from build.home import Home
 from build.make import provide
 from build.progress import Progress

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from benchmarks.real_builds.planted_history import BRANCH, RELEASE, PlantedHistory, make_history
 from build.errors import TidemarkError
 from build.home import ROOT, Home, locate

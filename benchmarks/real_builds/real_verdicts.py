@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from build.build import Build
 from build.home import Home
 from build.make import provide

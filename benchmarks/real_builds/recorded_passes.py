@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from build.version import Engine
 from history.comparison.exact import exact_interval, exact_rule
 from history.comparison.result import EXACT_THRESHOLD

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from benchmarks.rivals.scores import Reports, false_share, finished_score
 from benchmarks.simulation.detection_series import (
     KINDS,

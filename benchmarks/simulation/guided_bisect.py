@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from benchmarks.simulation.bisect_ranges import BUILD_ROUNDS, SimulatedRange, mean, normal, one_step, wobbling
 from runners.bisect.domain.question import MOST_CONFIRMING_PASSES, MOST_PASSES
 from runners.bisect.domain.rules import Observation, Rules, SearchVerdict

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from benchmarks.simulation.bisect_ranges import (
     BUILD_ROUNDS,
     Noise,

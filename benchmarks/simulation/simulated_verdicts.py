@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import stdtrit
 
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from benchmarks.simulation.rounds import (
     DEVIATION,
     SYNTHETIC,

@@ -17,7 +17,6 @@ from history.comparison.pairs import Pair, StepPairs
 from history.comparison.recent_nights import LAST_NIGHTS, LEAST_NIGHTS, step_positions, values_of
 from history.comparison.result import (
     CompareOptions,
-    ComparisonError,
     ContenderComparison,
     NightGap,
     Nights,
@@ -25,6 +24,7 @@ from history.comparison.result import (
     judge_all,
 )
 from history.comparison.warnings import engine_warnings
+from history.errors import ComparisonError
 from history.store.reader import Reader
 from history.store.records import ALL_STEPS, Environment
 from history.store.schema import gaps, nights, sessions

@@ -7,7 +7,6 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from build.errors import TidemarkError
 from build.version import Engine, Version
 from history.comparison.exact import is_exact
 from history.comparison.explanation import (
@@ -30,6 +29,7 @@ from history.comparison.verdict import (
     judge_step,
     ratio,
 )
+from history.errors import ComparisonError
 from history.stats.estimators import geometric_mean
 from history.stats.repeated_intervals import FAMILY_CONFIDENCE, Noise
 from history.store.records import CalibratedNoise, DroppedRound, Session, SessionStatus
@@ -37,7 +37,7 @@ from suites.metric import Metric
 from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY, beside_verdict
 
 if TYPE_CHECKING:
-    from history.comparison.kinds import KindComparison
+    from history.comparison.beside.kinds import KindComparison
     from history.comparison.profile_diff import FunctionChange
 
 THRESHOLD = 2.0
@@ -48,10 +48,6 @@ EXACT_THRESHOLD = METRICS[INSTRUCTIONS].threshold_percent or THRESHOLD
 
 CONFIDENCE = 100 * FAMILY_CONFIDENCE
 """The confidence in percent, for all steps of a contender and all looks together."""
-
-
-class ComparisonError(TidemarkError):
-    """The history does not have what is to be compared."""
 
 
 class Instructions(StrEnum):

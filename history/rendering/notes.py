@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterator
 from datetime import datetime
 
-from history.comparison.censored import censored_steps
-from history.comparison.curves import Curve, curves, shapes
+from history.comparison.beside.censored import censored_steps
+from history.comparison.beside.curves import Curve, curves, shapes
+from history.comparison.beside.open_connections import connection_costs, held_levels
+from history.comparison.beside.overhead import overheads
+from history.comparison.beside.plans import ChangedPlan, changed_plans
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
-from history.comparison.open_connections import connection_costs, held_levels
-from history.comparison.overhead import overheads
 from history.comparison.pairs import Failure
-from history.comparison.plans import ChangedPlan, changed_plans
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
 from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds

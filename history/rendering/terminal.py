@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from history.comparison.curves import curves
-from history.comparison.open_connections import connection_costs
+from history.comparison.beside.curves import curves
+from history.comparison.beside.open_connections import connection_costs
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
 from history.rendering.notes import notes

@@ -9,8 +9,8 @@ from sqlalchemy import select
 
 from build.version import parse_version
 from history.comparison.profile_diff import Differential, Rounds, differential
-from history.comparison.result import Comparison, ComparisonError
-from history.errors import stored_object
+from history.comparison.result import Comparison
+from history.errors import ComparisonError, stored_object
 from history.rendering.notes import notes
 from history.store.reader import Reader
 from history.store.records import DroppedRound, Run, Session, SessionStatus

@@ -110,11 +110,9 @@ def run_session(
         resumed = store.resume_session(start, builds, resumable_since()) if request.resume else None
         session = resumed.id if resumed else store.start_session(with_machine_changes(start, changed))
         outcome = SessionOutcome(resumed.uid if resumed else start.uid, not_built)
-        title = f"session {outcome.uid}: {request.suite.name}, {request.profile_name}, in {store.where}"
         again = f", resumed after {len(resumed.recorded)} rounds of steps" if resumed else ""
-        progress.note(title + again)
-        for change in changed:
-            progress.note(f"the machine has changed since its last session: {change}")
+        title = f"session {outcome.uid}: {request.suite.name}, {request.profile_name}, in {store.where}"
+        _announce(progress, title + again, changed)
         status = SessionStatus.FAILED
         try:
             with data_folder(home, f"s{outcome.uid}") as folder:
@@ -125,8 +123,8 @@ def run_session(
                 policy = FailurePolicy(
                     recorder, verdicts, request.least_rounds, request.keep_disturbed, passes
                 )
-                copies = copies_of(request, home, progress)
-                measurement = RoundMeasurement(request, sizes, generator, profiling, copies)
+                kept = copies_of(request, home, progress)
+                measurement = RoundMeasurement(request, sizes, generator, profiling, kept)
                 rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, progress)
                 if driver is not None:
                     driver(ActiveSession(outcome.uid, rounds, builds, sizes, folder))
@@ -142,6 +140,12 @@ def run_session(
             raise
         store.finish_session(session, status)
         return outcome
+
+
+def _announce(progress: Progress, title: str, changed: Sequence[str]) -> None:
+    progress.note(title)
+    for change in changed:
+        progress.note(f"the machine has changed since its last session: {change}")
 
 
 def _end_session(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from build.addresses import redacted
 from build.home import ROOT
 from build.version import Version
-from history.comparison.curves import LEVELS
+from history.comparison.beside.curves import LEVELS
 from history.series.variants import VARIANTS
 from history.store.records import (
     CONFIRMS,

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import bisect
 from benchmarks.counting import exact_bisect
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from benchmarks.simulation import bisect_ranges, guided_bisect, simulated_bisect
 from benchmarks.simulation.bisect_ranges import SimulatedRange
 from benchmarks.simulation.plain_bisect import FIXED, PLANNERS, PlainBisectPlan, fewest

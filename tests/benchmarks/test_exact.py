@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from benchmarks import exact
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from benchmarks.real_builds import recorded_passes
 from benchmarks.real_builds.counted_sessions import (
     ITERATIONS,

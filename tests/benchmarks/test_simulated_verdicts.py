@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import verdicts
-from benchmarks.figures import Figure
+from benchmarks.output.figures import Figure
 from benchmarks.simulation import simulated_verdicts
 from benchmarks.simulation.rounds import gaussian, stalling
 from benchmarks.simulation.simulated_verdicts import (

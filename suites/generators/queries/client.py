@@ -17,7 +17,7 @@ from typing import Any
 
 from build.version import Engine
 from suites.generators.queries.scripts import statements_of, with_key
-from suites.generators.queries.sessions import ERRORS, SESSIONS, DataError, QuerySession, Rows
+from suites.generators.queries.sessions import ERRORS, SESSIONS, QuerySession, Rows, RowsError
 from suites.server import Address
 
 
@@ -124,7 +124,7 @@ def main() -> int:
         else:
             serve(session)
         session.close()
-    except (*ERRORS, DataError, OSError) as error:
+    except (*ERRORS, RowsError, OSError) as error:
         print(json.dumps({"error": " ".join(str(error).split()) or repr(error)}), flush=True)
         return 1
     return 0

@@ -24,7 +24,7 @@ ERRORS = (psycopg.Error, pymysql.err.Error)
 """What a statement raises in any session."""
 
 
-class DataError(Exception):
+class RowsError(Exception):
     """A table does not take its rows; the text says why."""
 
 
@@ -41,7 +41,7 @@ class QuerySession(Protocol):
         """Ask the server to end every later statement after so many seconds, if it can do that for all."""
 
     def fill(self, table: str, rows: Path) -> None:
-        """Load a table from a file of CSV with a header. Raises one of ERRORS, OSError, or DataError."""
+        """Load a table from a file of CSV with a header. Raises one of ERRORS, OSError, or RowsError."""
 
     def prepare_load(self) -> None:
         """Do what comes before the tables are created."""
@@ -140,7 +140,7 @@ class InnodbSession:
         )
         # With LOCAL, rows that do not fit are changed or left out, with a warning each.
         for _, _, text in self.execute("SHOW WARNINGS LIMIT 1"):
-            raise DataError(f"{table} does not take its rows: {text}")
+            raise RowsError(f"{table} does not take its rows: {text}")
 
     def prepare_load(self) -> None:
         """Compare bytes, as the other engine's C locale does, and keep the load out of the binary log."""

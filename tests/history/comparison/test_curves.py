@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import compare as program
-from history.comparison.curves import Shape, shape
+from history.comparison.beside.curves import Shape, shape
 from history.open import open_store
 from tests.history.handmade import record_steps, session_start
 

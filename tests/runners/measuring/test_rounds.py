@@ -49,7 +49,8 @@ def carry_out(
     **options: Any,
 ) -> list[str]:
     names = tuple(each.version for each in builds)
-    request = Request(names, suite, "smoke", STEPS, repetitions, **options)
+    chosen = tuple(step for step in suite.steps if step.name in {each.name for each in STEPS})
+    request = Request(names, suite, "smoke", chosen, repetitions, **options)
     servers: dict[str, FakeServer] = {}
 
     def serve(build: Build, folder: Path) -> FakeServer:

@@ -1,0 +1,1 @@
+"""How benchmarks report their figures."""

@@ -1,0 +1,1 @@
+"""What comparisons show beside their verdicts."""
