@@ -16,6 +16,7 @@ from history.series.matrix import SeriesMatrix, judged_matrices
 from history.series.series import Night
 from history.stats.change_points import shared_moves
 from history.store.records import Environment
+from suites.metrics import judged_metrics
 
 Array = NDArray[np.float64]
 
@@ -76,7 +77,9 @@ BoxNote = NoiseChange | SharedNight
 
 def read_box_notes(connection: Connection) -> tuple[BoxNote, ...]:
     """Return the notes on all boxes, from their latest nights."""
-    return tuple(note for matrix in judged_matrices(connection, LOOKED_BACK) for note in box_notes(matrix))
+    metrics = [metric for metric in judged_metrics() if rule_of(metric).by_noise]
+    matrices = judged_matrices(connection, LOOKED_BACK, metrics)
+    return tuple(note for matrix in matrices for note in box_notes(matrix))
 
 
 def box_notes(matrix: SeriesMatrix) -> tuple[BoxNote, ...]:

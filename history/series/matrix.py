@@ -1,7 +1,8 @@
 """The matrix of all series of a branch over its nights, in which change points are detected."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from history.store.database import plain_rows
 from history.store.records import Environment
 from history.store.schema import points, series
 from suites.metrics import judged_metrics
+
+_AT_ONCE = 500
+"""Series whose values one statement reads."""
 
 
 @dataclass(frozen=True)
@@ -59,55 +63,87 @@ def read_matrix(
 
     Without a base, the values are as measured; without `last`, all nights are read.
     """
-    branch_nights = nights_of(connection, environment, branch, last=last)
-    column = {night.session_id: number for number, night in enumerate(branch_nights)}
-    wanted = select(series).where(
-        in_environment(series, environment),
-        series.c.branch.in_((branch, branch if base is None else base)),
-        series.c.metric.in_(metrics),
-    )
-    series_ids: dict[tuple[str, str, str], int] = {}
-    for row in connection.execute(wanted.order_by(series.c.step_position, series.c.step)):
-        series_ids[row.branch, row.step, row.metric] = row.id
-    rows = [(id_, step, metric) for (name, step, metric), id_ in series_ids.items() if name == branch]
-    shape = (len(rows), len(branch_nights))
-    first = min(column, default=0)
-    ratios = np.full(shape, np.nan)
-    for number, (id_, step, metric) in enumerate(rows):
-        if base is None:
-            ratios[number] = _row(connection, id_, first, column)
-            continue
-        base_id = series_ids.get((base, step, metric))
-        if base_id is not None:
-            numerator = _row(connection, id_, first, column)
-            denominator = _row(connection, base_id, first, column)
-            denominator[~(denominator > 0)] = np.nan
-            ratios[number] = numerator / denominator
-    return SeriesMatrix(environment, branch, base, branch_nights, tuple(rows), ratios)
+    return _Reading(connection, environment, base, metrics).matrix(branch, last)
 
 
-def judged_matrices(connection: Connection, last: int) -> Iterator[SeriesMatrix]:
-    """Yield the judged series of every branch beside its base, environment by environment.
+def judged_matrices(
+    connection: Connection, last: int, metrics: Sequence[str] | None = None
+) -> Iterator[SeriesMatrix]:
+    """Yield the series of every branch beside its base, environment by environment.
 
-    Over the `last` nights of each.
+    Over the `last` nights of each; of all judged metrics unless some are named.
     """
     for environment in list_environments(connection):
         base = base_branch(connection, environment)
+        reading = _Reading(connection, environment, base, metrics or judged_metrics())
         for branch in branches_at(connection, environment):
             if base is not None and branch != base:
-                yield read_matrix(connection, environment, branch, base, judged_metrics(), last)
+                yield reading.matrix(branch, last)
 
 
-def _row(
-    connection: Connection, series_id: int, first: int, column: Mapping[int, int]
-) -> NDArray[np.float64]:
-    """Return the values of a series, [nights], at the columns of their sessions, from session `first` on."""
-    query = select(points.c.session_id, points.c.value).where(
-        points.c.series_id == series_id, points.c.session_id >= first
-    )
-    row = np.full(len(column), np.nan)
-    for session_id, value in plain_rows(connection, query):
-        position = column.get(session_id)
-        if position is not None:
-            row[position] = value
-    return row
+Row = NDArray[np.float64]
+"""The values of a series, [nights]."""
+
+
+@dataclass
+class _Reading:
+    """Reads matrices of one environment; the values of the base, which all of them share, only once."""
+
+    connection: Connection
+    environment: Environment
+    base: str | None
+    metrics: Sequence[str]
+    _base_sessions: Sequence[int] = ()
+    """The sessions of `_base_rows`: branches mostly have the same ones."""
+
+    _base_rows: Mapping[tuple[str, str], Row] = field(default_factory=dict)
+
+    def matrix(self, branch: str, last: int | None) -> SeriesMatrix:
+        """Return the matrix of a branch, as read_matrix does."""
+        nights = nights_of(self.connection, self.environment, branch, last=last)
+        sessions = [night.session_id for night in nights]
+        ids = self._series(branch)
+        rows = self._rows(ids, sessions)
+        ratios = np.full((len(ids), len(nights)), np.nan)
+        for number, key in enumerate(ids):
+            if self.base is None:
+                ratios[number] = rows[key]
+            elif key in (base := self._rows_of_base(sessions)):
+                ratios[number] = rows[key] / base[key]
+        identified = tuple((id_, step, metric) for (step, metric), id_ in ids.items())
+        return SeriesMatrix(self.environment, branch, self.base, nights, identified, ratios)
+
+    def _rows_of_base(self, sessions: Sequence[int]) -> Mapping[tuple[str, str], Row]:
+        if self.base is not None and self._base_sessions != sessions:
+            self._base_rows = self._rows(self._series(self.base), sessions)
+            self._base_sessions = sessions
+            for row in self._base_rows.values():
+                row[~(row > 0)] = np.nan
+        return self._base_rows
+
+    def _series(self, branch: str) -> dict[tuple[str, str], int]:
+        """Return the ids of a branch's series by step and metric, in the order of the steps."""
+        wanted = select(series.c.step, series.c.metric, series.c.id).where(
+            in_environment(series, self.environment),
+            series.c.branch == branch,
+            series.c.metric.in_(self.metrics),
+        )
+        found = plain_rows(self.connection, wanted.order_by(series.c.step_position, series.c.step))
+        return {(step, metric): id_ for step, metric, id_ in found}
+
+    def _rows(
+        self, ids: Mapping[tuple[str, str], int], sessions: Sequence[int]
+    ) -> dict[tuple[str, str], Row]:
+        """Return the values of series at sessions, nan in a gap."""
+        values: dict[int, dict[int, float]] = {id_: {} for id_ in ids.values()}
+        every, first = list(values), min(sessions, default=0)
+        for begin in range(0, len(every), _AT_ONCE):
+            query = select(points.c.series_id, points.c.session_id, points.c.value).where(
+                points.c.series_id.in_(every[begin : begin + _AT_ONCE]), points.c.session_id >= first
+            )
+            for id_, session_id, value in plain_rows(self.connection, query):
+                values[id_][session_id] = value
+        return {
+            key: np.array([values[id_].get(session, math.nan) for session in sessions])
+            for key, id_ in ids.items()
+        }

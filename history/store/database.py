@@ -94,6 +94,10 @@ class Database:
         """Close every connection."""
         self._reader.dispose()
 
+    def forget_connections(self) -> None:
+        """In a process that was forked: use none of the connections, which are still the parent's."""
+        self._reader.dispose(close=False)
+
 
 def plain_rows(connection: Connection, query: Select[Any]) -> Sequence[Any]:
     """Return the rows of a query as the driver's tuples, which takes half the time of SQLAlchemy's rows.

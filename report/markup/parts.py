@@ -72,12 +72,13 @@ def shade_of(ratio: float, better: Better) -> str:
     return f"{'better' if (change > 0) is (better is Better.HIGHER) else 'worse'}-{strength}"
 
 
-_ROW = Template('<tr><th scope="row">{}</th>{}</tr>')
-_CELL = Template("<td>{}</td>")
-_CLASSED = Template('<td class="{}">{}</td>')
-_CHARTED = Template('<td class="n" data-y="{}">{}</td>')
+# Ends of rows and cells are implied by what follows them, and a tenth of a page of tables.
+_ROW = Template('<tr><th scope="row">{}{}')
+_CELL = Template("<td>{}")
+_CLASSED = Template('<td class="{}">{}')
+_CHARTED = Template('<td class="n" data-y="{}">{}')
 _TITLE = Template(' title="{}"')
-_HEAD = Template('<th scope="col">{}</th>')
+_HEAD = Template('<th scope="col">{}')
 _CLASS = Template(' class="{}"')
 _FOOT = Template("<tfoot>{}</tfoot>")
 _TABLE = Template(
@@ -89,12 +90,12 @@ _SECTION = Template("<section{}><h2>{}</h2>{}{}</section>")
 _ID = Template(' id="{}"')
 _LEAD = Template('<p class="lead">{}</p>')
 _FACT = Template("<div><dt>{}</dt><dd>{}</dd></div>")
-_HEAT = Template('<td class="heat {}"{}>{}</td>')
+_HEAT = Template('<td class="heat {}"{}>{}')
 _LINK = Template('<a href="{}" title="{}">{}</a>')
 _TITLED = Template('<span title="{}">{}</span>')
 _SIGN = Template('<span class="sign" aria-hidden="true">{}</span>')
 _SORTED_BY = Template(' data-v="{}"')
-_COST = Template('<td class="cost {}"{}>{}{}</td>')
+_COST = Template('<td class="cost {}"{}>{}{}')
 _BADGE = Template('<span class="badge {}">{}{}</span>')
 _HIDDEN = Template('<span aria-hidden="true">{} </span>')
 
@@ -105,7 +106,14 @@ def flat(*parts: h.Node) -> Markup:
     htpy passes each piece of an element through all elements around it; in a table of thousands of cells that
     takes most of the time. For the same reason what stands in cells is made from templates.
     """
-    return joined(part if type(part) is Markup else escape(h.fragment[part]) for part in parts)
+    return joined([_flat(part) for part in parts])
+
+
+def _flat(part: h.Node) -> Markup:
+    if type(part) is Markup:
+        return part
+    # Most of what is no markup yet is text, which needs nothing of htpy.
+    return escape(part) if type(part) is str else escape(h.fragment[part])
 
 
 def row(head: h.Node, *cells: Markup) -> Markup:

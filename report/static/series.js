@@ -6,6 +6,7 @@
   /** @typedef {{at: number, uid: string, version: string, value: number | null, base: number | null, gap: string, interval: Interval | null, dropped: number}} Point */
 
   const MINUTE = 60;
+  const DAY = 86400;
   const LEAST_RANGE = 0.05;
   const FIRST_ROWS = 40;
   const SMALL_DOTS = 400; // from so many nights on, dots are small squares, which are drawn twice as fast
@@ -23,8 +24,13 @@
   const amount = (value) => (Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f") : String(Number(value.toPrecision(4))));
   /** @param {string} uid */
   const session = (uid) => `sessions/${uid}.html`;
-  /** @param {string} name */
-  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  /** @type {Map<string, string>} */ const colors = new Map(); // of this drawing: looking one up takes long
+  /** @param {string} name @returns {string} */
+  const color = (name) => {
+    const known = colors.get(name) ?? getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    colors.set(name, known);
+    return known;
+  };
 
   /** @type {Series[]} */ let all = [];
   /** @type {Series | null} */ let chosen = null;
@@ -159,7 +165,7 @@
     if (one !== chosen) return;
     const from = by("from").value ? Date.parse(`${by("from").value}T00:00:00Z`) / 1000 : -Infinity;
     const to = by("to").value ? Date.parse(`${by("to").value}T00:00:00Z`) / 1000 + 86400 : Infinity;
-    drawn = loaded.map((row) => row.filter((point) => point.at >= from && point.at < to));
+    drawn = aligned(loaded.map((row) => row.filter((point) => point.at >= from && point.at < to)));
     const relative = by("axis").value === "rel" && list().branches[one.branch] !== list().places[one.place][3];
     chart(rows, relative);
     table(one, relative);
@@ -172,8 +178,21 @@
     document.documentElement.dataset.ready = one.id;
   };
 
+  /** Puts the nights of other boxes at the time of the first box's night of that day, so that all of them are
+   * read at once, and lines of ten boxes have a thousand places instead of ten thousand.
+   * @param {Point[][]} rows @returns {Point[][]} */
+  const aligned = ([first, ...others]) => {
+    const times = new Map(first.map((point) => [Math.floor(point.at / DAY), point.at]));
+    return [first, ...others.map((row) => row.map((point, at) => {
+      const day = Math.floor(point.at / DAY);
+      const isOnly = at === 0 || Math.floor(row[at - 1].at / DAY) !== day;
+      return isOnly ? { ...point, at: times.get(day) ?? point.at } : point;
+    }))];
+  };
+
   /** @param {Series[]} rows @param {boolean} relative */
   const chart = (rows, relative) => {
+    colors.clear();
     const times = [...new Set(drawn.flat().map((point) => point.at))].sort((a, b) => a - b);
     const where = new Map(times.map((at, position) => [at, position]));
     const data = [times, ...drawn.map((row, number) => {

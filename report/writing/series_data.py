@@ -56,15 +56,15 @@ class Shard:
     content: Mapping[str, Any]
 
 
-PAST, YEAR, LATEST = "past", "year", "latest"
-"""The files of a step: past years, the latest year without its latest month, and that month."""
+PAST, LATEST = "past", "latest"
+"""The files of a step: of its latest month, and of all nights before it."""
 
 
 def files_of(periods: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     """Return the files of a step in an environment, oldest first, with the periods in each."""
     years = tuple(sorted(period for period in periods if "-" not in period))
     months = tuple(sorted(period for period in periods if "-" in period))
-    files = {PAST: years, YEAR: months[:-1], LATEST: months[-1:]}
+    files = {PAST: (*years, *months[:-1]), LATEST: months[-1:]}
     return {name: its for name, its in files.items() if its}
 
 

@@ -1,6 +1,6 @@
-"""The files of the series explorer: of each step, one of past years, of the latest year, of the latest month.
+"""The files of the series explorer: of each step, one of the latest month and one of all nights before it.
 
-A browser takes some 3 ms for each script that it loads from disk, so a series has three files, however many
+A browser takes some 3 ms for each script that it loads from disk, so a series has two files, however many
 nights it has. Each line of a file is a period. A further night renews the latest file alone; a period that is
 over moves to the next file as it is, without being read from the history again.
 """

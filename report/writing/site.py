@@ -11,10 +11,11 @@ from pathlib import Path
 from build.home import ROOT
 from build.progress import Progress, ProgressTask
 from history.changes import repository
-from history.changes.box_notes import read_box_notes
+from history.changes.box_notes import BoxNote, read_box_notes
 from history.changes.report import ChangeReport, report_changes
 from history.changes.repository import ChangeStatus
 from history.series.last_nights import last_nights
+from history.store.database import Database
 from history.store.reader import Reader
 from history.store.records import Environment
 from history.timestamps import now
@@ -38,6 +39,7 @@ from report.values.dossier import issue_of, read_dossier
 from report.values.ladder import read_ladder
 from report.values.machine_page import read_machine
 from report.values.overview import BoxState, LatestComparison, latest_comparisons
+from report.writing.parallel import InParallel
 from report.writing.profile_data import profile_index
 from report.writing.series_data import call, series_index
 from report.writing.series_files import SeriesFiles
@@ -102,28 +104,30 @@ def write_site(
 ) -> SiteSummary:
     """Write the site of a history, or renew it. Raises SiteError, and leaves the old site as it is then."""
     with renewed(options.folder, clock()) as tree, progress.task("reading the history") as task:
+        notes = InParallel(history.database, partial(_notes, history.database))
         with history.database.reading() as connection:
             catalog = read_catalog(connection, is_public=options.is_public)
             reports = report_changes(connection, repository.load(connection))
         comparisons = Comparisons(history)
         latest = [one for nights in catalog.places for one in latest_comparisons(comparisons, nights)]
         site = _Site(history, options, catalog, reports, latest, comparisons, tree)
+        pages = InParallel(history.database, partial(_changed_branches, site))
         parts: Mapping[str, Callable[[_Site], None]] = {
             "sessions": partial(_sessions, task=task),
+            "data of the series": _series,
             "overview": _overview,
             "changes": _changes,
-            "branches": _branches,
+            "branches": partial(_branches, pages=pages),
             "versions": _ladders,
-            "machines": _machines,
+            "machines": partial(_machines, notes=notes),
             "bisects": _bisects,
-            "data of the series": _series,
         }
         for name, write in parts.items():
             task.rename(f"writing {name}")
             write(site)
         _static(site)
-    pages = sum(path.endswith(".html") for path in tree.new)
-    return SiteSummary(options.folder, pages, len(tree.changed))
+    count = sum(path.endswith(".html") for path in tree.new)
+    return SiteSummary(options.folder, count, len(tree.changed))
 
 
 def _overview(site: _Site) -> None:
@@ -189,27 +193,55 @@ def _change_signature(site: _Site, report: ChangeReport, bisect: BisectPage | No
     return addresses.digest(*parts)
 
 
-def _branches(site: _Site) -> None:
+def _changed_branches(site: _Site) -> Mapping[str, str]:
+    """Return the pages of branches that changed as HTML, by branch: to render them takes longest."""
+    return {
+        branch: _branch(site, branch)
+        for branch in site.catalog.branches
+        if not site.tree.has(_branch_source(branch), _branch_signature(site, branch))
+    }
+
+
+def _branches(site: _Site, pages: InParallel[Mapping[str, str]]) -> None:
     site.write(branches_page(site.catalog))
+    changed = pages.value()
     for branch in site.catalog.branches:
-        visible = {one.place: one.visible for one in site.latest if one.branch == branch}
-        own = [one for one in site.reports if one.change.branch == branch]
-        with site.tree.made_of(f"branch {branch}", _branch_signature(site, branch, visible, own)) as fresh:
+        with site.tree.made_of(_branch_source(branch), _branch_signature(site, branch)) as fresh:
             if fresh:
-                with site.history.database.reading() as connection:
-                    places = read_branch(connection, site.catalog, branch, visible)
-                site.write(branch_page(branch, places, own, site.catalog))
+                site.tree.write(addresses.branch(branch), changed.get(branch) or _branch(site, branch))
 
 
-def _branch_signature(
-    site: _Site, branch: str, visible: Mapping[Environment, Sight], own: Sequence[ChangeReport]
-) -> str:
+def _branch(site: _Site, branch: str) -> str:
+    """Return the page of a branch as HTML."""
+    with site.history.database.reading() as connection:
+        places = read_branch(connection, site.catalog, branch, _visible(site, branch))
+    page = branch_page(branch, places, _changes_of(site, branch), site.catalog)
+    return rendered(page, public=site.options.is_public)
+
+
+def _branch_source(branch: str) -> str:
+    return f"branch {branch}"
+
+
+def _visible(site: _Site, branch: str) -> Mapping[Environment, Sight]:
+    return {one.place: one.visible for one in site.latest if one.branch == branch}
+
+
+def _changes_of(site: _Site, branch: str) -> Sequence[ChangeReport]:
+    return [one for one in site.reports if one.change.branch == branch]
+
+
+def _branch_signature(site: _Site, branch: str) -> str:
     """Return what a branch's page is made of: its nights, what its steps see, and its changes."""
+    visible = _visible(site, branch)
     parts = [site.prefix, *(f"{place} {sorted(sees.items())}" for place, sees in visible.items())]
     for one in site.catalog.nights_of_branch(branch):
         nights = [site.catalog.by_id[night.session_id] for night in one.of_branch(branch)[-NIGHTS:]]
         parts += [str(one.place), str(one.base), *(f"{entry.uid} {entry.state}" for entry in nights)]
-    parts += [f"{one.change.fingerprint} {one.change.status} {one.change.updated_at}" for one in own]
+    parts += [
+        f"{one.change.fingerprint} {one.change.status} {one.change.updated_at}"
+        for one in _changes_of(site, branch)
+    ]
     return addresses.digest(*parts)
 
 
@@ -221,11 +253,15 @@ def _ladders(site: _Site) -> None:
         site.write(ladder_page(ladder, site.catalog.clearance))
 
 
-def _machines(site: _Site) -> None:
+def _notes(database: Database) -> tuple[BoxNote, ...]:
+    with database.reading() as connection:
+        return read_box_notes(connection)
+
+
+def _machines(site: _Site, notes: InParallel[tuple[BoxNote, ...]]) -> None:
     boxes = sorted({entry.box for entry in site.catalog.sessions.values()})
     with site.history.database.reading() as connection:
-        notes = read_box_notes(connection)
-        read = [read_machine(connection, site.catalog, box, notes) for box in boxes]
+        read = [read_machine(connection, site.catalog, box, notes.value()) for box in boxes]
     values = [one for one in read if one.periods]
     site.write(machines_page(values, site.catalog))
     for one in values:

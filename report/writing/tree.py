@@ -93,8 +93,7 @@ class SiteTree:
         Gives False when the files of the old site are of the same state: they are kept, and nothing needs to
         be written.
         """
-        old = self.old_sources.get(source)
-        if old is not None and old.signature == signature and self.keep(source):
+        if self.has(source, signature) and self.keep(source):
             yield False
             return
         self._source = self.sources[source] = SiteSource(signature)
@@ -102,6 +101,11 @@ class SiteTree:
             yield True
         finally:
             self._source = None
+
+    def has(self, source: str, signature: str) -> bool:
+        """Whether the old site's files of a source, which may be missing, were made of the same state."""
+        old = self.old_sources.get(source)
+        return old is not None and old.signature == signature
 
     def keep(self, source: str) -> bool:
         """Keep the files of the old site that were made of a source; whether it has any, and all of them.

@@ -33,13 +33,20 @@ class _Reader(HTMLParser):
         if "id" in given:
             self.page.ids.add(given["id"])
         self.page.links += [given[name] for name in ("href", "src") if name in given]
+        if tag in ("tr", "td", "th"):
+            self._end_cell()
         if tag == "tr":
             self.page.rows.append([])
         if tag in ("td", "th"):
             self.cell = []
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "th") and self.cell is not None:
+        if tag in ("td", "th", "tr", "thead", "tbody", "tfoot", "table"):
+            self._end_cell()
+
+    def _end_cell(self) -> None:
+        """End a cell, perhaps one whose end tag is implied by what follows."""
+        if self.cell is not None:
             self.page.rows[-1].append("".join(self.cell).strip())
             self.cell = None
 

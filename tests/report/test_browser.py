@@ -196,6 +196,19 @@ def test_the_explorer_says_how_sure_each_night_is(browser: Browser, site: Path, 
     page.close()
 
 
+def test_the_nights_of_all_boxes_are_read_at_once(browser: Browser, site: Path) -> None:
+    """Boxes begin their nights at different times; a cursor over a day shows what each of them measured."""
+    slowed = addresses.series_id("db1", "write-heavy", "short relaxed", BRANCH, SLOWED, "qps")
+    page = browser.new_page()
+    page.goto((site / "series.html").as_uri() + f"#s={slowed}&boxes=all")
+    page.wait_for_selector(f"html[data-ready='{slowed}']", timeout=20_000)
+    page.hover("#chart .u-over")
+    values = page.locator("#chart .u-legend .u-series:not(:first-child) .u-value")
+    assert values.count() == 2
+    assert all(re.fullmatch(r"[+−]\d+\.\d %", text) for text in values.all_inner_texts())
+    page.close()
+
+
 def test_two_profiles_are_subtracted(browser: Browser, site: Path) -> None:
     page = browser.new_page()
     page.goto((site / "profiles.html").as_uri())

@@ -129,10 +129,10 @@ def test_one_more_night_touches_only_what_shows_it(tmp_path: Path) -> None:
         *(str(path.relative_to(folder)) for path in folder.glob("data/*/write-heavy/*/latest.js")),
         *("data/written.js", "tidemark-site.json"),
     }
-    assert len(list(folder.glob("data/*/write-heavy/*/year.js"))) == 2
+    assert len(list(folder.glob("data/*/write-heavy/*/past.js"))) == 2
 
 
-def test_a_month_that_is_over_moves_to_the_file_of_the_year_without_being_read(
+def test_a_month_that_is_over_moves_to_the_file_of_the_past_without_being_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, read = tmp_path / "site", []
@@ -149,7 +149,7 @@ def test_a_month_that_is_over_moves_to_the_file_of_the_year_without_being_read(
         nights.more(1)
         write(tmp_path / "h.db", folder)
     assert read == [{"2026-04"}]
-    assert sorted(folder.glob("data/*/write-heavy/*/year.js"))[0].read_text() == before
+    assert sorted(folder.glob("data/*/write-heavy/*/past.js"))[0].read_text() == before
 
 
 def test_a_year_that_has_ended_is_one_period() -> None:

@@ -11,8 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from build.home import ROOT
+from history.open import open_reader, open_store
+from report.writing.parallel import InParallel
 from report.writing.tree import STATE, SiteError, SiteTree, renewed
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -187,3 +190,34 @@ def test_what_was_remembered_of_a_source_stays_as_long_as_its_files(tmp_path: Pa
     assert renew("2", "new") == "new"
     (site / "a.html").unlink()
     assert renew("2", "written again") == "written again"
+
+
+# --- work of another process
+
+
+def test_work_runs_in_another_process_and_here_where_that_fails(tmp_path: Path) -> None:
+    open_store(tmp_path / "h.db").close()
+    here = os.getpid()
+
+    def fails() -> int:
+        if os.getpid() != here:
+            raise ValueError
+        return here
+
+    def dies() -> int:
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return here
+
+    def sessions() -> tuple[int, int]:
+        with history.database.reading() as connection:
+            return os.getpid(), len(connection.execute(text("SELECT * FROM sessions")).all())
+
+    with open_reader(tmp_path / "h.db") as history:
+        with history.database.reading():  # a connection of this process, which the other one must not use
+            process, found = InParallel(history.database, sessions).value()
+        assert process != here
+        assert found == 0
+        for work in (fails, dies):
+            answer = InParallel(history.database, work)
+            assert [answer.value(), answer.value()] == [here, here]

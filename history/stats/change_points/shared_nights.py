@@ -90,13 +90,25 @@ def _moves(logs: Array, shared: Mask, some: slice) -> tuple[Array, Array]:
     known = np.isfinite(earlier).sum(axis=1) >= LEAST_REFERENCE
     if known.sum() < LEAST_SERIES:
         return moves, distances
-    level = np.nanmedian(earlier[known], axis=1, keepdims=True)
-    spread = _DEVIATION * np.nanmedian(np.abs(earlier[known] - level), axis=1, keepdims=True)
+    level = _medians(earlier[known])[:, np.newaxis]
+    spread = _DEVIATION * _medians(np.abs(earlier[known] - level))[:, np.newaxis]
     block = logs[known, some] - level
     block[np.broadcast_to(spread <= 0, block.shape)] = np.nan
-    for night, move in enumerate(block.T):
-        there = np.isfinite(move)
-        if there.sum() >= LEAST_SERIES:
-            moves[night] = np.median(move[there])
-            distances[night] = np.median(move[there] / spread[there, 0])
+    told = np.isfinite(block).sum(axis=0) >= LEAST_SERIES
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = block / spread
+    moves[told] = _medians(block[:, told].T)
+    distances[told] = _medians(relative[:, told].T)
     return moves, distances
+
+
+def _medians(values: Array) -> Array:
+    """Return the median of each row without its gaps; nan for a row of gaps.
+
+    As numpy.nanmedian, which takes ten times as long for rows of 40 values.
+    """
+    ordered = np.sort(values, axis=1)  # gaps come last
+    counts = np.isfinite(ordered).sum(axis=1)
+    rows, middle = np.arange(len(ordered)), np.maximum(counts - 1, 0)
+    medians: Array = (ordered[rows, middle // 2] + ordered[rows, (middle + 1) // 2]) / 2
+    return medians

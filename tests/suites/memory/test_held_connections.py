@@ -185,14 +185,21 @@ def mysql(
 @pytest.mark.parametrize("engine", ["postgres", "mysql"])
 def test_a_used_connection_costs_more_than_an_idle_one(engine: str, request: pytest.FixtureRequest) -> None:
     server, generator = request.getfixturevalue(engine)
-    few = USED.model_copy(update={"options": {"transactions": 4}})
-    idle, used = (hold_connections([server], generator, step, SHARE, 0.1)[0].values for step in (IDLE, few))
+    measured = []
+    for step in (IDLE, USED.model_copy(update={"options": {"transactions": 4}})):
+        # mysqld keeps what closed connections had, and gives it to the next ones.
+        server.stop()
+        server.start()
+        measured.append(hold_connections([server], generator, step, SHARE, 0.1)[0].values)
+    idle, used = measured
     assert idle["connection_statements"] == 0
     assert used["connection_statements"] == PREPARED
-    assert 10 < idle["connection_kib"] < used["connection_kib"] < 20_000
+    # What mysqld does behind its connections moves the small slope of idle ones by some hundred KiB each.
+    assert max(100, idle["connection_kib"]) < used["connection_kib"] < 20_000
     assert idle["connects_per_second"] > 1
     if engine == "postgres":
         # Every backend maps the program and touches the same shared memory, which top shows for each.
+        assert idle["connection_kib"] > 10
         assert used["connection_rss_kib"] > 2 * used["connection_kib"]
 
 
