@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from build.engines import EngineRegistry
 from build.version import Engine
 from suites.checking.data_checks import finding
 from suites.checking.queries import connected
@@ -21,11 +22,15 @@ class Fault:
     """SQL that plants it."""
 
 
-_DROP_EMAIL_INDEX = {
-    Engine.POSTGRES: "DROP INDEX users_email",
-    Engine.MYSQL: "DROP INDEX users_email ON users",
-    Engine.MARIADB: "DROP INDEX users_email ON users",
-}
+_DROP_EMAIL_INDEX = EngineRegistry(
+    "statement that drops an index",
+    __name__,
+    {
+        Engine.POSTGRES: "DROP INDEX users_email",
+        Engine.MYSQL: "DROP INDEX users_email ON users",
+        Engine.MARIADB: "DROP INDEX users_email ON users",
+    },
+)
 
 
 def faults_of(suite: str, engine: Engine) -> Sequence[Fault]:

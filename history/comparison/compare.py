@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from build.version import Version
-from history.comparison.beside.kinds import KindComparison, compare_kinds
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import imported_stand_ins
 from history.comparison.intervals import Intervals, looks_of
+from history.comparison.kinds import KindComparison, compare_kinds
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.recent_nights import trends
 from history.comparison.result import (

@@ -37,7 +37,7 @@ from suites.metric import Metric
 from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY, beside_verdict
 
 if TYPE_CHECKING:
-    from history.comparison.beside.kinds import KindComparison
+    from history.comparison.kinds import KindComparison
     from history.comparison.profile_diff import FunctionChange
 
 THRESHOLD = 2.0

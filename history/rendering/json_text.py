@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 from history.comparison.beside.curves import Curve, curves, shapes
-from history.comparison.beside.kinds import KindComparison
 from history.comparison.beside.overhead import Overhead, overheads
 from history.comparison.beside.plans import changed_plans
 from history.comparison.compare import exit_code
+from history.comparison.kinds import KindComparison
 from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
 from history.comparison.verdict import Ratio
 from history.rendering.numbers import rounded

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from history.comparison.beside.curves import Curve, Shape, client_share, shapes
-from history.comparison.beside.kinds import KindComparison
 from history.comparison.beside.open_connections import ConnectionCost
 from history.comparison.exact import is_exact
+from history.comparison.kinds import KindComparison
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRAITS, MetricChange, Ratio, Tone, verdict_of
 from history.rendering.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
