@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from runners.fitness.cron import jobs
 from runners.fitness.timers import next_timers
 from suites.accounting.proc import machine_ticks, process_ticks
 from suites.accounting.throttling import ThrottleCounters
+from suites.additions.binlog_stream import ROTATE, after
 from suites.counting.callgrind import CallgrindError, parsed
 from suites.generators.connections import OpeningTranscript
 from suites.generators.load import Load, LoadError
@@ -225,6 +227,28 @@ def _cron(_folder: Path) -> Parse:
     return parse
 
 
+# --- the binary log
+
+
+def _packet(kind: int, end: int, content: bytes) -> bytes:
+    event = struct.pack("<IBIIIH", 1795427285, kind, 1, 19 + len(content), end, 0) + content
+    return (len(event) + 1).to_bytes(3, "little") + b"\1\0" + event
+
+
+def _log_captures() -> Sequence[bytes]:
+    name = struct.pack("<Q", 4) + b"binlog.000002" + bytes(4)
+    return [_packet(30, 412, b"a row") + _packet(ROTATE, 0, name) + _packet(33, 126, b"gtid" * 6)]
+
+
+def _binary_log(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        rest, (_, position) = after(data, ("binlog.000001", 4))
+        yield Number("position", position, TICKS)
+        yield Number("bytes left", len(rest), len(data))
+
+    return parse
+
+
 _PROCESS = b"4321 (post) gres: x) S 12 1 1 0 -1 4194624 1 1 1 1 250 30 7 8 20 0 1 0 987654 55 66\n"
 _ROLLUP = b"""55d0c1a00000-7ffc5cb5f000 ---p 00000000 00:00 0                          [rollup]
 Rss:               12824 kB
@@ -256,6 +280,7 @@ TARGETS = (
     FuzzTarget(
         "callgrind", lambda: _captures("callgrind-3.txt", "callgrind-4.txt"), _callgrind, (CallgrindError,)
     ),
+    FuzzTarget("binary log", _log_captures, _binary_log, (ValueError,)),
     FuzzTarget("proc stat", lambda: [_STAT], _machine, (ValueError,)),
     FuzzTarget("proc pid stat", lambda: [_PROCESS], _process, (ValueError,)),
     FuzzTarget("process memory", lambda: [_ROLLUP], _memory, (ProcessMemoryError,)),

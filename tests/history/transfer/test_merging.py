@@ -85,6 +85,8 @@ def test_everything_travels(folder: Path) -> None:
     )
     copied = "INSERT INTO counted_profiles SELECT run_id, queries, stacks, stacks FROM profiles LIMIT 1"
     execute(folder / "a.db", copied)
+    kind = "INSERT INTO kinds SELECT run_id, 'payment', metric, value FROM measurements LIMIT 1"
+    execute(folder / "a.db", kind)
     with open_store(folder / "a.db") as store, store.database.writing() as connection:
         alert = alert_outbox.DesiredIssue(
             "f", alert_outbox.AlertKind.BUILD, "title", "body", alert_outbox.IssueState.OPEN
