@@ -103,12 +103,12 @@ class _Reading:
         nights = nights_of(self.connection, self.environment, branch, last=last)
         sessions = [night.session_id for night in nights]
         ids = self._series(branch)
-        rows = self._rows(ids, sessions)
+        rows, base = self._rows(ids, sessions), self._rows_of_base(sessions)
         ratios = np.full((len(ids), len(nights)), np.nan)
         for number, key in enumerate(ids):
             if self.base is None:
                 ratios[number] = rows[key]
-            elif key in (base := self._rows_of_base(sessions)):
+            elif key in base:
                 ratios[number] = rows[key] / base[key]
         identified = tuple((id_, step, metric) for (step, metric), id_ in ids.items())
         return SeriesMatrix(self.environment, branch, self.base, nights, identified, ratios)

@@ -1,6 +1,8 @@
 """Work of a renewal that another process does beside it."""
 
+import ctypes
 import multiprocessing
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -10,11 +12,15 @@ from history.store.database import Database
 
 Value = TypeVar("Value")
 
+_PR_SET_PDEATHSIG = 1
+"""Of prctl(2): the signal that a process gets when its parent ends."""
+
 
 class InParallel(Generic[Value]):
     """A function of the history that runs in a process of its own, which is forked when this is made.
 
-    What it returns must be what pickle takes.
+    What it returns must be what pickle takes. The process ends with the context, and with this process: it
+    has the file of the site's lock open, which would otherwise stay locked.
     """
 
     def __init__(self, database: Database, work: Callable[[], Value]) -> None:
@@ -25,6 +31,14 @@ class InParallel(Generic[Value]):
         self._process.start()
         answer.close()
         self._found: list[Value] = []
+
+    def __enter__(self) -> "InParallel[Value]":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.join()
+        self._answer.close()
 
     def value(self) -> Value:
         """Wait for the function, and return what it returned.
@@ -41,6 +55,9 @@ class InParallel(Generic[Value]):
 
 
 def _answer(database: Database, work: Callable[[], Value], answer: Connection) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Ctrl-C reaches both processes, and the parent ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     database.forget_connections()
     with suppress(Exception):  # the parent does the work again, and reports what it raises
         answer.send([work()])

@@ -103,28 +103,31 @@ def write_site(
     history: Reader, options: SiteOptions, progress: Progress, clock: Callable[[], datetime] = now
 ) -> SiteSummary:
     """Write the site of a history, or renew it. Raises SiteError, and leaves the old site as it is then."""
-    with renewed(options.folder, clock()) as tree, progress.task("reading the history") as task:
-        notes = InParallel(history.database, partial(_notes, history.database))
+    with (
+        renewed(options.folder, clock()) as tree,
+        progress.task("reading the history") as task,
+        InParallel(history.database, partial(_notes, history.database)) as notes,
+    ):
         with history.database.reading() as connection:
             catalog = read_catalog(connection, is_public=options.is_public)
             reports = report_changes(connection, repository.load(connection))
         comparisons = Comparisons(history)
         latest = [one for nights in catalog.places for one in latest_comparisons(comparisons, nights)]
         site = _Site(history, options, catalog, reports, latest, comparisons, tree)
-        pages = InParallel(history.database, partial(_changed_branches, site))
-        parts: Mapping[str, Callable[[_Site], None]] = {
-            "sessions": partial(_sessions, task=task),
-            "data of the series": _series,
-            "overview": _overview,
-            "changes": _changes,
-            "branches": partial(_branches, pages=pages),
-            "versions": _ladders,
-            "machines": partial(_machines, notes=notes),
-            "bisects": _bisects,
-        }
-        for name, write in parts.items():
-            task.rename(f"writing {name}")
-            write(site)
+        with InParallel(history.database, partial(_changed_branches, site)) as pages:
+            parts: Mapping[str, Callable[[_Site], None]] = {
+                "sessions": partial(_sessions, task=task),
+                "data of the series": _series,
+                "overview": _overview,
+                "changes": _changes,
+                "branches": partial(_branches, pages=pages),
+                "versions": _ladders,
+                "machines": partial(_machines, notes=notes),
+                "bisects": _bisects,
+            }
+            for name, write in parts.items():
+                task.rename(f"writing {name}")
+                write(site)
         _static(site)
     count = sum(path.endswith(".html") for path in tree.new)
     return SiteSummary(options.folder, count, len(tree.changed))

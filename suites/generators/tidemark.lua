@@ -145,6 +145,13 @@ local function draw_reproducibly(seed)
    tidemark.random_string = sysbench.rand.string
 end
 
+-- Inserts rows 1 to `rows` into what `into` says, a table and perhaps its columns; `row_of(row)` returns the values of one.
+function tidemark.insert(connection, into, rows, row_of)
+   connection:bulk_insert_init("INSERT INTO " .. into .. " VALUES")
+   for row = 1, rows do connection:bulk_insert_next("(" .. row_of(row) .. ")") end
+   connection:bulk_insert_done()
+end
+
 -- --- prepared statements
 
 local Statement = {}

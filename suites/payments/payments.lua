@@ -69,23 +69,17 @@ local function create_tables(connection, engine)
    end
 end
 
-local function insert(connection, into, rows, row_of)
-   connection:bulk_insert_init("INSERT INTO " .. into .. " VALUES")
-   for row = 1, rows do connection:bulk_insert_next("(" .. row_of(row) .. ")") end
-   connection:bulk_insert_done()
-end
-
 local function load_users(connection, engine)
    create_tables(connection, engine)
    local hash = engine == "pgsql" and "'%s'" or "UNHEX('%s')"
-   insert(connection, "organizations (id)", ORGANIZATIONS, tostring)
-   insert(connection, "users (id, organization_id, frozen)", ORGANIZATIONS, function(user)
+   tidemark.insert(connection, "organizations (id)", ORGANIZATIONS, tostring)
+   tidemark.insert(connection, "users (id, organization_id, frozen)", ORGANIZATIONS, function(user)
       return string.format("%d, %d, FALSE", user, user)
    end)
-   insert(connection, "permissions (id, name)", 2, function(id)
+   tidemark.insert(connection, "permissions (id, name)", 2, function(id)
       return string.format("%d, '%s transfers'", id, id == REQUEST and "request" or "make")
    end)
-   insert(connection, "tokens (hash, permission_id, user_id, expires_at)", 2 * ORGANIZATIONS, function(row)
+   tidemark.insert(connection, "tokens (hash, permission_id, user_id, expires_at)", 2 * ORGANIZATIONS, function(row)
       local user = math.ceil(row / 2)
       return string.format(hash .. ", %d, %d, '2099-01-01'", hash_of(user), row % 2 == 1 and REQUEST or MAKE, user)
    end)
@@ -93,10 +87,10 @@ end
 
 local function load_accounts(connection, unit)
    local first = (unit - 1) * ACCOUNTS
-   insert(connection, "accounts (id, organization_id, balance, frozen)", ACCOUNTS, function(row)
+   tidemark.insert(connection, "accounts (id, organization_id, balance, frozen)", ACCOUNTS, function(row)
       return string.format("%d, %d, %d, FALSE", first + row, organization_of(first + row), BALANCE)
    end)
-   insert(connection, "cards (id, account_id, expiration_date, security_code, frozen)", ACCOUNTS, function(row)
+   tidemark.insert(connection, "cards (id, account_id, expiration_date, security_code, frozen)", ACCOUNTS, function(row)
       return string.format("%d, %d, '2099-01-01', %d, FALSE", first + row, first + row, code_of(first + row))
    end)
 end

@@ -70,12 +70,6 @@ local function create_tables(connection, engine)
    end
 end
 
-local function insert(connection, into, rows, row_of)
-   connection:bulk_insert_init("INSERT INTO " .. into .. " VALUES")
-   for row = 1, rows do connection:bulk_insert_next("(" .. row_of(row) .. ")") end
-   connection:bulk_insert_done()
-end
-
 local function load_unit(connection, engine, unit)
    local draw, units = tidemark.generator(sysbench.opt.table_seed + unit), sysbench.opt.scale
    local at = ENGINES[engine].at
@@ -89,18 +83,18 @@ local function load_unit(connection, engine, unit)
       if draw(2) == 0 then return "null" end
       return word_of(draw(1000000)):rep(24):sub(1, 5 + draw(995))
    end
-   insert(connection, "users (id, email, created_at, updated_at)", USERS, function(row)
+   tidemark.insert(connection, "users (id, email, created_at, updated_at)", USERS, function(row)
       local id = (unit - 1) * USERS + row
       return string.format("%d, '%s', %s", id, email_of(id), times())
    end)
-   insert(connection, "items (id, name, description, price, created_at, updated_at)", ITEMS, function(row)
+   tidemark.insert(connection, "items (id, name, description, price, created_at, updated_at)", ITEMS, function(row)
       local id = (unit - 1) * ITEMS + row
       return string.format("%d, '%s', '%s', %.2f, %s", id, name_of(id), described(), draw(10001) / 100, times())
    end)
-   insert(connection, "orders (id, user_id, created_at, updated_at)", ORDERS, function(row)
+   tidemark.insert(connection, "orders (id, user_id, created_at, updated_at)", ORDERS, function(row)
       return string.format("%d, %d, %s", (unit - 1) * ORDERS + row, draw(units * USERS) + 1, times())
    end)
-   insert(connection, "order_items (id, order_id, item_id)", ORDER_ITEMS, function(row)
+   tidemark.insert(connection, "order_items (id, order_id, item_id)", ORDER_ITEMS, function(row)
       local id = (unit - 1) * ORDER_ITEMS + row
       return string.format("%d, %d, %d", id, draw(units * ORDERS) + 1, draw(units * ITEMS) + 1)
    end)

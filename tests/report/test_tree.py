@@ -214,10 +214,64 @@ def test_work_runs_in_another_process_and_here_where_that_fails(tmp_path: Path) 
             return os.getpid(), len(connection.execute(text("SELECT * FROM sessions")).all())
 
     with open_reader(tmp_path / "h.db") as history:
-        with history.database.reading():  # a connection of this process, which the other one must not use
-            process, found = InParallel(history.database, sessions).value()
+        # The context has a connection of this process, which the other one must not use.
+        with history.database.reading(), InParallel(history.database, sessions) as answer:
+            process, found = answer.value()
         assert process != here
         assert found == 0
         for work in (fails, dies):
-            answer = InParallel(history.database, work)
-            assert [answer.value(), answer.value()] == [here, here]
+            with InParallel(history.database, work) as again:
+                assert [again.value(), again.value()] == [here, here]
+
+
+def ended(pid: int) -> bool:
+    """Whether a process has ended; one that nobody waits for here may stay as a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def told_in(file: Path) -> int:
+    """Wait for the process id that another process writes into a file."""
+    deadline = time.monotonic() + 20
+    while not (file.is_file() and file.read_text().endswith("\n")):
+        assert time.monotonic() < deadline, "it has not begun"
+        time.sleep(0.01)
+    return int(file.read_text())
+
+
+def test_the_other_process_ends_with_the_context(tmp_path: Path) -> None:
+    def idle() -> None:
+        (tmp_path / "pid").write_text(f"{os.getpid()}\n")
+        time.sleep(60)
+
+    open_store(tmp_path / "h.db").close()
+    with open_reader(tmp_path / "h.db") as history, InParallel(history.database, idle):
+        pid = told_in(tmp_path / "pid")
+    assert ended(pid)
+
+
+IDLE = """
+import os, sys, time
+from pathlib import Path
+from history.open import open_reader
+from report.writing.parallel import InParallel
+def idle():
+    Path(sys.argv[2]).write_text(f"{os.getpid()}\\n")
+    time.sleep(60)
+with open_reader(sys.argv[1]) as history, InParallel(history.database, idle) as answer:
+    answer.value()
+"""
+
+
+def test_the_other_process_ends_with_this_one_when_it_is_killed(tmp_path: Path) -> None:
+    open_store(tmp_path / "h.db").close()
+    words = [sys.executable, "-c", IDLE, str(tmp_path / "h.db"), str(tmp_path / "pid")]
+    with subprocess.Popen(words, cwd=ROOT) as parent:
+        pid = told_in(tmp_path / "pid")
+        parent.kill()
+    deadline = time.monotonic() + 20
+    while not ended(pid):
+        assert time.monotonic() < deadline, "it still runs"
+        time.sleep(0.02)
