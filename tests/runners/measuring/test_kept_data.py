@@ -192,8 +192,12 @@ def test_a_server_that_is_killed_while_data_are_loaded(
 
         def loading() -> bool:
             """Whether the client has begun, which is after the rows were made."""
-            children = psutil.Process().children()
-            return any("suites.generators.queries.client" in child.cmdline() for child in children)
+            for child in psutil.Process().children():
+                # A child may end between being listed and being looked at.
+                with contextlib.suppress(psutil.Error):
+                    if "suites.generators.queries.client" in child.cmdline():
+                        return True
+            return False
 
         killer = threading.Thread(target=kill_while_loading)
         killer.start()
