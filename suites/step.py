@@ -223,6 +223,7 @@ LATENCY = {
     "p99": "latency_p99_ms",
     "p999": "latency_p999_ms",
     "max": "latency_max_ms",
+    "geometric": "latency_geometric_mean_ms",
 }
 """Name in Load.latency_ms -> metric."""
 
