@@ -27,11 +27,17 @@ def execute(
 
     At `limit` seconds the running statement is cancelled. Raises one of ERRORS for any other failure.
     """
-    timer = threading.Timer(limit, session.cancel)
-    timer.daemon = True
-    timer.start()
+    cancelled = threading.Event()
+
+    def cancel() -> None:
+        cancelled.set()
+        session.cancel()
+
     rows: Rows = ()
     began = time.perf_counter()
+    timer = threading.Timer(limit, cancel)
+    timer.daemon = True
+    timer.start()
     try:
         if keys:
             _refresh(session, statements, keys, began + limit)
@@ -39,11 +45,11 @@ def execute(
             for text in statements:
                 rows = session.execute(text)
     except ERRORS:
-        if time.perf_counter() - began < limit:
+        if not cancelled.is_set() and time.perf_counter() - began < limit:
             raise
     seconds = time.perf_counter() - began
     timer.cancel()
-    return Execution(seconds, rows, seconds >= limit)
+    return Execution(seconds, rows, cancelled.is_set() or seconds >= limit)
 
 
 def _refresh(session: QuerySession, statements: Sequence[str], keys: Sequence[int], deadline: float) -> None:
