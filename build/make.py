@@ -21,6 +21,7 @@ from build.home import Home
 from build.lock import held
 from build.progress import Progress
 from build.recipes.choices import PLAIN, BuildChoices
+from build.recipes.recipe import Stage
 from build.sources import source
 from build.unpack import apply_patches, masquerade, unpack
 from build.version import Version, release_numbers
@@ -191,13 +192,26 @@ def _run_stages(
     }
     answers.take_over(folder)
     for stage in spec.recipe.stages:
-        work.run(stage.name, [_fill(word, values) for word in stage.command], folder)
+        command, *again = _attempts(stage, values)
+        work.run(stage.name, command, folder, again=again)
     answers.keep()
     tree = staging / spec.recipe.prefix.lstrip("/")
     missing = [name for name in spec.recipe.installs if not (tree / name).exists()]
     if missing:
         raise work.failure("install", f"not installed: {', '.join(missing)}")
     return tree
+
+
+def _attempts(stage: Stage, values: dict[str, str]) -> list[list[str]]:
+    """Return the command of a stage, and how it is repeated when it fails: as it was, then with one job.
+
+    Makefiles whose parts do not wait for generated headers fail with several jobs when a machine is slow. A
+    commit that fails here is taken for one that does not compile ever after. What was compiled is kept.
+    """
+    one = [_fill(word, values) for word in stage.command]
+    if values["{jobs}"] == "1" or not any("{jobs}" in word for word in stage.command):
+        return [one]
+    return [one, one, [_fill(word, {**values, "{jobs}": "1"}) for word in stage.command]]
 
 
 def _fill(word: str, values: dict[str, str]) -> str:

@@ -61,19 +61,30 @@ class CompileCommands:
     seconds: dict[str, float] = field(default_factory=dict)
     """Duration of each stage in seconds."""
 
-    def run(self, stage: str, command: Sequence[str], folder: Path, stdin: IO[bytes] | None = None) -> None:
+    def run(
+        self,
+        stage: str,
+        command: Sequence[str],
+        folder: Path,
+        stdin: IO[bytes] | None = None,
+        again: Sequence[Sequence[str]] = (),
+    ) -> None:
         """Run one command in `folder` and wait until it ends.
 
-        Raises CompileError with the end of the log if it fails, hangs or cannot be started. However the call
-        ends, Ctrl-C included, all processes of the command have ended.
+        When it fails, the commands in `again` are run one after the other until one does not. Raises
+        CompileError with the end of the log if all fail, or if one hangs or cannot be started. However the
+        call ends, Ctrl-C included, all processes of the commands have ended.
         """
         started = time.monotonic()
         self.on_stage(stage)
-        with self.log.open("ab") as log, self.log.open("rb") as reading:
-            log.write(f"\n=== {stage}: {' '.join(command)}\n".encode())
-            log.flush()
-            reading.seek(0, os.SEEK_END)
-            status = self._execute(stage, command, folder, log, reading, stdin)
+        for each in (command, *again):
+            with self.log.open("ab") as log, self.log.open("rb") as reading:
+                log.write(f"\n=== {stage}: {' '.join(each)}\n".encode())
+                log.flush()
+                reading.seek(0, os.SEEK_END)
+                status = self._execute(stage, each, folder, log, reading, stdin)
+            if status == 0:
+                break
         self.seconds[stage] = round(self.seconds.get(stage, 0.0) + time.monotonic() - started, 3)
         if status != 0:
             raise self.failure(stage, f"exit status {status}" if status > 0 else f"signal {-status}")

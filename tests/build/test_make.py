@@ -143,6 +143,21 @@ def test_a_failed_compile_shows_30_lines_and_leaves_the_log_only(
     assert store.all_builds(home) == []
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "@test -e tried || { touch tried; exit 3; }",
+        '@case "$$MAKEFLAGS" in *-j2*) exit 3;; esac',
+    ],
+    ids=["once", "with two jobs"],
+)
+def test_a_compile_that_fails_where_its_parts_do_not_wait_for_each_other_is_repeated(
+    home: Home, progress: Silent, stand: Stand, versions: Pins, before: str
+) -> None:
+    versions(r18_99=stand.tarball(home.sources / TARBALL, before=before))
+    provide(RELEASE, home, progress, jobs=2)
+
+
 def test_an_install_that_leaves_something_out_has_failed(
     home: Home, progress: Silent, stand: Stand, versions: Pins
 ) -> None:
