@@ -62,6 +62,26 @@ def _cached(version: str) -> Build | None:
     return None
 
 
+# --- order
+
+SERVERS_SHARE = 0.8
+"""The part of the run by whose end all modules with real servers have begun."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spread modules with real servers, which wait half of their time, among those that only compute.
+
+    None of them begins last, when the other workers would have nothing left to do.
+    """
+    modules = dict.fromkeys(item.path for item in items)
+    with_servers = {item.path for item in items if item.get_closest_marker("server")}
+    places: dict[Path, float] = {}
+    for share, kind in ((SERVERS_SHARE, with_servers), (1.0, modules.keys() - with_servers)):
+        chosen = [path for path in modules if path in kind]
+        places |= {path: share * number / len(chosen) for number, path in enumerate(chosen)}
+    items.sort(key=lambda item: places[item.path])
+
+
 # --- folders
 
 
