@@ -6,6 +6,7 @@ while it was there may be left without an owner. Builds come from the build cach
 """
 
 import contextlib
+import itertools
 import shutil
 import tempfile
 import time
@@ -101,10 +102,17 @@ def server_folder() -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="session")
+def lock_names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Paths of files that are not there, in one folder: for a further folder pytest looks at all others."""
+    folder = tmp_path_factory.mktemp("locks")
+    return (folder / f"{number}.lock" for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def lock_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def lock_of_its_own(lock_names: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a test measures is kept apart only from what the same test measures."""
-    path = tmp_path_factory.mktemp("lock") / "measuring.lock"
+    path = next(lock_names)
     monkeypatch.setenv("TIDEMARK_LOCK", str(path))
     return path
 
