@@ -26,6 +26,7 @@ from build.make import lookup, provide
 from build.progress import Silent
 from build.version import parse_version
 from suites.processes import run
+from tests.suites.new_servers import shared_folder
 
 # An example takes as long as the machine lets it: what is slow is measured by benchmarks, alone.
 settings.register_profile("beside others", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -43,6 +44,13 @@ SHARED_BUILDS = ROOT.parent / "shared" / "builds"
 
 MEMORY_PATIENCE = 3.0
 """Seconds for which orphaned memory may be seen: a server that somebody else runs may just be ending."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before the workers begin, which share it."""
+    whole_run = contextlib.ExitStack()
+    whole_run.enter_context(shared_folder())
+    config.add_cleanup(whole_run.close)
 
 
 def pytest_report_header() -> list[str]:

@@ -25,6 +25,7 @@ from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer
 from suites.sizing import Sizes, this_machine
 from suites.slices import Schedule, mirrored
+from tests.suites.new_servers import create
 from tests.suites.servers import exists, lives, of_each, small
 
 pytestmark = pytest.mark.server
@@ -46,7 +47,7 @@ def loaded(build: Build, folder: Path, sizes: Sizes) -> Iterator[AnyServer]:
     server = make_server(build, sizes, Durability.RELAXED, folder, fast)
     assert isinstance(server, PostgresServer | InnodbServer)
     try:
-        server.create()
+        create(server, sizes)
         server.start()
         Sysbench(SUITE, sizes).load(server.address)
         server.reset()
