@@ -8,7 +8,6 @@ while it was there may be left without an owner. Builds come from the build cach
 import contextlib
 import itertools
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -26,7 +25,7 @@ from build.make import lookup, provide
 from build.progress import Silent
 from build.version import parse_version
 from suites.processes import run
-from tests.suites.new_servers import shared_folder
+from tests.suites.new_servers import new_folder, shared_folder
 
 # An example takes as long as the machine lets it: what is slow is measured by benchmarks, alone.
 settings.register_profile("beside others", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -151,8 +150,7 @@ def home(shared_home: Home) -> Iterator[Home]:
 @contextlib.contextmanager
 def _server_folder() -> Iterator[Path]:
     before = _orphans_of_system_v() | _segments_of_posix()
-    folder = Path(tempfile.mkdtemp(prefix="tmt-", dir="/tmp"))
-    folder.chmod(0o755)
+    folder = new_folder()
     try:
         yield folder
     finally:

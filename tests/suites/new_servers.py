@@ -1,4 +1,4 @@
-"""New servers whose data directories are made once for all tests of a run, and copied for each server."""
+"""Where servers of tests work, and data directories that are made once for all tests of a run."""
 
 import os
 import shutil
@@ -8,12 +8,40 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from build.lock import held
 from suites.server import Server
 from suites.sizing import Sizes
 
+MEMORY, DISK = Path("/dev/shm"), Path("/tmp")
+
+LEAST_FREE = 8 * 1024**3
+"""Bytes that must be free: a session of MariaDB needs three, and one worker more than cores has one."""
+
 FOLDER = "TIDEMARK_TESTS_NEW_SERVERS"
 """Names the folder in the environment, which the workers of a run inherit."""
+
+
+def new_folder() -> Path:
+    """Make a folder with a short path that every user can reach; in memory, where there is plenty.
+
+    To remove a data directory of a thousand files from a disk takes a second, and every round of a session
+    removes one.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="tmt-", dir=MEMORY if _has_room(MEMORY) else DISK))
+    folder.chmod(0o755)
+    return folder
+
+
+def _has_room(folder: Path) -> bool:
+    try:
+        mount = os.statvfs(folder)
+    except OSError:
+        return False
+    if mount.f_flag & os.ST_NOEXEC or not os.access(folder, os.W_OK):
+        return False
+    return min(mount.f_bavail * mount.f_frsize, psutil.virtual_memory().available) > LEAST_FREE
 
 
 @contextmanager
@@ -22,8 +50,7 @@ def shared_folder() -> Iterator[None]:
     if FOLDER in os.environ:
         yield  # of a worker
         return
-    folder = Path(tempfile.mkdtemp(prefix="tmt-", dir="/tmp"))
-    folder.chmod(0o755)  # the user of the servers copies from it
+    folder = new_folder()
     os.environ[FOLDER] = str(folder)
     try:
         yield
