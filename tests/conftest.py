@@ -17,6 +17,7 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
+from benchmarks.real_builds.planted_history import PlantedHistory, make_history
 from build.build import Build
 from build.cache.archives import import_
 from build.errors import TidemarkError
@@ -260,3 +261,9 @@ def mysql_9() -> Build:
 def mariadb_11() -> Build:
     """From the cache; skips where it is not there, because compiling it takes too long for a test."""
     return _provided_if_cached(MARIADB_11)
+
+
+@pytest.fixture(scope="session")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> PlantedHistory:
+    """The git history of Postgres with a slow commit; a test may add branches, and changes no other."""
+    return make_history(tmp_path_factory.mktemp("planted") / "postgres", locate())
