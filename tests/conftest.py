@@ -26,7 +26,7 @@ from build.make import lookup, provide
 from build.progress import Silent
 from build.version import parse_version
 from suites.processes import run
-from tests.suites.engines.new_servers import new_folder, shared_folder
+from tests.new_servers.data_directories import new_folder, shared_folder
 
 # An example takes as long as the machine lets it: what is slow is measured by benchmarks, alone.
 settings.register_profile("beside others", deadline=None, suppress_health_check=[HealthCheck.too_slow])

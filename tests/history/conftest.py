@@ -16,7 +16,7 @@ from suites.durability import Durability
 from suites.postgres.server import NAME, PORT, PostgresServer
 from suites.sizing import Sizes
 from tests.history.handmade import NIGHT
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 
 Target = Path | str
 """What `open_store` takes: a path, or a URL."""

@@ -16,7 +16,7 @@ from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.slices import Schedule
 from suites.step import run_slices
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 from tests.suites.servers import small
 
 SUITE = load_suite("write-heavy")

@@ -14,7 +14,7 @@ from suites.durability import Durability
 from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer
 from suites.sizing import Sizes
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 
 MIB = 1024**2
 T = TypeVar("T")

@@ -25,7 +25,7 @@ from suites.generators.queries.sessions import SESSIONS
 from suites.processes import ProcessError
 from suites.server import Server
 from suites.sizing import Hardware, sizes
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 from tests.suites.servers import small
 
 pytestmark = pytest.mark.server

@@ -21,7 +21,7 @@ from suites.keys.step import Step
 from suites.server import Server
 from suites.sizing import Hardware, Sizes, sizes
 from suites.slices import Schedule
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 
 BUILDS = {"postgres": "postgres_18", "mysql": "mysql_9", "mariadb": "mariadb_11"}
 SUITES = {"payments": "payments-keep", "shop": "new-customer"}

@@ -19,7 +19,7 @@ from suites.keys.step import Step
 from suites.metrics import INSTRUCTIONS
 from suites.processes import processes_in
 from suites.server import Server
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 from tests.suites.servers import small
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]

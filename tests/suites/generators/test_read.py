@@ -17,7 +17,7 @@ from suites.generators.plans import explain
 from suites.generators.sysbench import Sysbench
 from suites.keys.step import Step
 from suites.server import Server
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 from tests.suites.servers import small
 
 pytestmark = pytest.mark.server

@@ -25,7 +25,7 @@ from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer
 from suites.sizing import Sizes, this_machine
 from suites.slices import Schedule, mirrored
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 from tests.suites.servers import exists, lives, of_each, small
 
 pytestmark = pytest.mark.server

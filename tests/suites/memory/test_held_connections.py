@@ -27,7 +27,7 @@ from suites.server import Server
 from suites.sizing import Sizes
 from suites.slices import Schedule
 from suites.step import ServerDiedError
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 from tests.suites.servers import MIB
 
 SUITE = load_suite("connections")

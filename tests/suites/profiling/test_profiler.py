@@ -24,7 +24,7 @@ from suites.profiling.profiler import Profiling
 from suites.server import Server
 from suites.slices import Schedule
 from suites.step import run_slices
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 from tests.suites.servers import running, small
 
 pytestmark = pytest.mark.server

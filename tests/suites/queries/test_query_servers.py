@@ -25,7 +25,7 @@ from suites.keys.step import Step
 from suites.server import Server
 from suites.sizing import Hardware, Sizes, sizes
 from suites.slices import Schedule
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 
 pytestmark = pytest.mark.server
 

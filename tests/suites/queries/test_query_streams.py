@@ -18,7 +18,7 @@ from suites.generators.queries.sessions import SESSIONS
 from suites.server import Server
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 
 pytestmark = pytest.mark.server
 

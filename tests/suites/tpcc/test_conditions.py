@@ -22,7 +22,7 @@ from suites.keys.check import CheckOccasion
 from suites.server import Server
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 from tests.suites.tpcc.smaller import CUSTOMERS, DISTRICTS, ITEMS, WAREHOUSES, smaller
 
 pytestmark = pytest.mark.server

@@ -12,7 +12,7 @@ from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.sysbench import Sysbench
 from suites.sizing import Hardware, Sizes, sizes
-from tests.suites.engines.new_servers import create
+from tests.new_servers.data_directories import create
 from tests.suites.tpcc.smaller import smaller
 
 pytestmark = pytest.mark.server
