@@ -6,8 +6,8 @@ while it was there may be left without an owner. Builds come from the build cach
 """
 
 import contextlib
+import itertools
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -17,6 +17,7 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
+from benchmarks.real_builds.planted_history import PlantedHistory, make_history
 from build.build import Build
 from build.cache.archives import import_
 from build.errors import TidemarkError
@@ -25,6 +26,7 @@ from build.make import lookup, provide
 from build.progress import Silent
 from build.version import parse_version
 from suites.processes import run
+from tests.new_servers.data_directories import new_folder, shared_folder
 
 # An example takes as long as the machine lets it: what is slow is measured by benchmarks, alone.
 settings.register_profile("beside others", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -44,6 +46,13 @@ MEMORY_PATIENCE = 3.0
 """Seconds for which orphaned memory may be seen: a server that somebody else runs may just be ending."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Before the workers begin, which share it."""
+    whole_run = contextlib.ExitStack()
+    whole_run.enter_context(shared_folder())
+    config.add_cleanup(whole_run.close)
+
+
 def pytest_report_header() -> list[str]:
     """Which servers and which sysbench the real-server tests meet."""
     versions = (POSTGRES_18, POSTGRES_17, POSTGRES_15, POSTGRES_13, MYSQL_9, MARIADB_11)
@@ -60,6 +69,26 @@ def _cached(version: str) -> Build | None:
     with contextlib.suppress(TidemarkError):
         return lookup(parse_version(version), locate())
     return None
+
+
+# --- order
+
+SERVERS_SHARE = 0.8
+"""The part of the run by whose end all modules with real servers have begun."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spread modules with real servers, which wait half of their time, among those that only compute.
+
+    None of them begins last, when the other workers would have nothing left to do.
+    """
+    modules = dict.fromkeys(item.path for item in items)
+    with_servers = {item.path for item in items if item.get_closest_marker("server")}
+    places: dict[Path, float] = {}
+    for share, kind in ((SERVERS_SHARE, with_servers), (1.0, modules.keys() - with_servers)):
+        chosen = [path for path in modules if path in kind]
+        places |= {path: share * number / len(chosen) for number, path in enumerate(chosen)}
+    items.sort(key=lambda item: places[item.path])
 
 
 # --- folders
@@ -81,10 +110,17 @@ def server_folder() -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="session")
+def lock_names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Paths of files that are not there, in one folder: for a further folder pytest looks at all others."""
+    folder = tmp_path_factory.mktemp("locks")
+    return (folder / f"{number}.lock" for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def lock_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def lock_of_its_own(lock_names: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a test measures is kept apart only from what the same test measures."""
-    path = tmp_path_factory.mktemp("lock") / "measuring.lock"
+    path = next(lock_names)
     monkeypatch.setenv("TIDEMARK_LOCK", str(path))
     return path
 
@@ -115,8 +151,7 @@ def home(shared_home: Home) -> Iterator[Home]:
 @contextlib.contextmanager
 def _server_folder() -> Iterator[Path]:
     before = _orphans_of_system_v() | _segments_of_posix()
-    folder = Path(tempfile.mkdtemp(prefix="tmt-", dir="/tmp"))
-    folder.chmod(0o755)
+    folder = new_folder()
     try:
         yield folder
     finally:
@@ -226,3 +261,9 @@ def mysql_9() -> Build:
 def mariadb_11() -> Build:
     """From the cache; skips where it is not there, because compiling it takes too long for a test."""
     return _provided_if_cached(MARIADB_11)
+
+
+@pytest.fixture(scope="session")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> PlantedHistory:
+    """The git history of Postgres with a slow commit; a test may add branches, and changes no other."""
+    return make_history(tmp_path_factory.mktemp("planted") / "postgres", locate())

@@ -17,9 +17,9 @@ from suites.definition import Suite, load_suite
 from suites.generators.load import WorkLimit
 from suites.generators.sysbench import Sysbench
 from suites.keys.check import CheckOccasion
+from suites.keys.step import Step
 from suites.server import Server
 from suites.sizing import Sizes
-from suites.step import Step
 
 PATIENCE_SECONDS = 60
 CLIENTS = 4

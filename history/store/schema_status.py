@@ -58,7 +58,11 @@ def outdated_metrics(connection: Connection) -> list[dict[str, Any]]:
 
 def update_metrics(connection: Connection) -> None:
     """Update the table from METRICS; a metric that was removed there keeps its last description."""
-    for row in outdated_metrics(connection):
-        existing = update(metrics).where(metrics.c.name == row["name"]).values(row)
-        if connection.execute(existing).rowcount == 0:
-            connection.execute(insert(metrics).values(row))
+    known = set(connection.execute(select(metrics.c.name)).scalars())
+    rows = outdated_metrics(connection)
+    for row in rows:
+        if row["name"] in known:
+            connection.execute(update(metrics).where(metrics.c.name == row["name"]).values(row))
+    # In one statement: a new history has none of more than a hundred.
+    if new := [row for row in rows if row["name"] not in known]:
+        connection.execute(insert(metrics), new)

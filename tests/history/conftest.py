@@ -16,6 +16,7 @@ from suites.durability import Durability
 from suites.postgres.server import NAME, PORT, PostgresServer
 from suites.sizing import Sizes
 from tests.history.handmade import NIGHT
+from tests.new_servers.data_directories import create
 
 Target = Path | str
 """What `open_store` takes: a path, or a URL."""
@@ -30,7 +31,7 @@ def server_url(
     with server_folders() as folder:
         server = PostgresServer(postgres_18, small, Durability.FULL, folder / "1")
         try:
-            server.create()
+            create(server, small)
             server.start()
             yield f"postgresql+psycopg://{NAME}@/{NAME}?host={server.folder}&port={PORT}"
         finally:

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol, TypeVar
 
 from history.changes import repository
@@ -82,8 +84,17 @@ def every_change(store: Store) -> Sequence[Change]:
 
 def record_regression(path: Path, *, judged: bool = False) -> None:
     """A history in which one step of two regresses by 7 % and stays so for eight nights."""
-    with dated(path, Nights) as nights:
-        nights.more(QUIET)
-        nights.more(8, 0.93)
-        if judged:
-            nights.judge()
+    path.write_bytes(_regressed(judged))
+
+
+@cache
+def _regressed(judged: bool) -> bytes:
+    """The file of such a history: seconds of work, which many tests begin with."""
+    with TemporaryDirectory(prefix="tidemark-") as folder:
+        path = Path(folder) / "history.db"
+        with dated(path, Nights) as nights:
+            nights.more(QUIET)
+            nights.more(8, 0.93)
+            if judged:
+                nights.judge()
+        return path.read_bytes()

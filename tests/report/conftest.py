@@ -15,15 +15,19 @@ from tests.report.rich import NIGHTS, RichHistory, record_bisect
 
 
 @pytest.fixture(scope="session")
-def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The path of the rich history, which nobody may change."""
+def of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of all processes that run tests."""
     folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    path = folder / "rich.db"
-    with held(folder / "rich.lock"):
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def rich(of_all: Path) -> Path:
+    """The path of the rich history, which nobody may change."""
+    path = of_all / "rich.db"
+    with held(of_all / "rich.lock"):
         if not path.exists():
-            made = folder / "rich-part.db"
+            made = of_all / "rich-part.db"
             written = RichHistory(made)
             written.write(NIGHTS)
             with open_reader(made) as history, history.database.reading() as connection:
@@ -37,10 +41,14 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(rich: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(rich: Path, of_all: Path) -> Path:
     """The site of the rich history, which nobody may change."""
-    folder = tmp_path_factory.mktemp("site") / "site"
-    write(rich, folder)
+    folder = of_all / "rich-site"
+    with held(of_all / "rich-site.lock"):
+        if not folder.exists():
+            made = of_all / "rich-site-part"
+            write(rich, made)
+            made.rename(folder)
     return folder
 
 

@@ -16,6 +16,7 @@ def small_plan(
     rounds: int = 1,
     base: str = "postgres@17.11",
     followed: str = RELEASE,
+    exact: bool = True,
 ) -> str:
     """The text of nightly.toml; `alerts` and `followed` are lines of it, rounds and seconds are per step."""
     return f"""
@@ -33,6 +34,7 @@ seconds = {seconds}
 rounds = {rounds}
 keep_disturbed = true
 perf = false
+exact = {json.dumps(exact)}
 [alerts]
 {alerts}
 """

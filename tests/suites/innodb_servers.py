@@ -16,6 +16,7 @@ from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.slices import Schedule
 from suites.step import run_slices
+from tests.new_servers.data_directories import create
 from tests.suites.servers import small
 
 SUITE = load_suite("write-heavy")
@@ -37,7 +38,7 @@ def running(
     server = make_server(build, ROOM, durability, folder / "my", {})
     assert isinstance(server, InnodbServer)
     try:
-        server.create()
+        create(server, ROOM)
         server.start()
         yield server
     finally:

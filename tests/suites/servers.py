@@ -14,6 +14,7 @@ from suites.durability import Durability
 from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer
 from suites.sizing import Sizes
+from tests.new_servers.data_directories import create
 
 MIB = 1024**2
 T = TypeVar("T")
@@ -37,9 +38,10 @@ def running(
     Without fsync: it only matters when the machine's power fails, and a busy disk would make tests slow.
     """
     chosen = {"fsync": "off", **(overrides or {})}
-    server = PostgresServer(build, room or small(), Durability.RELAXED, folder / "pg", chosen)
+    sizes = room or small()
+    server = PostgresServer(build, sizes, Durability.RELAXED, folder / "pg", chosen)
     try:
-        server.create()
+        create(server, sizes)
         server.start()
         yield server
     finally:

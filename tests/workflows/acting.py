@@ -96,6 +96,7 @@ class Checkout:
         """Run a workflow to its end, with more variables of the environment and the token of GitHub."""
         command = [str(self._act), event, "--workflows", f".github/workflows/{workflow}", "--json"]
         command += ["--no-cache-server"]  # it would listen on an address that others can reach
+        command += ["--use-gitignore=false"]  # .gitignore names the link to the environment, which jobs need
         command += ["--insecure-secrets"]  # act would hide them; what prints one is to be seen
         for name, value in (inputs or {}).items():
             command += ["--input", f"{name}={value}"]
@@ -118,6 +119,7 @@ class Checkout:
                 log, _ = act.communicate(timeout=SECONDS)
             finally:
                 _end(act)
+        assert "installing the Python packages" not in log, "a job made an environment of its own"
         return _read(act.returncode, log)
 
     def _environment(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.real_builds.planted_history import PlantedHistory, git_at, make_history
+from benchmarks.real_builds.planted_history import PlantedHistory, git_at
 from build.build import Build
 from build.home import Home
 from build.make import provide
@@ -96,11 +96,10 @@ class Story:
 
 @pytest.mark.alone
 def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
-    home: Home, github: GitHub, tmp_path: Path, postgres_18: Build
+    home: Home, github: GitHub, tmp_path: Path, postgres_18: Build, planted: PlantedHistory
 ) -> None:
-    history = make_history(tmp_path / "postgres", home)
-    story = Story(history, home)
-    followed = f'branches = ["{BRANCH}"]\ngit = "{history.repository}"'
+    story = Story(planted, home)
+    followed = f'branches = ["{BRANCH}"]\ngit = "{planted.repository}"'
     checkout = Checkout(tmp_path / "act", home, plan("postgres@18.6", followed), RUNNERS)
 
     story.reach("clean")
@@ -126,7 +125,7 @@ def test_a_slow_down_is_told_once_and_closed_when_it_is_gone(
     assert issue["state"] == "open"
     assert issue["body"] != first_body
     assert github.comments == []
-    _bisect(checkout, github, history, span)
+    _bisect(checkout, github, planted, span)
 
     story.reach("reverted")
     acted = night(checkout, github)

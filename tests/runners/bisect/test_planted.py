@@ -12,19 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.real_builds.planted_history import BRANCH, PlantedHistory, make_history
+from benchmarks.real_builds.planted_history import BRANCH, PlantedHistory
 from build.cache.store import all_builds
-from build.home import ROOT, Home, locate
+from build.home import ROOT, Home
 
 pytestmark = [pytest.mark.server, pytest.mark.compile, pytest.mark.alone]
 
 BAD = "5a74478aacb3ae10053659c9bb9f0f0583bcf833"
 """Were it another one, CI would compile all of it anew every time."""
-
-
-@pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> PlantedHistory:
-    return make_history(tmp_path_factory.mktemp("planted") / "postgres", locate())
 
 
 def tidemark(home: Home, *words: str) -> subprocess.CompletedProcess[str]:

@@ -19,7 +19,7 @@ from tests.runners.measuring.test_faults import (
 
 pytestmark = pytest.mark.server
 
-FAILED_ONCE = {"update-index": "failed", "update-one": "finished", "insert": "finished"}
+FAILED_ONCE = {"update-index": "failed", "insert": "finished"}
 
 
 @pytest.mark.parametrize(

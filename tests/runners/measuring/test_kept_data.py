@@ -25,6 +25,7 @@ from suites.generators.queries.sessions import SESSIONS
 from suites.processes import ProcessError
 from suites.server import Server
 from suites.sizing import Hardware, sizes
+from tests.new_servers.data_directories import create
 from tests.suites.servers import small
 
 pytestmark = pytest.mark.server
@@ -47,7 +48,7 @@ def test_a_server_begins_with_data_of_another_folder(
     key = CopyKey(str(build.version), "x", "smoke", {"build": build.key})
     first, second = made(build, server_folder / "1"), made(build, server_folder / "2")
     try:
-        first.create()
+        create(first, small())
         first.start()
         session = SESSIONS[build.version.engine](first.address)
         session.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)")
@@ -149,7 +150,7 @@ def test_without_tpchgen_nothing_is_started(
 def running(build: Build, folder: Path, suite: Suite = SUITE) -> Iterator[Server]:
     server = make_server(build, ROOM, Durability.RELAXED, folder / "1", suite.server[build.version.engine])
     try:
-        server.create()
+        create(server, ROOM)
         server.start()
         yield server
     finally:

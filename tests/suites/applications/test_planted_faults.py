@@ -21,6 +21,7 @@ from suites.keys.step import Step
 from suites.server import Server
 from suites.sizing import Hardware, Sizes, sizes
 from suites.slices import Schedule
+from tests.new_servers.data_directories import create
 
 BUILDS = {"postgres": "postgres_18", "mysql": "mysql_9", "mariadb": "mariadb_11"}
 SUITES = {"payments": "payments-keep", "shop": "new-customer"}
@@ -45,7 +46,7 @@ def started(server_folder: Path, request: pytest.FixtureRequest) -> Iterator[tup
     room = sizes(suite, profile, Hardware(1, 1), [step])
     server = make_server(build, room, Durability.RELAXED, server_folder / "s", {})
     try:
-        server.create()
+        create(server, room)
         server.start()
         make_generator(suite, room, [build]).load(server.address)
         yield server, name, step, room

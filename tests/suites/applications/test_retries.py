@@ -16,6 +16,7 @@ from suites.server import Server
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule
 from suites.step import overload
+from tests.new_servers.data_directories import create
 
 pytestmark = pytest.mark.server
 
@@ -137,7 +138,7 @@ def server(server_folder: Path, suite: Suite, request: pytest.FixtureRequest) ->
     room = sizes(suite, suite.profile("smoke"), Hardware(1, 1), suite.steps)
     started = make_server(build, room, Durability.RELAXED, server_folder / "s", {})
     try:
-        started.create()
+        create(started, room)
         started.start()
         make_generator(suite, room, [build]).load(started.address)
         yield started

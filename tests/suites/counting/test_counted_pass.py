@@ -19,6 +19,7 @@ from suites.keys.step import Step
 from suites.metrics import INSTRUCTIONS
 from suites.processes import processes_in
 from suites.server import Server
+from tests.new_servers.data_directories import create
 from tests.suites.servers import small
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
@@ -46,7 +47,7 @@ def loaded(build: Build, folder: Path) -> Iterator[Server]:
     """A server with loaded data."""
     server = make_server(build, ROOM, Durability.RELAXED, folder, {})
     try:
-        server.create()
+        create(server, ROOM)
         server.start()
         Sysbench(SUITE, ROOM).load(server.address)
         server.keep()

@@ -17,6 +17,7 @@ from suites.generators.plans import explain
 from suites.generators.sysbench import Sysbench
 from suites.keys.step import Step
 from suites.server import Server
+from tests.new_servers.data_directories import create
 from tests.suites.servers import small
 
 pytestmark = pytest.mark.server
@@ -44,7 +45,7 @@ def servers(
             engine = str(build.version.engine)
             server = make_server(build, ROOM, Durability.RELAXED, folder / engine[:2], {})
             stack.callback(server.destroy)
-            server.create()
+            create(server, ROOM)
             server.start()
             Sysbench(READ, ROOM).load(server.address)
             started[engine] = server

@@ -20,6 +20,7 @@ from suites.server import Server
 from suites.sizing import Hardware, Sizes, sizes
 from suites.slices import Schedule
 from suites.step import most_transactions
+from tests.new_servers.data_directories import create
 from tests.test_docs import example
 
 pytestmark = pytest.mark.server
@@ -50,7 +51,7 @@ def server(
     build: Build = request.getfixturevalue(BUILDS[request.param])
     started = make_server(build, room, Durability.RELAXED, server_folder / "s", {})
     try:
-        started.create()
+        create(started, room)
         started.start()
         make_generator(suite, room, [build]).load(started.address)
         yield started

@@ -25,6 +25,7 @@ from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer
 from suites.sizing import Sizes, this_machine
 from suites.slices import Schedule, mirrored
+from tests.new_servers.data_directories import create
 from tests.suites.servers import exists, lives, of_each, small
 
 pytestmark = pytest.mark.server
@@ -32,12 +33,11 @@ pytestmark = pytest.mark.server
 SUITE = load_suite("write-heavy")
 ROWS, TABLES = 20_000, 2
 AnyServer = PostgresServer | InnodbServer
-BUILDS = {"postgres": "postgres_18", "mysql": "mysql_9", "mariadb": "mariadb_11"}
 
 
-def room(rows: int = ROWS, threads: int = 1) -> Sizes:
+def room(threads: int = 1) -> Sizes:
     """Bound to one core, as a machine with one client is."""
-    return replace(small(rows=rows, tables=TABLES, threads=threads), bound_to=this_machine().usable[-1:])
+    return replace(small(rows=ROWS, tables=TABLES, threads=threads), bound_to=this_machine().usable[-1:])
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def loaded(build: Build, folder: Path, sizes: Sizes) -> Iterator[AnyServer]:
     server = make_server(build, sizes, Durability.RELAXED, folder, fast)
     assert isinstance(server, PostgresServer | InnodbServer)
     try:
-        server.create()
+        create(server, sizes)
         server.start()
         Sysbench(SUITE, sizes).load(server.address)
         server.reset()
@@ -55,6 +55,31 @@ def loaded(build: Build, folder: Path, sizes: Sizes) -> Iterator[AnyServer]:
         yield server
     finally:
         server.destroy()
+
+
+@pytest.fixture(scope="module")
+def loaded_of(
+    server_folders: Callable[[], AbstractContextManager[Path]],
+) -> Iterator[Callable[[Build], AnyServer]]:
+    """Gives the loaded server of a build, which all tests share: each begins from a copy of its data."""
+    servers: dict[str, AnyServer] = {}
+    with server_folders() as folder, ExitStack() as stack:
+
+        def of(build: Build) -> AnyServer:
+            if build.key not in servers:
+                place = folder / str(len(servers))
+                servers[build.key] = stack.enter_context(loaded(build, place, room()))
+            return servers[build.key]
+
+        yield of
+
+
+@pytest.fixture(params=["postgres_18", "mysql_9", "mariadb_11"], ids=["postgres", "mysql", "mariadb"])
+def server(request: pytest.FixtureRequest, loaded_of: Callable[[Build], AnyServer]) -> Iterator[AnyServer]:
+    """A server of each engine with loaded data; it is down."""
+    server = loaded_of(request.getfixturevalue(request.param))
+    yield server
+    server.abandon()
 
 
 def fresh(server: AnyServer) -> None:
@@ -95,23 +120,18 @@ def change_everything(server: AnyServer) -> None:
 # --- from loaded data and back
 
 
-@pytest.mark.parametrize("engine", BUILDS)
-def test_every_restore_brings_back_the_loaded_rows(
-    server_folder: Path, engine: str, request: pytest.FixtureRequest
-) -> None:
-    build = request.getfixturevalue(BUILDS[engine])
-    with loaded(build, server_folder / "s", room()) as server:
-        assert not list(server.loaded.rglob("#ib_redo*_tmp")), "InnoDB's spare files are copied for nothing"
-        seen = []
-        for _ in range(2):
-            fresh(server)
-            seen.append(contents(server))
-            assert count(server) == ROWS * TABLES
-            change_everything(server)
-        assert seen[0] == seen[1]
+def test_every_restore_brings_back_the_loaded_rows(server: AnyServer) -> None:
+    assert not list(server.loaded.rglob("#ib_redo*_tmp")), "InnoDB's spare files are copied for nothing"
+    seen = []
+    for _ in range(2):
         fresh(server)
-        assert contents(server) == seen[0]
-        assert "recovery" not in _since_last_start(server)
+        seen.append(contents(server))
+        assert count(server) == ROWS * TABLES
+        change_everything(server)
+    assert seen[0] == seen[1]
+    fresh(server)
+    assert contents(server) == seen[0]
+    assert "recovery" not in _since_last_start(server)
 
 
 def _since_last_start(server: AnyServer) -> str:
@@ -120,43 +140,33 @@ def _since_last_start(server: AnyServer) -> str:
     return log[log.rindex("starting PostgreSQL") :] if isinstance(server, PostgresServer) else ""
 
 
-@pytest.mark.parametrize("engine", BUILDS)
-def test_abandoned_servers_leave_nothing(
-    server_folder: Path, engine: str, request: pytest.FixtureRequest
-) -> None:
-    build = request.getfixturevalue(BUILDS[engine])
-    with loaded(build, server_folder / "s", room(rows=100)) as server:
-        fresh(server)
-        root = psutil.Process(server.pid)
-        processes = [root, *root.children(recursive=True)]
-        shared = shared_memory.segments_of(server.data).system_v
-        client = server.connect()
-        server.abandon()
-        assert not any(of_each(processes, lives))
-        assert shared is None or not exists(shared)
-        assert not server.address.socket.exists()
-        assert server.death() == "it was stopped"
-        client.close()
-        server.abandon()
-        fresh(server)
-        assert count(server) == 100 * TABLES
+def test_abandoned_servers_leave_nothing(server: AnyServer) -> None:
+    fresh(server)
+    root = psutil.Process(server.pid)
+    processes = [root, *root.children(recursive=True)]
+    shared = shared_memory.segments_of(server.data).system_v
+    client = server.connect()
+    server.abandon()
+    assert not any(of_each(processes, lives))
+    assert shared is None or not exists(shared)
+    assert not server.address.socket.exists()
+    assert server.death() == "it was stopped"
+    client.close()
+    server.abandon()
+    fresh(server)
+    assert count(server) == ROWS * TABLES
 
 
 @pytest.mark.skipif(len(this_machine().usable) < 2, reason="bound to one core already")
-@pytest.mark.parametrize("engine", BUILDS)
-def test_a_bound_server_is_bound_with_all_its_processes(
-    server_folder: Path, engine: str, request: pytest.FixtureRequest
-) -> None:
-    build = request.getfixturevalue(BUILDS[engine])
-    with loaded(build, server_folder / "s", room(rows=100)) as server:
-        fresh(server)
-        client = server.connect()
-        root = psutil.Process(server.pid)
-        processes = [root, *root.children(recursive=True)]
-        threads = [Path(f"/proc/{process.pid}/task") for process in processes]
-        allowed = {_allowed(task) for each in threads for task in each.iterdir()}
-        assert allowed == {str(this_machine().usable[-1])}
-        client.close()
+def test_a_bound_server_is_bound_with_all_its_processes(server: AnyServer) -> None:
+    fresh(server)
+    client = server.connect()
+    root = psutil.Process(server.pid)
+    processes = [root, *root.children(recursive=True)]
+    threads = [Path(f"/proc/{process.pid}/task") for process in processes]
+    allowed = {_allowed(task) for each in threads for task in each.iterdir()}
+    assert allowed == {str(this_machine().usable[-1])}
+    client.close()
 
 
 def _allowed(task: Path) -> str:
@@ -200,19 +210,12 @@ def _transcript(lines: Sequence[str]) -> SysbenchTranscript:
     return read
 
 
-@pytest.fixture(scope="module", params=["postgres_17", "mysql_9"])
+@pytest.fixture(params=["postgres_17", "mysql_9"])
 def servers(
-    request: pytest.FixtureRequest,
-    server_folders: Callable[[], AbstractContextManager[Path]],
-    postgres_18: Build,
-) -> Iterator[list[AnyServer]]:
+    request: pytest.FixtureRequest, postgres_18: Build, loaded_of: Callable[[Build], AnyServer]
+) -> list[AnyServer]:
     """Postgres 18 and another one."""
-    with server_folders() as folder, ExitStack() as stack:
-        builds = [postgres_18, request.getfixturevalue(request.param)]
-        yield [
-            stack.enter_context(loaded(build, folder / str(number), room()))
-            for number, build in enumerate(builds)
-        ]
+    return [loaded_of(build) for build in (postgres_18, request.getfixturevalue(request.param))]
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from suites.server import Server
 from suites.sizing import Sizes
 from suites.slices import Schedule
 from suites.step import ServerDiedError
+from tests.new_servers.data_directories import create
 from tests.suites.servers import MIB
 
 SUITE = load_suite("connections")
@@ -158,7 +159,7 @@ def served(
     with server_folders() as folder:
         server = make_server(build, ROOM, Durability.RELAXED, folder / "s", {})
         try:
-            server.create()
+            create(server, ROOM)
             server.start()
             generator = Connections(SUITE, ROOM)
             generator.load(server.address)

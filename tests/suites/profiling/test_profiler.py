@@ -24,6 +24,7 @@ from suites.profiling.profiler import Profiling
 from suites.server import Server
 from suites.slices import Schedule
 from suites.step import run_slices
+from tests.new_servers.data_directories import create
 from tests.suites.servers import running, small
 
 pytestmark = pytest.mark.server
@@ -152,7 +153,7 @@ def test_threads_of_innodb_servers_have_roles(
     room = small(rows=5000)
     server = make_server(request.getfixturevalue(build), room, Durability.RELAXED, server_folder / "my", {})
     try:
-        server.create()
+        create(server, room)
         server.start()
         load = Sysbench(SUITE, room)
         load.load(server.address)

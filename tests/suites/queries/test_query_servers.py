@@ -25,6 +25,7 @@ from suites.keys.step import Step
 from suites.server import Server
 from suites.sizing import Hardware, Sizes, sizes
 from suites.slices import Schedule
+from tests.new_servers.data_directories import create
 
 pytestmark = pytest.mark.server
 
@@ -42,7 +43,7 @@ ENGINES = ("postgres", "mysql", "mariadb")
 def started(build: Build, folder: Path, room: Sizes = ROOM) -> Server:
     settings = dict(SUITE.server[build.version.engine])
     server = make_server(build, room, Durability.RELAXED, folder / str(build.version.engine)[:2], settings)
-    server.create()
+    create(server, room)
     server.start()
     return server
 

@@ -18,6 +18,7 @@ from suites.generators.queries.sessions import SESSIONS
 from suites.server import Server
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule
+from tests.new_servers.data_directories import create
 
 pytestmark = pytest.mark.server
 
@@ -34,7 +35,7 @@ def server(server_folder: Path, request: pytest.FixtureRequest) -> Iterator[Serv
     settings = dict(SUITE.server[build.version.engine])
     started = make_server(build, ROOM, Durability.RELAXED, server_folder / "s", settings)
     try:
-        started.create()
+        create(started, ROOM)
         started.start()
         QueryConductor(SUITE, ROOM).load(started.address)
         yield started

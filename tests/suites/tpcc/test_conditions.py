@@ -22,6 +22,7 @@ from suites.keys.check import CheckOccasion
 from suites.server import Server
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule
+from tests.new_servers.data_directories import create
 from tests.suites.tpcc.smaller import CUSTOMERS, DISTRICTS, ITEMS, WAREHOUSES, smaller
 
 pytestmark = pytest.mark.server
@@ -101,7 +102,7 @@ def loaded(
     with server_folders() as folder:
         server = make_server(build, room, Durability.RELAXED, folder / "s", {})
         try:
-            server.create()
+            create(server, room)
             server.start()
             generator = Sysbench(suite, room)
             generator.load(server.address)

@@ -12,6 +12,7 @@ from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.sysbench import Sysbench
 from suites.sizing import Hardware, Sizes, sizes
+from tests.new_servers.data_directories import create
 from tests.suites.tpcc.smaller import smaller
 
 pytestmark = pytest.mark.server
@@ -41,7 +42,7 @@ def killed(
     build: Build = request.getfixturevalue(BUILDS[request.param])
     server = make_server(build, room, Durability.FULL, server_folder / "s", {})
     try:
-        server.create()
+        create(server, room)
         server.start()
         Sysbench(witnessed.suite, room).load(server.address)
         yield KilledServer(server, witnessed, room, "smoke")
