@@ -9,7 +9,7 @@
 local ffi = require("ffi")
 
 ffi.cdef [[
-struct tidemark_pace { char mutex[64]; char room[64]; char work[64]; int64_t led, followed, leads, follows, apart; };
+struct tidemark_pace { char mutex[64]; char room[64]; char work[64]; int64_t led, followed, leads, follows, left, apart; };
 struct tidemark_moment { long seconds; long nanoseconds; };
 void *calloc(size_t count, size_t size);
 int setenv(const char *name, const char *value, int overwrite);
@@ -22,11 +22,12 @@ int sem_clockwait(void *semaphore, int clock, const struct tidemark_moment *mome
 
 local ADDRESS = "TIDEMARK_PACE" -- by which threads, whose Lua states are separate, find what they share
 local CLOCK_MONOTONIC = 1
+local PATIENCE = 0.01 -- seconds between looks at whether others have left
 
 local background = {}
 
 local kinds = {} -- of the step: {name, rate}
-local shared, leader, follower, in_pace -- of one thread
+local shared, leader, follower, in_pace, leaders -- of one thread
 
 local function parse(text)
    kinds = {}
@@ -46,9 +47,10 @@ end
 -- Returns how many of `threads` belong to the clients themselves.
 function background.own_threads(threads) return threads / (1 + #kinds) end
 
--- Prepares a thread. Returns the kind that it carries out in the background and how many a second, over all threads of
+-- Prepares a thread; `clock` returns seconds of the monotonic clock. Returns the kind that it carries out in the background and how many a second, over all threads of
 -- that kind; nil if it is a client's own.
-function background.start(text, pace, thread, threads)
+function background.start(text, pace, thread, threads, clock)
+   background.now = clock
    parse(text)
    if pace then
       shared = ffi.cast("struct tidemark_pace *", ffi.cast("intptr_t", tonumber(os.getenv(ADDRESS))))
@@ -56,6 +58,7 @@ function background.start(text, pace, thread, threads)
       for _, kind in ipairs(kinds) do in_pace = in_pace or kind[1] == follower end
    end
    local own = background.own_threads(threads)
+   leaders = own
    local kind = kinds[math.floor(thread / own)]
    if kind then return kind[1], kind[2] * own end
 end
@@ -123,8 +126,20 @@ function background.counts()
    return led, follows
 end
 
--- Whether the kind follows another one.
-function background.is_follower(kind) return kind == follower end
+-- Notes that a thread begins no more transactions of a kind.
+function background.leave(kind)
+   if kind == leader then counted("left") end
+end
+
+-- Returns the number of the next transaction that has yet to follow, once no thread leads any more; nil if none has.
+function background.rest(kind)
+   if kind ~= follower then return nil end
+   while true do
+      local last = tonumber(shared.left) >= leaders
+      local number = background.turn(kind, background.now() + PATIENCE)
+      if number or last then return number end
+   end
+end
 
 -- The most transactions by which the leading kind was ahead so far.
 function background.apart() return shared and tonumber(shared.apart) or 0 end

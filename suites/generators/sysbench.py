@@ -202,7 +202,7 @@ class Sysbench:
             with blamed_on(place):
                 load = self.run(addresses[place], step, work, observers[place])
             # sysbench's histogram ends where an index build may only begin.
-            latencies = {name: load.seconds * 1000 for name in load.latency_ms}
+            latencies = dict.fromkeys(load.latency_ms, load.seconds * 1000)
             loads[place] = replace(load, per_second=(), latency_ms=latencies)
         return [loads[place] for place in range(len(addresses))]
 

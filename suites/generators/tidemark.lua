@@ -364,6 +364,7 @@ local function run_slices(thread_id)
          slice[3] and "warm-up" or "slice", place, sysbench.tid, began, ended, table.concat(seconds, " "))
       if not more then break end
    end
+   if own_kind then background.leave(own_kind) end
    sleep_until(last)
    report(lines)
 end
@@ -495,11 +496,8 @@ local function run_background(thread_id, kind, rate, work)
       pending = nil
    end
    transactions.count(false)
-   while background.is_follower(kind) do
-      local number = background.turn(kind, now())
-      if not number then break end
-      carry_out(number)
-   end
+   background.leave(kind)
+   for number in background.rest, kind do carry_out(number) end
    report({string.format("tidemark: background %s of thread %d due %d done %d late_ms %.3f apart %d\n",
       kind, thread_id, due_next and due or 0, done, due_next and latest * 1000 or 0, background.apart())})
 end
@@ -574,7 +572,8 @@ function tidemark.script(suite)
       connection = driver:connect()
       if suite.kinds then transactions.start(suite.kinds, now, connection, driver:name()) end
       if rate() > 0 then arrivals.start(rate()) end
-      beside, beside_rate = background.start(sysbench.opt.background, suite.pace, sysbench.tid, sysbench.opt.threads)
+      beside, beside_rate = background.start(sysbench.opt.background, suite.pace, sysbench.tid,
+         sysbench.opt.threads, now)
       if suite.pace then own_kind = suite.kind() end
       suite.start(connection, driver:name())
    end
