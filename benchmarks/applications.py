@@ -1,8 +1,10 @@
-"""The suites of whole applications: the cost of their script, checks on planted faults, the open loop.
+"""The suites of whole applications: the cost of their script, planted faults, the open loop, durability.
 
 Servers are new, with the data of the smoke profiles. Run it on a machine that does nothing else.
+`$TIDEMARK_BENCH_PARTS` selects script, waiting, mix, faults and kills.
 """
 
+import itertools
 import os
 import statistics
 from collections import Counter
@@ -11,7 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.output.figures import Figure, report
+from benchmarks.real_builds.killed_servers import STEPS, KilledServer, WitnessedSuite
 from benchmarks.real_builds.planted_faults import unseen
+from benchmarks.real_builds.received_mix import mix_figures
 from benchmarks.real_builds.stub_suite import SUITE_FILES
 from build.home import Home, locate
 from build.make import provide
@@ -23,13 +27,15 @@ from suites.accounting.costs import Meter
 from suites.definition import Suite, load_suite
 from suites.durability import Durability
 from suites.engines import make_server
-from suites.generators.load import Load, Share, committed_in
+from suites.generators.load import Load, Share, WorkLimit, committed_in
 from suites.generators.registry import make_generator
 from suites.server import Server
 from suites.sizing import sizes, this_machine
 from suites.slices import Schedule
 
 VERSIONS = tuple(map(parse_version, ("postgres@18.6", "mysql@9.7.2", "mariadb@11.8.6")))
+
+PARTS = "script waiting mix faults kills"
 
 STATEMENTS_A_SECOND = 10_000
 """The statements to which the cost of the script is scaled."""
@@ -52,9 +58,13 @@ MOST_OFF = 0.2
 LOADS = (0.5, 0.95)
 """Rates of the open loop, as shares of the closed-loop throughput."""
 
+MIX_SECONDS = 60
+KILLS, SEED = 20, 7600
+
 
 def main() -> int:
-    """Measure all figures in about 10 minutes; return 0 if all targets are met, else 1."""
+    """Measure the chosen parts, all in about 20 minutes; return 0 if all targets are met, else 1."""
+    chosen = os.environ.get("TIDEMARK_BENCH_PARTS", PARTS).split()
     home = locate()
     home.path.mkdir(parents=True, exist_ok=True)
     with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
@@ -63,18 +73,25 @@ def main() -> int:
             (folder / "stub" / name).write_text(text, encoding="utf-8")
         stub = load_suite(f"{folder / 'stub'}")
         figures: list[Figure] = []
-        with _loaded(home, folder / "1", stub, 0) as server:
-            figures += [*_costs(stub, server), *_waiting(stub, server)]
-        for number in range(len(VERSIONS)):
-            figures += [_faults(home, folder, name, number) for name in ("payments", "shop")]
+        if {"script", "waiting"} & {*chosen}:
+            with _loaded(home, folder / "1", stub, 0) as server:
+                figures += _costs(stub, server) if "script" in chosen else []
+                figures += _waiting(stub, server) if "waiting" in chosen else []
+        figures += _mix(home, folder) if "mix" in chosen else []
+        for number, name in itertools.product(range(len(VERSIONS)), ("payments", "shop")):
+            figures += [_faults(home, folder, name, number)] if "faults" in chosen else []
+        for number, name in itertools.product(range(len(VERSIONS)), STEPS):
+            figures += [_kills(home, folder, name, number)] if "kills" in chosen else []
     return report(figures)
 
 
 @contextmanager
-def _loaded(home: Home, folder: Path, suite: Suite, number: int) -> Iterator[Server]:
+def _loaded(
+    home: Home, folder: Path, suite: Suite, number: int, durability: Durability = Durability.RELAXED
+) -> Iterator[Server]:
     build = provide(VERSIONS[number], home, Lines())
     room = sizes(suite, suite.profile("smoke"), this_machine(), suite.steps)
-    server = make_server(build, room, Durability.RELAXED, folder, {})
+    server = make_server(build, room, durability, folder, {})
     try:
         server.create()
         server.start()
@@ -146,6 +163,17 @@ def _waiting(stub: Suite, server: Server) -> list[Figure]:
     return figures
 
 
+def _mix(home: Home, folder: Path) -> Iterator[Figure]:
+    """Yield the shares of what Postgres received in MIX_SECONDS of tpcc."""
+    suite = load_suite("tpcc")
+    (step,) = suite.select(("mix",), "smoke")
+    room = sizes(suite, suite.profile("smoke"), this_machine(), [step])
+    with _loaded(home, folder / "mix", suite, 0) as server:
+        generator = make_generator(suite, room, [server.build])
+        load = generator.run(server.address, step, WorkLimit(MIX_SECONDS, None), Meter(server.pid))
+        yield from mix_figures(server, load)
+
+
 def _faults(home: Home, folder: Path, name: str, number: int) -> Figure:
     suite = load_suite(name)
     step = {"payments": "payments-keep", "shop": "select-user-by-id"}[name]
@@ -156,3 +184,16 @@ def _faults(home: Home, folder: Path, name: str, number: int) -> Figure:
         planted, missed = unseen(server.address, suite, committed, room.data.rows_by_table)
     title = f"{name} on {VERSIONS[number].engine}: faults that no check saw"
     return Figure(title, len(missed), "", at_most=0, note="; ".join(missed) or f"{planted} planted")
+
+
+def _kills(home: Home, folder: Path, name: str, number: int) -> Figure:
+    """Return the transactions that are not there, or are there by halves, after KILLS kills."""
+    witnessed = WitnessedSuite(load_suite(name), folder / f"seen-{name}{number}")
+    suite = witnessed.suite
+    room = sizes(suite, suite.profile("smoke"), this_machine(), suite.steps)
+    with _loaded(home, folder / f"kills-{name}{number}", suite, number, Durability.FULL) as server:
+        total, wrong = KilledServer(server, witnessed, room, "smoke").kill_often(KILLS, SEED + number)
+    title = f"{name} on {VERSIONS[number].engine}: wrong after {KILLS} kills"
+    return Figure(
+        title, len(wrong), "", at_most=0, note="; ".join(wrong) or f"{total} transactions seen committed"
+    )

@@ -39,8 +39,6 @@ VERSION = parse_version("postgres@18.6")
 STEP = "update-one"
 """The step whose runs vary least: it updates one row, so that hardly any page is written."""
 SLICE_SECONDS = 3
-SLICE = Share(Schedule(SLICE_SECONDS, (0,), gap_share=0.0), round=0)
-"""The slice of one server in a session, with the same ids as the command by hand."""
 LEAST_PAIRS = 10
 """Slices vary by several percent on a shared machine, so that usually more pairs are needed."""
 MOST_PAIRS = 60
@@ -72,8 +70,17 @@ def main() -> int:
             server.destroy()
 
 
-def alternate(server: PostgresServer, generator: Sysbench, step: Step, shown: Progress) -> list[Figure]:
-    """Return the throughput of a step through Tidemark over that by hand, and Tidemark's own CPU time."""
+def alternate(
+    server: PostgresServer,
+    generator: Sysbench,
+    step: Step,
+    shown: Progress,
+    seconds: float = SLICE_SECONDS,
+) -> list[Figure]:
+    """Return the throughput of a step through Tidemark over that by hand, and Tidemark's own CPU time.
+
+    `seconds` is the length of a slice; many clients need longer ones, in which they all get their turn.
+    """
     interval: Interval | None = None
     by_hand: list[float] = []
     through: list[float] = []
@@ -82,11 +89,11 @@ def alternate(server: PostgresServer, generator: Sysbench, step: Step, shown: Pr
         # A B B A: the order is reversed in every other pair.
         for ours in (True, False) if pair % 2 else (False, True):
             if ours:
-                qps, share = _through_tidemark(server, generator, step)
+                qps, share = _through_tidemark(server, generator, step, seconds)
                 through.append(qps)
                 shares.append(share)
             else:
-                by_hand.append(_by_hand(server, generator, step))
+                by_hand.append(_by_hand(server, generator, step, seconds))
         if len(through) >= LEAST_PAIRS:
             interval = ratio_interval(by_hand, through, CONFIDENCE)
             assert interval is not None  # there are enough pairs, and every slice has queries
@@ -103,20 +110,24 @@ def alternate(server: PostgresServer, generator: Sysbench, step: Step, shown: Pr
     ]
 
 
-def _through_tidemark(server: PostgresServer, generator: Sysbench, step: Step) -> tuple[float, float]:
+def _through_tidemark(
+    server: PostgresServer, generator: Sysbench, step: Step, seconds: float
+) -> tuple[float, float]:
     """Return QPS, and Tidemark's own CPU time as a share of the step, including its progress bar."""
+    # The slice of one server in a session, with the same ids as the command by hand.
+    slice_ = Share(Schedule(seconds, (0,), gap_share=0.0), round=0)
     with Bars() as bars, bars.task("measuring", 1):
         own = psutil.Process().cpu_times()
         started = time.monotonic()
-        (measured,) = run_slices([server], generator, step, SLICE, 0)
+        (measured,) = run_slices([server], generator, step, slice_, 0)
         elapsed = time.monotonic() - started
         now = psutil.Process().cpu_times()
     return measured.values[QPS], (now.user + now.system - own.user - own.system) / elapsed
 
 
-def _by_hand(server: PostgresServer, generator: Sysbench, step: Step) -> float:
+def _by_hand(server: PostgresServer, generator: Sysbench, step: Step, seconds: float) -> float:
     """Return the QPS of the same command without Tidemark, with its output in a file."""
-    command = [*generator.arguments(server.address, step, WorkLimit(SLICE_SECONDS, None)), "run"]
+    command = [*generator.arguments(server.address, step, WorkLimit(seconds, None)), "run"]
     with tempfile.TemporaryFile() as output:
         environment = {**os.environ, **generator.environment}
         subprocess.run(command, stdout=output, env=environment, check=True)

@@ -95,6 +95,10 @@ _ROWS = (
     Metric(SECOND_LATENCY, "ms", _LOWER, _LATENCY,
            "slowest transaction in each second of work: the median over the seconds", most=_YEARS * 1000),
 
+    Metric("latency_geometric_mean_ms", "ms", _LOWER, _LATENCY,
+           "geometric mean of the latencies in streams, none below a thousandth of the longest",
+           most=_YEARS * 1000),
+
     # Steps whose variation got worse are also listed below the table.
     Metric("qps_cv", "ratio", _LOWER, _VARIATION, "coefficient of variation of the per-second throughput",
            followed=True, beside=True, label="cv", column="cv", gives_way=2,

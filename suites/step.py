@@ -237,6 +237,7 @@ LATENCY = {
     "p999": "latency_p999_ms",
     "max": "latency_max_ms",
     "second": "latency_second_ms",
+    "geometric": "latency_geometric_mean_ms",
 }
 """Name in Load.latency_ms -> metric."""
 

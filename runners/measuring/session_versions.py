@@ -97,7 +97,8 @@ class MeasuredVersion:
             for step in explained:
                 if step.plain_name not in self.plans:
                     statements = generator.statements(self.server.address, step)
-                    self.plans[step.plain_name] = explain(self.server.address, statements)
+                    if statements:
+                        self.plans[step.plain_name] = explain(self.server.address, statements)
         except TidemarkError as error:
             self.broken = str(error)
             self.server.abandon()

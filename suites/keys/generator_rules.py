@@ -24,6 +24,9 @@ LUA_MODULES = Path(__file__).resolve().parents[1] / "generators"
 """The folder of the shared Lua module, which sysbench scripts load with `require("tidemark")`."""
 
 
+STREAMS = "streams"
+"""The option of a step of several queries: names of other steps, in streams that are separated by `|`."""
+
 MOST_KEYS = 10_000
 """The most orders of a refresh for each unit of the scale, of which there are 15,000."""
 
@@ -180,20 +183,44 @@ def _check_queries(suite: SuiteKeys) -> None:
         if not (suite.folder / name).is_file():
             raise ValueError(f"generator: queries needs {name} beside suite.toml")
     for step in suite.steps:
-        where = f"steps.{step.name}"
-        if not {"file"} <= step.options.keys() <= {"file", "keys"}:
-            raise ValueError(f"{where}.options: queries takes file, and keys for a refresh function")
-        keys = step.options.get("keys", 1)
-        if type(keys) is not int or not 0 < keys <= MOST_KEYS:
-            raise ValueError(f"{where}.options.keys: a number of orders from 1 to {MOST_KEYS}")
-        if "keys" in step.options and step.reads_only:
-            raise ValueError(f"{where}.reads_only: a refresh function changes the data")
+        if STREAMS in step.options:
+            _check_streams(suite, step)
+        else:
+            _check_query(suite, step)
         if step.most_work_to_rows is not None:
-            raise ValueError(f"{where}.most_work_to_rows: not supported by queries")
-        if not (suite.folder / str(step.options["file"])).is_file():
-            raise ValueError(
-                f"{where}.options.file: there is no file {step.options['file']} beside suite.toml"
-            )
+            raise ValueError(f"steps.{step.name}.most_work_to_rows: not supported by queries")
+
+
+def _check_query(suite: SuiteKeys, step: StepKeys) -> None:
+    where = f"steps.{step.name}"
+    if not {"file"} <= step.options.keys() <= {"file", "keys"}:
+        raise ValueError(
+            f"{where}.options: queries takes file, and keys for a refresh function, or {STREAMS} alone"
+        )
+    keys = step.options.get("keys", 1)
+    if type(keys) is not int or not 0 < keys <= MOST_KEYS:
+        raise ValueError(f"{where}.options.keys: a number of orders from 1 to {MOST_KEYS}")
+    if "keys" in step.options and step.reads_only:
+        raise ValueError(f"{where}.reads_only: a refresh function changes the data")
+    if not (suite.folder / str(step.options["file"])).is_file():
+        raise ValueError(f"{where}.options.file: there is no file {step.options['file']} beside suite.toml")
+
+
+def _check_streams(suite: SuiteKeys, step: StepKeys) -> None:
+    """Raise ValueError unless every stream has queries, which are steps of the suite."""
+    where = f"steps.{step.name}"
+    if step.options.keys() != {STREAMS}:
+        raise ValueError(f"{where}.options: streams have no other option")
+    queries = {each.name: each for each in suite.steps if STREAMS not in each.options}
+    for stream in str(step.options[STREAMS]).split("|"):
+        names = stream.split()
+        if not names:
+            raise ValueError(f"{where}.options.{STREAMS}: a stream has no query")
+        for name in names:
+            if name not in queries:
+                raise ValueError(f"{where}.options.{STREAMS}: there is no query {name}")
+            if step.reads_only and "keys" in queries[name].options:
+                raise ValueError(f"{where}.reads_only: {name} changes the data")
 
 
 def _lua_modules(script: Path | None) -> tuple[Path, ...]:

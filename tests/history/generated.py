@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from operator import itemgetter
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from tests.history.profiled import profile
 
 VERSIONS = ("postgres@17.11", "postgres@18.6", "mysql@9.7.2", "postgres@18.6#mine")
 STEPS = ("insert", "delete")
+KINDS = ("payment", "look-up")
 
 finite = st.floats(min_value=1e-3, max_value=1e9)
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
@@ -38,6 +40,8 @@ class Made:
     noise: float | None = None
     box: str = "f00d"
     profiled: bool = False
+    kinds: tuple[tuple[str, float], ...] = ()
+    """Kinds of transactions, with the queries per second of each."""
     note: str = ""
 
     @property
@@ -64,6 +68,9 @@ def made(number: int) -> st.SearchStrategy[Made]:
         noise=st.none() | finite,
         box=st.sampled_from(["f00d", "beef"]),
         profiled=st.booleans(),
+        kinds=st.lists(st.tuples(st.sampled_from(KINDS), finite), max_size=2, unique_by=itemgetter(0)).map(
+            tuple
+        ),
         note=texts,
     )
 
@@ -105,9 +112,9 @@ def _record_session(store: Store, each: Made) -> None:
             )
             taken = profile({"client backend;main": position}) if each.profiled else None
             values = {"qps": qps, "reset_seconds": 0.1}
-            store.record_run(
-                session, replace(run, measurement=Measurement(values, rates, (each.note,), taken))
-            )
+            kinds = {kind: {"qps": its} for kind, its in each.kinds}
+            measured = Measurement(values, rates, (each.note,), taken, kinds)
+            store.record_run(session, replace(run, measurement=measured))
     for step, reason in each.dropped:
         store.record_dropped(session, DroppedRound(step, 1, reason, {VERSIONS[0]: 1.5}))
     store.finish_session(session, each.status)

@@ -6,85 +6,47 @@ object a line, and answers each by one. It is a process of its own so that its c
 
 import json
 import sys
-import threading
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from build.version import Engine
-from suites.generators.queries.scripts import statements_of, with_key
+from suites.generators.queries.execution import execute
+from suites.generators.queries.scripts import statements_of
 from suites.generators.queries.sessions import ERRORS, SESSIONS, QuerySession, Rows, RowsError
+from suites.generators.queries.streams import run_streams
 from suites.server import Address
 
 
-@dataclass(frozen=True)
-class Execution:
-    """One execution of a query."""
-
-    seconds: float
-    rows: Rows
-    """The rows of its last statement."""
-    is_over: bool
-    """Whether it took longer than its limit, or was ended there."""
-
-
-def execute(
-    session: QuerySession, statements: Sequence[str], limit: float, keys: Sequence[int] = ()
-) -> Execution:
-    """Carry a query out, or a refresh function with one transaction for each of `keys`.
-
-    At `limit` seconds the running statement is cancelled. Raises one of ERRORS for any other failure.
-    """
-    timer = threading.Timer(limit, session.cancel)
-    timer.daemon = True
-    timer.start()
-    rows: Rows = ()
-    began = time.perf_counter()
-    try:
-        if keys:
-            _refresh(session, statements, keys, began + limit)
-        else:
-            for text in statements:
-                rows = session.execute(text)
-    except ERRORS:
-        if time.perf_counter() - began < limit:
-            raise
-    seconds = time.perf_counter() - began
-    timer.cancel()
-    return Execution(seconds, rows, seconds >= limit)
-
-
-def _refresh(session: QuerySession, statements: Sequence[str], keys: Sequence[int], deadline: float) -> None:
-    for key in keys:
-        session.execute("BEGIN")
-        for text in statements:
-            session.execute(with_key(text, key))
-        session.execute("COMMIT")
-        if time.perf_counter() >= deadline:
-            return
-
-
-def serve(session: QuerySession) -> None:
-    """Answer each line of standard input: run a query until its slice is over, at least once."""
+def serve(session: QuerySession, connect: Callable[[], QuerySession]) -> None:
+    """Answer each line of standard input: run a query until its slice is over, at least once, or streams."""
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
-        session.set_limit(asked["limit"])
-        runs: list[float] = []
-        rows: Rows = ()
-        is_over = False
-        while not is_over and (not runs or (not asked["keys"] and sum(runs) < asked["seconds"])):
-            done = execute(session, asked["statements"], asked["limit"], asked["keys"])
-            runs.append(done.seconds)
-            rows, is_over = done.rows, done.is_over
-        answer: dict[str, Any] = {"runs": runs, "is_over": is_over}
-        if asked["rows"]:
-            answer["rows"] = [[text_of(cell) for cell in row] for row in rows]
-        print(json.dumps(answer), flush=True)
+        if "streams" in asked:
+            done = run_streams(connect, asked["streams"], asked["limit"])
+            print(json.dumps({"runs": done.runs, "took": done.seconds, "is_over": done.over}), flush=True)
+        else:
+            print(json.dumps(_slice(session, asked)), flush=True)
+
+
+def _slice(session: QuerySession, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Run a query until its slice is over, at least once; return the answer."""
+    session.set_limit(asked["limit"])
+    runs: list[float] = []
+    rows: Rows = ()
+    is_over = False
+    while not is_over and (not runs or (not asked["keys"] and sum(runs) < asked["seconds"])):
+        done = execute(session, asked["statements"], asked["limit"], asked["keys"])
+        runs.append(done.seconds)
+        rows, is_over = done.rows, done.is_over
+    answer: dict[str, Any] = {"runs": runs, "is_over": is_over}
+    if asked["rows"]:
+        answer["rows"] = [[text_of(cell) for cell in row] for row in rows]
+    return answer
 
 
 def load(session: QuerySession, asked: Mapping[str, Any]) -> None:
@@ -118,11 +80,12 @@ def main() -> int:
         Engine(place["engine"]), Path(place["socket"]), place["user"], place["database"], place["password"]
     )
     try:
-        session = SESSIONS[address.engine](address)
+        connect = partial(SESSIONS[address.engine], address)
+        session = connect()
         if asked["command"] == "load":
             load(session, asked)
         else:
-            serve(session)
+            serve(session, connect)
         session.close()
     except (*ERRORS, RowsError, OSError) as error:
         print(json.dumps({"error": " ".join(str(error).split()) or repr(error)}), flush=True)

@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -32,6 +33,8 @@ from suites.generators.placement import placement
 from suites.generators.plausibility import require_plausible
 from suites.generators.queries.answers import Row, answers_of, difference
 from suites.generators.queries.scripts import HUNDREDTHS, refresh_keys, statements_of, with_key
+from suites.generators.queries.streams import load_of_streams, streams_in
+from suites.keys.generator_rules import STREAMS
 from suites.keys.step import Step
 from suites.processes import run, start, stop, tool
 from suites.server import Address
@@ -106,19 +109,14 @@ class QueryConductor:
         """Run the query in the slices of each server: once to warm up, otherwise until the slice is over.
 
         The first result of each server is compared with the known answer. Raises OverLimitError when a query
-        takes longer than its limit.
+        takes longer than its limit. A step with streams runs them once in each slice, without a warm-up.
         """
+        if STREAMS in step.options:
+            return self._alternate_streams(addresses, step, share, observers)
         limit = share.limit_seconds or UNLIMITED_SECONDS
         schedule, runs = share.schedule, [list[float]() for _ in addresses]
         turns = [0] * len(addresses)
-        with contextlib.ExitStack() as stack:
-            cores = placement(step, self.sizes).client
-            clients = []
-            for place, address in enumerate(addresses):
-                with blamed_on(place):
-                    clients.append(stack.enter_context(_connected(address, cores)))
-            for client, observer in zip(clients, observers, strict=True):
-                observer.begin(client.pid)
+        with self._clients(addresses, step, observers) as clients:
             for number, place in enumerate(schedule.order):
                 turns[place] += 1
                 is_warm = number < schedule.warming
@@ -132,9 +130,70 @@ class QueryConductor:
                     raise OverLimitError(step.name, limit, self._others(clients, step, limit, known))
                 if not is_warm:
                     runs[place] += answer["runs"]
+        return [load_of(runs[place], client.executions) for place, client in enumerate(clients)]
+
+    def _alternate_streams(
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
+    ) -> list[Load]:
+        """Run the streams of a step in every measured slice.
+
+        Raises LoadError when a query takes longer than its limit: without it there is no figure.
+        """
+        limit = share.limit_seconds or UNLIMITED_SECONDS
+        runs = [list[tuple[str, float]]() for _ in addresses]
+        taken, turns = [0.0] * len(addresses), [0] * len(addresses)
+        with self._clients(addresses, step, observers) as clients:
+            for place in share.schedule.order[share.schedule.warming :]:
+                turns[place] += 1
+                asked = self._asked_streams(step, turns[place], limit)
+                with blamed_on(place):
+                    answer = clients[place].ask(asked, limit)
+                    if answer["is_over"]:
+                        raise LoadError(
+                            f"{answer['is_over']} took longer than its limit of {limit:g} s in {step.name}",
+                            hint="streams have a figure only if all queries end; measure this one alone",
+                        )
+                runs[place] += [(name, seconds) for name, seconds in answer["runs"]]
+                taken[place] += answer["took"]
+        return [
+            require_plausible(
+                load_of_streams(runs[place], taken[place], client.executions), "the client of long queries"
+            )
+            for place, client in enumerate(clients)
+        ]
+
+    def _asked_streams(self, step: Step, turn: int, limit: float) -> dict[str, Any]:
+        """Return what the client is asked for; each refresh function has its own set of orders."""
+        steps = {each.name: each for each in self.suite.steps}
+        streams = streams_in(str(step.options[STREAMS]))
+        most = max(count for stream in streams for count in Counter(stream).values())
+        asked = []
+        for stream in streams:
+            seen = Counter[str]()
+            queries = []
+            for name in stream:
+                seen[name] += 1
+                one = self._asked(steps[name], (turn - 1) * most + seen[name], 0.0, limit)
+                queries.append({"name": name, "statements": one["statements"], "keys": one["keys"]})
+            asked.append(queries)
+        return {"streams": asked, "limit": limit, "seconds": limit * max(map(len, streams))}
+
+    @contextlib.contextmanager
+    def _clients(
+        self, addresses: Sequence[Address], step: Step, observers: Sequence[Observer]
+    ) -> "Iterator[list[_Client]]":
+        """Yield a connected client for each server, whose work is observed unless it fails."""
+        with contextlib.ExitStack() as stack:
+            cores = placement(step, self.sizes).client
+            clients = []
+            for place, address in enumerate(addresses):
+                with blamed_on(place):
+                    clients.append(stack.enter_context(_connected(address, cores)))
+            for client, observer in zip(clients, observers, strict=True):
+                observer.begin(client.pid)
+            yield clients
             for client, observer in zip(clients, observers, strict=True):
                 observer.end(client.pid)
-            return [load_of(runs[place], client.executions) for place, client in enumerate(clients)]
 
     def _others(
         self, clients: "Sequence[_Client]", step: Step, limit: float, known: Mapping[int, float | None]
@@ -165,7 +224,9 @@ class QueryConductor:
             raise LoadError(f"{step.name} has a wrong answer: {wrong}", hint="its times would mean nothing")
 
     def statements(self, address: Address, step: Step) -> Sequence[str]:
-        """Return the statements of a step, for a refresh function those of one order."""
+        """Return the statements of a step, for a refresh function those of one order, of streams none."""
+        if STREAMS in step.options:
+            return []
         return [with_key(text, 1) for text in self._texts(step)]
 
     def _texts(self, step: Step) -> list[str]:

@@ -30,7 +30,8 @@ def test_the_suite_has_22_queries_of_one_statement_and_two_refresh_functions() -
     for step in QUERIES:
         (text,) = statements_of(SUITE.folder / str(step.options["file"]), 1)
         assert text.startswith("SELECT")
-    assert {step.name for step in SUITE.steps} - {step.name for step in QUERIES} == {"rf1", "rf2"}
+    others = {step.name for step in SUITE.steps} - {step.name for step in QUERIES}
+    assert others == {"rf1", "rf2", "power", "throughput"}
 
 
 def test_the_scale_factor_is_filled_in() -> None:
@@ -164,6 +165,10 @@ def test_no_execution_is_no_rate_of_zero(runs: list[float]) -> None:
         ('file = "q1.sql"', 'script = "q1.sql"', "takes file, and keys"),
         ("keys = 15", "keys = 0", "a number of orders from 1"),
         ("keys = 15 }", "keys = 15 }\nreads_only = true", "changes the data"),
+        ('streams = "rf1 q14', 'streams = "rf1 q23', "there is no query q23"),
+        ('streams = "rf1 q14', 'streams = "rf1 | | q14', "a stream has no query"),
+        ('streams = "rf1 q14', 'file = "q1.sql", streams = "rf1 q14', "no other option"),
+        ('streams = "rf1 q14', 'streams = "rf1 throughput q14', "there is no query throughput"),
     ],
 )
 def test_a_suite_with_a_mistake_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:

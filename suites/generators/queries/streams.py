@@ -1,0 +1,104 @@
+"""Streams: several sessions at once, each of which carries out queries of the suite one after the other."""
+
+import math
+import statistics
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from suites.generators.load import KindLoad, Load, LoadError
+from suites.generators.queries.execution import execute
+from suites.generators.queries.sessions import QuerySession
+
+LEAST_SHARE = 1000
+"""TPC-H, clause 5.4.1.4: no time counts as less than this part of the longest one."""
+
+
+def streams_in(text: str) -> list[list[str]]:
+    """Return the names of the steps in each stream of the option `streams`, such as `q1 q2 | rf1 rf2`."""
+    return [part.split() for part in text.split("|")]
+
+
+@dataclass(frozen=True)
+class StreamRuns:
+    """What streams did."""
+
+    runs: Sequence[tuple[str, float]]
+    """The name of each query that was finished, and its seconds."""
+    seconds: float
+    """From the first query to the end of the last."""
+    over: str | None
+    """The query that took longer than its limit, which ended the streams; None if all were finished."""
+
+
+def run_streams(
+    connect: Callable[[], QuerySession], streams: Sequence[Sequence[Mapping[str, Any]]], limit: float
+) -> StreamRuns:
+    """Carry out all streams at once, with a session each.
+
+    A query has `name`, `statements` and `keys`. When one fails or takes longer than `limit` seconds, the
+    others end after the query that they are at. Raises what a session raises.
+    """
+    sessions = [connect() for _ in streams]
+    ended = threading.Event()
+
+    def one(place: int) -> tuple[list[tuple[str, float]], str | None]:
+        runs: list[tuple[str, float]] = []
+        try:
+            for query in streams[place]:
+                if ended.is_set():
+                    break
+                done = execute(sessions[place], query["statements"], limit, query["keys"])
+                if done.is_over:
+                    ended.set()
+                    return runs, str(query["name"])
+                runs.append((query["name"], done.seconds))
+        except BaseException:
+            ended.set()
+            raise
+        return runs, None
+
+    try:
+        for session in sessions:
+            session.set_limit(limit)
+        began = time.perf_counter()
+        with ThreadPoolExecutor(len(streams)) as pool:
+            results = list(pool.map(one, range(len(streams))))
+        seconds = time.perf_counter() - began
+    finally:
+        for session in sessions:
+            session.close()
+    over = next((name for _, name in results if name is not None), None)
+    return StreamRuns([run for runs, _ in results for run in runs], seconds, over)
+
+
+def load_of_streams(runs: Sequence[tuple[str, float]], seconds: float, executions: int) -> Load:
+    """Return the result of streams that took `seconds` in all; each query is a kind.
+
+    `executions` are all queries of the session so far. Raises LoadError if no query was finished.
+    """
+    if not runs or seconds <= 0 or not all(taken > 0 for _, taken in runs):
+        raise LoadError("no query was finished", hint="check the server's log")
+    by_name: dict[str, list[float]] = defaultdict(list)
+    for name, taken in runs:
+        by_name[name].append(1000 * taken)
+    latency = _latency([1000 * taken for _, taken in runs])
+    kinds = {
+        name: KindLoad(len(taken), {}, 0, len(taken), _latency(taken)) for name, taken in by_name.items()
+    }
+    return Load(len(runs), float(len(runs)), seconds, 0, (), latency, float(executions), seconds, kinds=kinds)
+
+
+def _latency(milliseconds: Sequence[float]) -> dict[str, float]:
+    longest = max(milliseconds)
+    counted = [max(each, longest / LEAST_SHARE) for each in milliseconds]
+    return {
+        "mean": statistics.fmean(milliseconds),
+        "p50": statistics.median(milliseconds),
+        "max": longest,
+        "geometric": math.exp(statistics.fmean(map(math.log, counted))),
+    }
