@@ -11,7 +11,15 @@ from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.definition import load_suite
 from suites.generators.kinds import background_in, kind_in, merged
-from suites.generators.load import BackgroundLoad, Load, LoadError, Observer, Share, WorkLimit
+from suites.generators.load import (
+    BackgroundLoad,
+    Load,
+    LoadError,
+    Observer,
+    Share,
+    WorkLimit,
+    committed_in,
+)
 from suites.generators.sysbench import TIMED_SECONDS, Sysbench
 from suites.generators.transcript import SysbenchTranscript
 from suites.keys.step import Step
@@ -51,6 +59,22 @@ def reading(*said: str, queries: float | None = 1.0) -> SysbenchTranscript:
 
 
 # --- what sysbench prints
+
+
+def test_a_real_report_of_queries_beside_writers() -> None:
+    read = SysbenchTranscript(1.0)
+    for line in lines("sysbench-background.txt"):
+        read.read(line)
+    load = read.load()
+    assert load.queries == load.transactions == load.kinds["range"].transactions == 1254
+    assert read.summary["queries"] > load.watched_queries + 2 * 59, "sysbench counts the writers' too"
+    assert {kind: (its.due, its.done) for kind, its in load.background.items()} == {
+        "insert": (59, 59),
+        "delete": (59, 59),
+    }
+    assert load.kinds["insert"].latency_ms["second"] == 49.93
+    assert committed_in(load)["insert"] == committed_in(load)["delete"] == 89
+    assert not overload(load)
 
 
 def test_queries_are_those_of_the_clients_alone() -> None:
