@@ -90,7 +90,7 @@ def run_slices(
         after = [_blaming(place, server.counters) for place, server in enumerate(servers)]
         debts = [_blaming(place, server.debt) if resets else {} for place, server in enumerate(servers)]
     values = [
-        _values(meters[place], load, before[place], after[place]) | debts[place] | _timed(step, load)
+        {**_values(meters[place], load, before[place], after[place]), **debts[place], **_timed(step, load)}
         for place, load in enumerate(loads)
     ]
     if profiling is not None and not profiling.during:
