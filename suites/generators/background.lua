@@ -9,12 +9,14 @@
 local ffi = require("ffi")
 
 ffi.cdef [[
-struct tidemark_pace { char mutex[64]; char room[64]; char work[64]; int64_t led, followed, leads, follows, left, apart; };
+struct tidemark_pace { char mutex[64], room[64], work[64], barrier[64]; int64_t led, followed, leads, follows, left, apart; };
 struct tidemark_moment { long seconds; long nanoseconds; };
 void *calloc(size_t count, size_t size);
 int setenv(const char *name, const char *value, int overwrite);
 int pthread_mutex_lock(void *mutex);
 int pthread_mutex_unlock(void *mutex);
+int pthread_barrier_init(void *barrier, const void *attributes, unsigned int count);
+int pthread_barrier_wait(void *barrier);
 int sem_init(void *semaphore, int shared, unsigned int value);
 int sem_post(void *semaphore);
 int sem_clockwait(void *semaphore, int clock, const struct tidemark_moment *moment);
@@ -35,12 +37,13 @@ local function parse(text)
 end
 
 -- Makes what the threads of a process share, once, before they begin. The follower may be `most` behind.
-function background.init(text, pace)
+function background.init(text, pace, threads)
    parse(text)
-   if not pace then return end
+   if not pace and #kinds == 0 then return end
    local state = ffi.cast("struct tidemark_pace *", ffi.C.calloc(1, ffi.sizeof("struct tidemark_pace")))
-   ffi.C.sem_init(state.room, 0, pace.most)
+   ffi.C.sem_init(state.room, 0, pace and pace.most or 0)
    ffi.C.sem_init(state.work, 0, 0)
+   ffi.C.pthread_barrier_init(state.barrier, nil, threads)
    ffi.C.setenv(ADDRESS, string.format("%.0f", tonumber(ffi.cast("intptr_t", state))), 1)
 end
 
@@ -52,8 +55,10 @@ function background.own_threads(threads) return threads / (1 + #kinds) end
 function background.start(text, pace, thread, threads, clock)
    background.now = clock
    parse(text)
-   if pace then
+   if pace or #kinds > 0 then
       shared = ffi.cast("struct tidemark_pace *", ffi.cast("intptr_t", tonumber(os.getenv(ADDRESS))))
+   end
+   if pace then
       leader, follower = pace.leader, pace.follower
       for _, kind in ipairs(kinds) do in_pace = in_pace or kind[1] == follower end
    end
@@ -139,6 +144,12 @@ function background.rest(kind)
       local number = background.turn(kind, background.now() + PATIENCE)
       if number or last then return number end
    end
+end
+
+-- Waits until all threads have done their work, those of the clients and those beside them: connections that end apart
+-- would take with them what their processes have used.
+function background.meet()
+   if #kinds > 0 then ffi.C.pthread_barrier_wait(shared.barrier) end
 end
 
 -- The most transactions by which the leading kind was ahead so far.

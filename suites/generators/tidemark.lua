@@ -563,7 +563,7 @@ function tidemark.script(suite)
 
    function init()
       if rate() > 0 then arrivals.init(sysbench.opt.arrivals_seed, rate()) end
-      background.init(sysbench.opt.background, suite.pace)
+      background.init(sysbench.opt.background, suite.pace, sysbench.opt.threads)
    end
 
    function thread_init()
@@ -609,6 +609,7 @@ function tidemark.script(suite)
          without_pause(thread_id)
          report({})
       end
+      background.meet()
    end
 
    -- Prints the begin and end of this thread, and keeps its connection open for a moment, so that the costs of the
