@@ -32,7 +32,8 @@ from suites.server import Address
 from suites.sizing import Sizes
 
 LINGER_MS = 250
-"""How long connections stay open after the work, so that the server's processes can still be measured."""
+"""How long connections stay open after the work, so that the server's processes can still be measured; so many
+times as long as a client has connections, each of which says what it has done."""
 
 # The distance of the seeds of two levels, for every client that one has more.
 _SEEDS_OF_LEVEL = 20_011
@@ -118,7 +119,7 @@ class Sysbench:
             f"--slice_ms={schedule.slice_seconds * 1000:.0f}",
             f"--slice_gap_ms={schedule.gap_seconds * 1000:.0f}",
             f"--walk_from={walk_from(share, clients, self.sizes.data.walked(step.rows_of))}",
-            f"--linger_ms={LINGER_MS}",
+            f"--linger_ms={LINGER_MS * step.connections_of_client}",
         ]
         if step.rate is not None:
             slices += [f"--arrivals={step.rate}", f"--arrivals_seed={self._seed(step, share.round)}"]
