@@ -32,8 +32,8 @@ from suites.server import Address
 from suites.sizing import Sizes
 
 LINGER_MS = 250
-"""How long connections stay open after the work, so that the server's processes can still be measured; so many
-times as long as a client has connections, each of which says what it has done."""
+"""How long connections stay open after the work, so that the server's processes can still be measured: for
+each connection of a client."""
 
 # The distance of the seeds of two levels, for every client that one has more.
 _SEEDS_OF_LEVEL = 20_011
