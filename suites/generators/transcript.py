@@ -154,7 +154,7 @@ class SysbenchTranscript:
             errors=int(self.summary.get("ignored errors", 0)),
             per_second=tuple(rate * queries for rate in rates_of(by_place)),
             latency_ms=self._latency_ms(),
-            watched_queries=watched * queries,
+            watched_queries=self.summary["queries"] if self.queries is None else watched * queries,
             watched_seconds=max(part.ended for part in self.slices) - min(part.began for part in self.slices),
         )
 
