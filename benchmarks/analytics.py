@@ -1,19 +1,21 @@
-"""Long queries on real servers: right answers, the client's own share, and planted changes of plans.
+"""Long queries and the insert benchmark on real servers: answers, planted changes of plans, writers.
 
-`$TIDEMARK_BENCH_PARTS` selects answers, share, index and setting. The part answers loads scale factor 1 on
-three engines.
+`$TIDEMARK_BENCH_PARTS` selects answers, share, index, setting and ingest. The part answers loads scale
+factor 1 on three engines.
 """
 
 import os
 
 from benchmarks.output.figures import report
 from benchmarks.real_builds.analytical_sessions import PARTS
+from benchmarks.real_builds.ingest_sessions import ingest_figures
 from build.home import locate
 from runners.console import Lines
 
 
 def main() -> int:
     """Measure the figures of the chosen parts; return 0 if all targets are met, else 1."""
-    chosen = os.environ.get("TIDEMARK_BENCH_PARTS", " ".join(PARTS)).split()
+    parts = {**PARTS, "ingest": ingest_figures}
+    chosen = os.environ.get("TIDEMARK_BENCH_PARTS", " ".join(parts)).split()
     home, shown = locate(), Lines()
-    return report([figure for name in chosen for figure in PARTS[name](home, shown)])
+    return report([figure for name in chosen for figure in parts[name](home, shown)])

@@ -34,7 +34,7 @@ RETRIED = ("retried_serialisation", "retried_deadlock", "retried_duplicate_key")
 
 REFUSED = "refused_transactions"
 
-MEDIAN_LATENCY, TAIL_LATENCY = "latency_p50_ms", "latency_p99_ms"
+MEDIAN_LATENCY, TAIL_LATENCY, SECOND_LATENCY = "latency_p50_ms", "latency_p99_ms", "latency_second_ms"
 
 PRIMARY = QPS
 """The primary metric: the default of comparisons, and the metric that --until-decided runs rounds for.
@@ -71,6 +71,11 @@ _ROWS = (
            "at a rate, the most that a transaction began later than it was due", most=_YEARS),
     Metric(OVERLOADED, "ratio", _LOWER, _CONTEXT,
            "at a rate, 1 if the server did not keep up, else 0", most=1.0),
+    Metric("background_share", "ratio", _HIGHER, _CONTEXT,
+           "transactions beside the measured ones, carried out of those due: the least of all kinds",
+           most=1.0, beside=True, label="background, done of due"),
+    Metric("most_apart", "transactions", _LOWER, _CONTEXT,
+           "the most transactions by which one kind was ahead of another that keeps pace with it"),
     Metric("check_seconds", "s", _LOWER, _CONTEXT,
            "asking the checks of the suite, which is not part of the step", most=_YEARS),
 
@@ -87,6 +92,8 @@ _ROWS = (
            most=_YEARS * 1000),
     Metric("latency_max_ms", "ms", _LOWER, _LATENCY, "slowest transaction",
            most=_YEARS * 1000),
+    Metric(SECOND_LATENCY, "ms", _LOWER, _LATENCY,
+           "slowest transaction in each second of work: the median over the seconds", most=_YEARS * 1000),
 
     Metric("latency_geometric_mean_ms", "ms", _LOWER, _LATENCY,
            "geometric mean of the latencies in streams, none below a thousandth of the longest",
@@ -177,6 +184,12 @@ _ROWS = (
     Metric(CONNECTION_STATEMENTS, "statements", _NEITHER, _CONNECTIONS, "prepared by each connection",
            beside=True, beside_of=CONNECTION_KIB, label="prepared statements"),
 
+    # When the load ends, before any server is reset.
+    Metric("debt_dead_tuples", "tuples", _LOWER, _RESET, "dead tuples, which vacuum had yet to remove",
+           engines=_POSTGRES, beside=True, label="vacuum debt"),
+    Metric("debt_history", "transactions", _LOWER, _RESET,
+           "length of the history list, which InnoDB had yet to purge", engines=_INNODB, beside=True,
+           label="purge debt"),
     Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step",
            followed=True, judged=True, most=_YEARS),
     Metric("reset_vacuum_seconds", "s", _LOWER, _RESET, "VACUUM (ANALYZE) of all tables after the step",
@@ -213,6 +226,9 @@ _ROWS = (
     Metric("table_bytes", "bytes", _LOWER, _RESET, "tables without their indexes after the reset",
            followed=True, judged=True),
     Metric("index_bytes", "bytes", _LOWER, _RESET, "indexes after the reset", followed=True, judged=True),
+    Metric("statement_seconds", "s", _LOWER, _CONTEXT,
+           "the one transaction of a timed step, such as building indexes", followed=True, judged=True,
+           beside=True, label="seconds of the statement", most=_YEARS),
 )
 # fmt: on
 

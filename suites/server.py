@@ -106,6 +106,9 @@ class Server(Protocol):
     def counters(self) -> Mapping[str, float]:
         """Return totals that only grow, keyed by the metric that is their increase per query."""
 
+    def debt(self) -> Mapping[str, float]:
+        """Return what vacuum or purge has yet to do, as metrics. Raises ServerError."""
+
     def roles(self) -> Mapping[int, str]:
         """Return the roles of the server's threads by kernel thread id. Raises ServerError."""
 

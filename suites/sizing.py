@@ -59,14 +59,18 @@ class Sizes:
     """The numbers of the usable cores; empty if they are not known."""
     most_clients: int = 0
     """The clients of the highest level of any step; 0 without levels."""
+    most_connections_of_client: int = 1
+    """The most connections that a client of any step has, those in the background included."""
 
     @property
     def connections(self) -> int:
         """The most connections that load generators open to one server."""
-        return max(self.threads, self.most_clients)
+        return max(self.threads, self.most_clients) * self.most_connections_of_client
 
     def clients_of(self, step: Step) -> int:
-        """Return the client threads of a step: those of its level, else `threads`."""
+        """Return the clients of a step: those of its level, else `threads`; one of a timed step."""
+        if step.timed:
+            return 1
         return step.clients[0] if step.clients else self.threads
 
     @property
@@ -104,6 +108,7 @@ def sizes(suite: Suite, profile: Profile, machine: Hardware, steps: Sequence[Ste
         bound_to=_bound_to(machine, threads),
         usable=machine.usable,
         most_clients=max((clients for step in steps for clients in step.clients), default=0),
+        most_connections_of_client=max((step.connections_of_client for step in steps), default=1),
     )
 
 

@@ -1,5 +1,6 @@
 """Running one step on servers that take turns: the load, its costs, and the reset afterwards."""
 
+import contextlib
 import statistics
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ import numpy as np
 from build.errors import TidemarkError
 from suites.accounting.costs import Meter
 from suites.accounting.counters import instructions_of
+from suites.additions.held_transaction import held_transaction
 from suites.checking.data_checks import DataChecks
 from suites.generators.load import Generator, KindLoad, Load, LoadError, OverLimitError, Share, committed_in
 from suites.keys.check import CheckOccasion
@@ -78,12 +80,19 @@ def run_slices(
     """
     before = [_blaming(place, server.counters) for place, server in enumerate(servers)]
     pids = [server.pid for server in servers]
-    with instructions_of(pids) as counters:
+    with contextlib.ExitStack() as beside, instructions_of(pids) as counters:
+        for place, server in enumerate(servers if step.held_transaction else ()):
+            _blaming(place, partial(beside.enter_context, held_transaction(server)))
         meters = [Meter(pid, len(servers) > 1, counter) for pid, counter in zip(pids, counters, strict=True)]
         loads, profiled = _under_load(servers, generator, step, share, meters, profiling)
-    # All counters are read before any reset, because work during the reset of another server is no query's.
-    after = [_blaming(place, server.counters) for place, server in enumerate(servers)]
-    values = [_values(meters[place], load, before[place], after[place]) for place, load in enumerate(loads)]
+        # All are read before any reset, because work during the reset of another server is no query's, and
+        # before a held transaction ends, after which what it held back is removed.
+        after = [_blaming(place, server.counters) for place, server in enumerate(servers)]
+        debts = [_blaming(place, server.debt) if resets else {} for place, server in enumerate(servers)]
+    values = [
+        {**_values(meters[place], load, before[place], after[place]), **debts[place], **_timed(step, load)}
+        for place, load in enumerate(loads)
+    ]
     if profiling is not None and not profiling.during:
         profiled = _profiled_after(servers, generator, step, share, profiling)
     for total, load, profile in zip(committed, loads, profiled, strict=False):
@@ -186,6 +195,10 @@ def _values(
     return values | {name: (after[name] - total) / queries for name, total in before.items()}
 
 
+def _timed(step: Step, load: Load) -> dict[str, float]:
+    return {"statement_seconds": load.seconds} if step.timed else {}
+
+
 def _reset(server: Server) -> tuple[Mapping[str, float], list[str]]:
     """Reset a server; return metrics and warnings. A failed reset is only a warning."""
     try:
@@ -223,6 +236,7 @@ LATENCY = {
     "p99": "latency_p99_ms",
     "p999": "latency_p999_ms",
     "max": "latency_max_ms",
+    "second": "latency_second_ms",
     "geometric": "latency_geometric_mean_ms",
 }
 """Name in Load.latency_ms -> metric."""
@@ -242,7 +256,21 @@ def load_values(load: Load) -> Mapping[str, float]:
         values |= _retries([*load.kinds.values()])
     if load.due is not None:
         values |= {"late_seconds": load.late_seconds, "overload": float(bool(overload(load)))}
-    return values | spread(load.per_second)
+    return values | _background_values(load) | spread(load.per_second)
+
+
+def _background_values(load: Load) -> dict[str, float]:
+    """Return how the connections beside the measured ones kept their rates and their pace; {} without any."""
+    if not load.background:
+        return {}
+    its = load.background.values()
+    values = {"most_apart": float(max(kind.most_apart for kind in its))}
+    shares = [kind.done / kind.due for kind in its if kind.due]
+    if shares:
+        late = max(kind.late_seconds for kind in its)
+        values |= {"background_share": min(shares), "late_seconds": late}
+        values["overload"] = float(bool(overload(load)))
+    return values
 
 
 RETRIED = {
@@ -282,14 +310,16 @@ LEAST_ACHIEVED = 0.95
 
 
 def overload(load: Load) -> list[str]:
-    """Return why a server did not keep up with the rate of its step; empty if it did, or without a rate."""
-    if load.due is None:
-        return []
+    """Return why a server did not keep up with the rates of its step; empty if it did, or without a rate."""
+    rates = [(name, its.done, its.due, its.late_seconds) for name, its in load.background.items() if its.due]
+    if load.due is not None:
+        rates.append(("transaction", load.transactions, load.due, load.late_seconds))
     reasons = []
-    if load.late_seconds > MOST_LATE_SECONDS:
-        reasons.append(f"overloaded: a transaction began {load.late_seconds:.1f} s later than it was due")
-    if load.transactions < LEAST_ACHIEVED * load.due:
-        reasons.append(f"overloaded: {load.transactions} of {load.due} transactions that were due")
+    for name, done, due, late in rates:
+        if late > MOST_LATE_SECONDS:
+            reasons.append(f"overloaded: a {name} began {late:.1f} s later than it was due")
+        if done < LEAST_ACHIEVED * due:
+            reasons.append(f"overloaded: {done} of {due} {name}s that were due")
     return reasons
 
 

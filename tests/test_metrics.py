@@ -70,12 +70,12 @@ def test_the_lists_of_the_rows() -> None:
         *("server_written_kb_per_op", "wal_bytes_per_op", "server_instructions_per_op"),
         "instructions_per_op",
         *("connection_kib", "connection_page_tables_kib", "connection_rss_kib", "connects_per_second"),
-        *("reset_seconds", "table_bytes", "index_bytes"),
+        *("reset_seconds", "table_bytes", "index_bytes", "statement_seconds"),
     )
     assert set(judged_metrics()) == {
         *("qps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
         *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes", "instructions_per_op"),
-        "connection_kib",
+        *("connection_kib", "statement_seconds"),
     }
     assert judged_metrics(Detection.STEP) == ("instructions_per_op",)
     assert {*judged_metrics(*Detection)} == {*judged_metrics()}
@@ -83,7 +83,8 @@ def test_the_lists_of_the_rows() -> None:
         *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
         *("server_written_kb_per_op", "wal_bytes_per_op", "binlog_bytes_per_op"),
         *("companion_cpu_us_per_op", "server_instructions_per_op", "instructions_per_op"),
-        *("latency_p99_ms", "qps_cv", "qps_p1_over_median", "companion_lag_bytes"),
+        *("latency_p99_ms", "qps_cv", "qps_p1_over_median", "debt_dead_tuples", "debt_history"),
+        *("background_share", "companion_lag_bytes", "statement_seconds"),
     )
     assert beside_verdict(primary="connection_kib") == (
         *("connection_kib", "connection_kib_low", "connection_kib_high", "connection_page_tables_kib"),
@@ -253,7 +254,7 @@ def test_a_metric_that_is_gone_is_called_by_its_name() -> None:
 
 
 def test_every_latency_of_a_load_generator_is_a_metric() -> None:
-    assert LATENCY.keys() == {"mean", "max", "geometric", *PERCENTILES}
+    assert LATENCY.keys() == {"mean", "max", "second", "geometric", *PERCENTILES}
     assert set(LATENCY.values()) == set(of_role(Role.LATENCY))
 
 

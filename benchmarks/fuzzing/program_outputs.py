@@ -88,6 +88,11 @@ def _of_load(load: Load) -> Iterator[Number]:
     for kind in load.kinds.values():
         yield from (Number("of a kind", count, 1e13) for count in (kind.committed, kind.refused))
         yield from (Number(f"{name} of a kind", latency, 1e10) for name, latency in kind.latency_ms.items())
+        yield from (Number("slowest of a second", latency, 1e10) for latency in kind.longest_ms)
+    for beside in load.background.values():
+        yield from (Number("in the background", count, 1e13) for count in (beside.due, beside.done))
+        yield Number("late seconds in the background", beside.late_seconds, 1e7)
+        yield Number("apart", beside.most_apart, 1e13)
 
 
 def _pgbench_captures() -> Sequence[bytes]:
@@ -99,7 +104,8 @@ def _pgbench_captures() -> Sequence[bytes]:
 def _sysbench_captures() -> Sequence[bytes]:
     """Real reports, their histograms thinned out: a long histogram only takes time."""
     thinned = []
-    for text in _captures("sysbench-update-index.txt", "sysbench-slices.txt", "sysbench-kinds.txt"):
+    names = ("update-index", "slices", "kinds", "background")
+    for text in _captures(*(f"sysbench-{name}.txt" for name in names)):
         lines = text.split(b"\n")
         thinned.append(
             b"\n".join(line for place, line in enumerate(lines) if b"|" not in line or place % 12 == 0)

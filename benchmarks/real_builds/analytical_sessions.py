@@ -44,7 +44,7 @@ def answer_figures(home: Home, shown: Progress) -> Iterator[Figure]:
     """Yield the right answers of each engine at scale factor 1; a wrong one has no finished run."""
     for version in ENGINES:
         request = Request((version,), SUITE, "short", QUERIES, 1, keep_disturbed=True, seconds=1.0)
-        runs = _runs(request, home, shown)
+        runs = runs_of(request, home, shown)
         right = sum(run.status is RunStatus.FINISHED for run in runs)
         wrong = [f"{run.step}: {run.failure}" for run in runs if run.failure]
         name = f"right answers at scale factor 1, {version}"
@@ -55,7 +55,7 @@ def share_figures(home: Home, shown: Progress) -> Iterator[Figure]:
     """Yield the largest share of the client's CPU time in the time of a query, and its query."""
     for version in ENGINES:
         request = Request((version,), SUITE, "smoke", QUERIES, ROUNDS, keep_disturbed=True, seconds=1.0)
-        runs = _runs(request, home, shown)
+        runs = runs_of(request, home, shown)
         shares = {}
         for step in QUERIES:
             its = [run.values for run in runs if run.step == step.name and run.status is RunStatus.FINISHED]
@@ -148,7 +148,8 @@ def _names(steps: set[str]) -> str:
     return ", ".join(sorted(steps, key=lambda name: int(name[1:])))
 
 
-def _runs(request: Request, home: Home, shown: Progress) -> Sequence[Run]:
+def runs_of(request: Request, home: Home, shown: Progress) -> Sequence[Run]:
+    """Return the runs of a session of its own, of every version."""
     with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "h.db") as store:
         outcome = run_session(request, home, store, shown)
         session = store.latest_session(request.versions, uid=outcome.uid)

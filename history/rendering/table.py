@@ -12,7 +12,7 @@ from history.comparison.verdict import TRAITS, MetricChange, Ratio, Tone, verdic
 from history.rendering.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.metric import Better, Metric, Role
-from suites.metrics import MEDIAN_LATENCY, METRICS, TAIL_LATENCY, beside_verdict, label_of
+from suites.metrics import MEDIAN_LATENCY, METRICS, SECOND_LATENCY, TAIL_LATENCY, beside_verdict, label_of
 
 MEAN_ROW = "geomean of"
 
@@ -267,14 +267,15 @@ def _tone(ratio: Ratio) -> Tone:
 
 KIND_HEADS = (
     *("step", "kind", "base tx/s", "new tx/s", "rel", "interval"),
-    *("p50 ms", "rel p50", "p99 ms", "rel p99", "retried", "refused", "verdict"),
+    *("p50 ms", "rel p50", "p99 ms", "rel p99", "max/s ms", "rel max/s", "retried", "refused", "verdict"),
 )
 
 KINDS_LEFT = ("step", "kind", "verdict")
 
 KINDS_LEGEND = (
     "Kinds: transactions committed per second, with the latency of the contender (new) and its ratio to the "
-    "base; retried and refused, of the contender, per committed one. All their intervals hold together."
+    "base, max/s being the slowest in each second, the median of all seconds; retried and refused, of the "
+    "contender, per committed one. All their intervals hold together."
 )
 
 
@@ -297,6 +298,7 @@ def kind_rows(kinds: Sequence[KindComparison]) -> Iterator[Row]:
             Cell(bounds(kind.judgement.interval, 2)),
             *_latency(kind.latencies[MEDIAN_LATENCY]),
             *_latency(kind.latencies[TAIL_LATENCY]),
+            *_latency(kind.latencies[SECOND_LATENCY]),
             Cell(percent(kind.retried[1])),
             Cell(percent(kind.refused[1])),
             _verdict_of_kind(kind),

@@ -56,9 +56,11 @@ def check_request(request: Request, home: Home) -> Sizes:
     own_rounds = OWN_ROUNDS.get(request.suite.generator)
     if own_rounds is not None:
         own_rounds.check_machine()
-    if profile.mode is Mode.LONG and own_rounds is not None:
+    anew = request.suite.name if own_rounds is not None else ""
+    anew = anew or next((step.name for step in request.steps if step.timed), "")
+    if profile.mode is Mode.LONG and anew:
         raise ServerError(
-            f"{request.suite.name} needs a fresh server in every round, which long mode does not start",
+            f"{anew} needs a fresh server in every round, which long mode does not start",
             where="--mode",
             hint="omit --mode, or use --mode rounds",
         )

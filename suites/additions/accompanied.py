@@ -113,6 +113,10 @@ class AccompaniedServer(Server):
         """Return the whole effective configuration of the server."""
         return self._server.settings()
 
+    def debt(self) -> Mapping[str, float]:
+        """Return what vacuum or purge of the server has yet to do."""
+        return self._server.debt()
+
     def roles(self) -> Mapping[int, str]:
         """Return the roles of the server's threads by kernel thread id."""
         return self._server.roles()

@@ -35,7 +35,7 @@ def require_clients(sizes: Sizes, chosen: Mapping[Version, Mapping[str, str]], m
     `chosen` are the settings of the session by version. The limit of open files of this process, which all
     programs inherit, is raised if necessary.
     """
-    clients = sizes.most_clients
+    clients = sizes.most_clients * sizes.most_connections_of_client
     if not clients:
         return
     for version, settings in chosen.items():

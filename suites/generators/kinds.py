@@ -1,11 +1,13 @@
 """Kinds of transactions: what the threads of a script print about them, merged."""
 
 import re
+import statistics
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
-from suites.generators.load import COUNT, NUMBER, KindLoad, LoadError, histogram_percentiles
+from suites.generators.load import COUNT, NUMBER, BackgroundLoad, KindLoad, LoadError, histogram_percentiles
 
 BUCKET_WIDTH = 1.02
 """How much wider a bucket of latencies is than the one before, as in suites/generators/transactions.lua."""
@@ -21,6 +23,11 @@ _KIND = re.compile(
     rf"tidemark: kind ([a-z][a-z0-9-]*) of thread {COUNT} done ({COUNT}) failed {COUNT} {_RETRIED}"
     rf" refused ({COUNT}) all ({COUNT}) sum_ms ({NUMBER}) max_ms ({NUMBER}):((?: {COUNT}:{COUNT})*) ?$"
 )
+_LONGEST = re.compile(rf"tidemark: longest ([a-z][a-z0-9-]*) of thread {COUNT}:((?: {NUMBER})*) ?$")
+_BACKGROUND = re.compile(
+    rf"tidemark: background ([a-z][a-z0-9-]*) of thread {COUNT} due ({COUNT}) done ({COUNT})"
+    rf" late_ms ({NUMBER}) apart ({COUNT})$"
+)
 
 
 @dataclass
@@ -35,6 +42,8 @@ class KindTally:
     longest_ms: float = 0.0
     buckets: Counter[int] = field(default_factory=Counter)
     """Transactions by bucket."""
+    longest: tuple[float, ...] = ()
+    """The slowest in each second, in milliseconds."""
 
     def add(self, other: "KindTally") -> None:
         """Add what another thread, or another kind, has done."""
@@ -45,6 +54,8 @@ class KindTally:
         self.sum_ms += other.sum_ms
         self.longest_ms = max(self.longest_ms, other.longest_ms)
         self.buckets.update(other.buckets)
+        pairs = zip_longest(self.longest, other.longest, fillvalue=0.0)
+        self.longest = tuple(max(pair) for pair in pairs)
 
     def latency_ms(self) -> Mapping[str, float]:
         """Return the latency in milliseconds as that of a Load; empty without a transaction."""
@@ -54,7 +65,9 @@ class KindTally:
         # The middle of a bucket, and never more than the longest that was seen.
         values = [min(BUCKET_WIDTH ** (place + 0.5) / 1000, self.longest_ms) for place in places]
         percentiles = histogram_percentiles(values, [self.buckets[place] for place in places])
-        return {"mean": self.sum_ms / self.done, "max": self.longest_ms, **percentiles}
+        seconds = [longest for longest in self.longest if longest]
+        second = {"second": statistics.median(seconds)} if seconds else {}
+        return {"mean": self.sum_ms / self.done, "max": self.longest_ms, **second, **percentiles}
 
     def load(self) -> KindLoad:
         """Return the result. Raises LoadError if a transaction is in no bucket, or in one that is none."""
@@ -66,11 +79,13 @@ class KindTally:
                 hint="its output is damaged: measure again",
             )
         retried = {cause: self.retried[cause] for cause in CAUSES}
-        return KindLoad(self.done, retried, self.refused, self.committed, self.latency_ms())
+        return KindLoad(self.done, retried, self.refused, self.committed, self.latency_ms(), self.longest)
 
 
 def kind_in(line: str) -> tuple[str, KindTally] | None:
     """Return the kind that a line of output is about, and what one thread did of it; None for other lines."""
+    if match := _LONGEST.match(line):
+        return match[1], KindTally(longest=tuple(map(float, match[2].split())))
     match = _KIND.match(line)
     if match is None:
         return None
@@ -84,4 +99,25 @@ def kind_in(line: str) -> tuple[str, KindTally] | None:
         float(total),
         float(longest),
         Counter({int(place): int(count) for place, count in pairs}),
+    )
+
+
+def background_in(line: str) -> tuple[str, BackgroundLoad] | None:
+    """Return the kind in the background that a line is about, and what one thread did; None for others."""
+    match = _BACKGROUND.match(line)
+    if match is None:
+        return None
+    due, done, late, apart = int(match[2]), int(match[3]), float(match[4]), int(match[5])
+    return match[1], BackgroundLoad(due, done, late / 1000, apart)
+
+
+def merged(first: BackgroundLoad | None, second: BackgroundLoad) -> BackgroundLoad:
+    """Return what two threads did of one kind in the background."""
+    if first is None:
+        return second
+    return BackgroundLoad(
+        first.due + second.due,
+        first.done + second.done,
+        max(first.late_seconds, second.late_seconds),
+        max(first.most_apart, second.most_apart),
     )

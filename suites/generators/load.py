@@ -97,6 +97,22 @@ class KindLoad:
     """All that committed since the clients connected, in the warm-up too."""
     latency_ms: Mapping[str, float]
     """As that of a Load, of all tries together."""
+    longest_ms: tuple[float, ...] = ()
+    """The slowest in each second of the server's own work; 0 where none ended."""
+
+
+@dataclass(frozen=True)
+class BackgroundLoad:
+    """What the connections beside the measured clients did of one kind of transactions."""
+
+    due: int
+    """Those that were to begin in the counted slices; 0 of a kind without a rate."""
+    done: int
+    """Those that were carried out."""
+    late_seconds: float
+    """The most that one began too late."""
+    most_apart: int
+    """The most transactions by which a kind was ahead of the one that keeps pace with it."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +141,8 @@ class Load:
     """Transactions that were to begin in the counted slices; None unless they arrive at a rate."""
     late_seconds: float = 0.0
     """The most that one of these began too late."""
+    background: Mapping[str, BackgroundLoad] = field(default_factory=dict)
+    """The transactions beside those measured, by kind; empty if the step has none."""
 
 
 def committed_in(load: Load) -> Mapping[str, int]:

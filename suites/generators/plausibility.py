@@ -54,7 +54,15 @@ def _bounded(load: Load) -> Iterator[tuple[str, float, float]]:
         yield f"latency {name}", latency, MOST_MILLISECONDS
     yield "late seconds", load.late_seconds, MOST_SECONDS
     yield "transactions that were due", load.due or 0, MOST_TRANSACTIONS
+    for name, beside in load.background.items():
+        yield (
+            f"transactions of {name} beside",
+            max(beside.due, beside.done, beside.most_apart),
+            MOST_TRANSACTIONS,
+        )
+        yield f"late seconds of {name}", beside.late_seconds, MOST_SECONDS
     for kind, its in load.kinds.items():
         counts = (its.committed, its.refused, *its.retried.values())
         yield f"transactions of {kind}", max(counts), MOST_TRANSACTIONS
-        yield f"latency of {kind}", max(its.latency_ms.values(), default=0.0), MOST_MILLISECONDS
+        latencies = (*its.latency_ms.values(), *its.longest_ms)
+        yield f"latency of {kind}", max(latencies, default=0.0), MOST_MILLISECONDS

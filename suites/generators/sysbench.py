@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from suites.data_sets import Part, WalkedRows
 from suites.definition import Suite
@@ -31,7 +32,8 @@ from suites.server import Address
 from suites.sizing import Sizes
 
 LINGER_MS = 250
-"""How long connections stay open after the work, so that the server's processes can still be measured."""
+"""How long connections stay open after the work, so that the server's processes can still be measured: for
+each connection of a client."""
 
 # The distance of the seeds of two levels, for every client that one has more.
 _SEEDS_OF_LEVEL = 20_011
@@ -47,6 +49,9 @@ LOAD_SECONDS_PER_MILLION_ROWS = 600
 
 MARKS = 4
 """The marks of a counted pass, which sysbench counts as queries (suites/generators/tidemark.lua)."""
+
+TIMED_SECONDS = 6 * 3600.0
+"""Time limit of the one transaction of a timed step, such as an index build, in a profile without a limit."""
 
 _STARTED = "Threads started!"
 
@@ -105,15 +110,16 @@ class Sysbench:
         """
         schedule = share.schedule
         clients = self.sizes.clients_of(step)
+        connections = clients * step.connections_of_client
         # The script ends after its last slice; sysbench's own time limit ends a script that does not.
-        limit = math.ceil((connect_seconds(clients, schedule.servers) + schedule.seconds) * 2 + 10)
+        limit = math.ceil((connect_seconds(connections, schedule.servers) + schedule.seconds) * 2 + 10)
         slices = [
             f"--slices={schedule.kinds(place)}",
             f"--slice_origin={origin:.6f}",
             f"--slice_ms={schedule.slice_seconds * 1000:.0f}",
             f"--slice_gap_ms={schedule.gap_seconds * 1000:.0f}",
             f"--walk_from={walk_from(share, clients, self.sizes.data.walked(step.rows_of))}",
-            f"--linger_ms={LINGER_MS}",
+            f"--linger_ms={LINGER_MS * step.connections_of_client}",
         ]
         if step.rate is not None:
             slices += [f"--arrivals={step.rate}", f"--arrivals_seed={self._seed(step, share.round)}"]
@@ -122,7 +128,12 @@ class Sysbench:
 
     def _load(self, step: Step, round_: int) -> list[str]:
         seed = f"--rand-seed={self._seed(step, round_)}"
-        load = [f"--threads={self.sizes.clients_of(step)}", seed, "--rand-type=uniform"]
+        threads = self.sizes.clients_of(step) * step.connections_of_client
+        load = [f"--threads={threads}", seed, "--rand-type=uniform"]
+        if step.background:
+            load.append(
+                "--background=" + ",".join(f"{kind}:{rate:g}" for kind, rate in step.background.items())
+            )
         return [*load, "--histogram=on", "--percentile=99", *_options(step.options)]
 
     def _seed(self, step: Step, round_: int) -> int:
@@ -134,10 +145,11 @@ class Sysbench:
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
         """Run one step; the observer measures from the first transaction to the last."""
         argv = [*self.arguments(address, step, work), f"--linger_ms={LINGER_MS}", "run"]
-        transcript = SysbenchTranscript()
+        transcript = SysbenchTranscript(_queries_of(step))
         ended = False
         limit = work.seconds + OVERTIME_SECONDS
-        threads, cores = self.sizes.clients_of(step), placement(step, self.sizes).client
+        threads = self.sizes.clients_of(step) * step.connections_of_client
+        cores = placement(step, self.sizes).client
         for pid, line in lines_of(argv, limit, self.environment, bound_to=cores):
             transcript.read(line)
             if line.startswith(_STARTED):
@@ -150,8 +162,14 @@ class Sysbench:
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
-        """Run one sysbench per server; the script works only in the slices of its server."""
-        threads, cores = self.sizes.clients_of(step), placement(step, self.sizes).client
+        """Run one sysbench per server; the script works only in the slices of its server.
+
+        A timed step is run on one server after the other, in the order of the first slices.
+        """
+        if step.timed:
+            return self._once_each(addresses, step, share, observers)
+        threads = self.sizes.clients_of(step) * step.connections_of_client
+        cores = placement(step, self.sizes).client
         connecting = connect_seconds(threads, len(addresses))
         limit = connecting + share.schedule.seconds
         origin = time.monotonic() + connecting
@@ -159,7 +177,7 @@ class Sysbench:
             self.arguments_of_turns(address, step, share, place, origin)
             for place, address in enumerate(addresses)
         ]
-        transcripts = [SysbenchTranscript() for _ in commands]
+        transcripts = [SysbenchTranscript(_queries_of(step)) for _ in commands]
         limit += OVERTIME_SECONDS
         for place, pid, line in lines_of_all(commands, limit, self.environment, bound_to=cores):
             transcript, observer = transcripts[place], observers[place]
@@ -175,6 +193,20 @@ class Sysbench:
                 loads.append(transcript.load())
         return loads
 
+    def _once_each(
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
+    ) -> list[Load]:
+        """Run the one transaction of a timed step on each server; the others have nothing to do meanwhile."""
+        work = WorkLimit(share.limit_seconds or TIMED_SECONDS, 1)
+        loads: dict[int, Load] = {}
+        for place in dict.fromkeys(share.schedule.order[share.schedule.warming :]):
+            with blamed_on(place):
+                load = self.run(addresses[place], step, work, observers[place])
+            # sysbench's histogram ends where an index build may only begin.
+            latencies = dict.fromkeys(load.latency_ms, load.seconds * 1000)
+            loads[place] = replace(load, per_second=(), latency_ms=latencies)
+        return [loads[place] for place in range(len(addresses))]
+
     def statements(self, address: Address, step: Step) -> Sequence[str]:
         """Return the statements of a step, with usual parameters; only of suites with `plans`."""
         argv = self._command(address, [*_options(step.options), "statements"])
@@ -184,6 +216,8 @@ class Sysbench:
 
     def count(self, address: Address, step: Step, work: CountedWork) -> float:
         """Run the fixed work of one thread, with random numbers of our own in the script."""
+        if step.timed:
+            raise LoadError(f"{step.name} is one transaction, which no counted pass repeats")
         marks = [f"--counted={work.transactions}", f"--counted_warm={work.warm}", f"--mark={work.mark}"]
         limits = ["--threads=1", "--time=0", "--events=0", f"--table_seed={self._seed(step, 0)}"]
         argv = self._command(address, [*limits, *_options(step.options), *marks, "run"])
@@ -226,6 +260,11 @@ def walk_from(share: Share, threads: int, walked: WalkedRows) -> int:
 
     room = walked.rows_per_table // threads - steps(share.transactions or 0)
     return max(0, min(steps(share.done_before), share.done_before, room))
+
+
+def _queries_of(step: Step) -> float | None:
+    """Return the queries in a transaction where sysbench's own number is not that of the step's clients."""
+    return step.queries if step.background or step.timed else None
 
 
 def _options(values: Mapping[str, object]) -> list[str]:

@@ -8,6 +8,7 @@
 -- docs/suites.md explains the options, and the output lines that begin with `tidemark:`.
 
 local arrivals = require("arrivals")
+local background = require("background")
 local bit = require("bit")
 local ffi = require("ffi")
 local transactions = require("transactions")
@@ -40,6 +41,7 @@ local OPTIONS = {
    mark = {"SQL statement that marks the begin and the end of a counted pass", ""},
    arrivals = {"Transactions that arrive in each second of work, over all threads; 0: each follows the one before", "0"},
    arrivals_seed = {"Seed of the arrivals", 1},
+   background = {"Transactions of other connections beside each client, such as insert:2,delete:2 a second", ""},
 }
 
 -- --- time
@@ -257,7 +259,13 @@ tidemark.REFUSED = transactions.REFUSED
 
 function tidemark.transaction(kind, body, ...) return transactions.run(kind, body, ...) end
 
+-- Returns how many transactions of the leading kind of the suite's `pace` have ended in this run, and how many of the
+-- following one have begun.
+function tidemark.paced() return background.counts() end
+
 -- --- slices
+
+local own_kind, own_turn -- of a client's own transactions, and its number, in a suite that has a pace
 
 -- Returns the slices of this server as {begin, end, whether it is a warm-up}, and the end of all slices, in seconds of
 -- the monotonic clock.
@@ -293,7 +301,7 @@ end
 -- evenly over the slices, so that they are balanced against those of the other servers.
 local function most_in_slice(slices)
    if sysbench.opt.events == 0 then return math.huge end
-   return math.max(1, math.floor(sysbench.opt.events / sysbench.opt.threads / slices))
+   return math.max(1, math.floor(sysbench.opt.events / background.own_threads(sysbench.opt.threads) / slices))
 end
 
 -- Ends the seconds that have passed: the transactions between `before` and `done` ended in the first of them, and none
@@ -312,6 +320,13 @@ local function work_until(deadline, most, began, thread_id, warming)
    local ended, more, done = began, true, 0
    local seconds, before, next_second = {}, 0, began + 1
    while ended < deadline and done < most do
+      if own_kind then
+         own_turn = background.turn(own_kind, deadline)
+         if not own_turn then
+            ended = now()
+            break
+         end
+      end
       more = ffi.C.sb_more_events(thread_id)
       if not more then break end
       if not warming then ffi.C.sb_event_start(thread_id) end
@@ -338,16 +353,18 @@ end
 -- Works only in the slices of this server. Waiting is not part of an event, and so not of its latency.
 local function run_slices(thread_id)
    local slices, last = own_slices()
-   local lines, most = {}, most_in_slice(#slices)
+   local lines, most, before = {}, most_in_slice(#slices), 0
    for place, slice in ipairs(slices) do
       sleep_until(slice[1])
       local began = now()
-      transactions.count(not slice[3])
+      transactions.count(not slice[3], began, before)
+      if not slice[3] then before = before + slice[2] - slice[1] end
       local ended, seconds, more = work_until(slice[2], most, began, thread_id, slice[3])
       lines[place] = string.format("tidemark: %s %d of thread %d from %.6f to %.6f: %s\n",
          slice[3] and "warm-up" or "slice", place, sysbench.tid, began, ended, table.concat(seconds, " "))
       if not more then break end
    end
+   if own_kind then background.leave(own_kind) end
    sleep_until(last)
    report(lines)
 end
@@ -378,7 +395,7 @@ local function work_when_due(slice, from, counted_from, thread_id)
       if not more then break end
       if pending >= counted_from then due, latest = due + 1, math.max(latest, now() - intended) end
       pending = nil
-      transactions.count(not slice[3])
+      transactions.count(not slice[3], slice[1], from - counted_from)
       transactions.intend(intended)
       if not slice[3] then ffi.C.sb_event_start(thread_id) end
       finish_event(thread_id)
@@ -430,6 +447,61 @@ local function run_arrivals(thread_id)
    report(lines)
 end
 
+-- --- transactions in the background
+
+-- What was due in the last moments of a step, in seconds, and has not begun, is no fault of the server.
+local GRACE = 0.1
+
+-- Carries out transactions of a kind in the slices of this server, beside those that are measured: `rate` a second,
+-- over all threads of the kind, or with 0 as many as its pace allows. They are no events of sysbench's. What keeps pace
+-- with another kind has caught up when it returns.
+local function run_background(thread_id, kind, rate, work)
+   local slices, last = own_slices()
+   local due_next = rate > 0 and background.clock(kind, rate, thread_id, sysbench.opt.threads)
+   local from, counted_from, due, done, latest = 0, 0, 0, 0, 0
+   local pending
+   local function carry_out(number)
+      work(kind, number)
+      background.ended(kind)
+   end
+   for _, slice in ipairs(slices) do
+      local length = slice[2] - slice[1]
+      if slice[3] then counted_from = from + length end
+      sleep_until(slice[1])
+      transactions.count(not slice[3], slice[1], from - counted_from)
+      while now() < slice[2] do
+         local intended = now()
+         if due_next then
+            pending = pending or due_next()
+            if pending >= from + length then break end
+            intended = slice[1] + pending - from
+            sleep_until(intended)
+         end
+         local number = now() < slice[2] and background.turn(kind, slice[2])
+         if not number then break end
+         if not due_next or pending >= counted_from then
+            due, done, latest = due + 1, done + 1, math.max(latest, now() - intended)
+         end
+         pending = nil
+         if due_next then transactions.intend(intended) end
+         carry_out(number)
+      end
+      from = from + length
+   end
+   sleep_until(last)
+   while due_next do
+      pending = pending or due_next()
+      if pending >= from - GRACE then break end
+      if pending >= counted_from then due, latest = due + 1, math.max(latest, from - pending) end
+      pending = nil
+   end
+   transactions.count(false)
+   background.leave(kind)
+   for number in background.rest, kind do carry_out(number) end
+   report({string.format("tidemark: background %s of thread %d due %d done %d late_ms %.3f apart %d\n",
+      kind, thread_id, due_next and due or 0, done, due_next and latest * 1000 or 0, background.apart())})
+end
+
 -- --- counted passes
 
 -- Runs fixed numbers of transactions between marks: statements at which the tool that runs the server writes what it
@@ -464,10 +536,14 @@ end
 --   finish    function(connection, engine): called once, after everything is loaded; optional
 --   kinds     names of the kinds of transactions, whose events call `tidemark.transaction`; optional
 --   start     function(connection, engine): called once by every thread, before its first transaction
---   event     function(): runs one transaction
+--   event     function(kind, number): runs one transaction; of a suite with a pace it is told the kind, and its number
+--             among those of its kind, from 0
+--   kind      function(): the kind of the step's own transactions; in suites with a pace
+--   pace      {leader = kind, follower = kind, most = number}: two kinds that keep pace where a step has both: the
+--             follower never overtakes, and is `most` transactions behind at most; optional
 --   pause     function(): seconds for which this thread waits before its next transaction; nil if it does not; optional
 function tidemark.script(suite)
-   local connection, first_event
+   local connection, first_event, beside, beside_rate
    local without_pause = thread_run -- sysbench's own loop
 
    sysbench.cmdline.options = options_with(suite.options)
@@ -487,6 +563,7 @@ function tidemark.script(suite)
 
    function init()
       if rate() > 0 then arrivals.init(sysbench.opt.arrivals_seed, rate()) end
+      background.init(sysbench.opt.background, suite.pace, sysbench.opt.threads)
    end
 
    function thread_init()
@@ -495,18 +572,31 @@ function tidemark.script(suite)
       connection = driver:connect()
       if suite.kinds then transactions.start(suite.kinds, now, connection, driver:name()) end
       if rate() > 0 then arrivals.start(rate()) end
+      beside, beside_rate = background.start(sysbench.opt.background, suite.pace, sysbench.tid,
+         sysbench.opt.threads, now)
+      if suite.pace then own_kind = suite.kind() end
       suite.start(connection, driver:name())
    end
 
    local transaction = suite.event
-   function event()
+   local function one(kind, number)
       if not first_event then first_event = now() end
-      transaction()
+      transaction(kind, number)
+   end
+
+   function event()
+      if not own_kind then return one() end
+      local number = own_turn or background.turn(own_kind, now())
+      own_turn = nil
+      one(own_kind, number)
+      background.ended(own_kind)
    end
 
    function thread_run(thread_id)
       if sysbench.opt.counted > 0 then
          run_counted(thread_id, connection)
+      elseif beside then
+         if sysbench.opt.slice_ms > 0 then run_background(thread_id, beside, beside_rate, one) end
       elseif rate() > 0 then
          next_due = arrivals.take
          run_arrivals(thread_id)
@@ -519,6 +609,7 @@ function tidemark.script(suite)
          without_pause(thread_id)
          report({})
       end
+      background.meet()
    end
 
    -- Prints the begin and end of this thread, and keeps its connection open for a moment, so that the costs of the

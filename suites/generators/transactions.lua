@@ -27,13 +27,14 @@ local MOST_TRIES = 1000
 local now, connection, counting = nil, nil, true
 local names, kinds = {}, {}
 local intended -- when the next transaction should have begun; nil: when it begins
+local offset -- from the monotonic clock to the second of the server's own counted time; nil: without slices
 
 -- Prepares a thread for the kinds called `list`. `clock` returns seconds, `own` is the thread's connection.
 function transactions.start(list, clock, own, engine)
    now, connection, names = clock, own, list
    for _, name in ipairs(list) do
       kinds[name] = {done = 0, all = 0, refused = 0, sum = 0, longest = 0, retried = {},
-         buckets = ffi.new("uint32_t[?]", BUCKETS)}
+         buckets = ffi.new("uint32_t[?]", BUCKETS), seconds = {}}
       for _, cause in ipairs(CAUSES) do kinds[name].retried[cause] = 0 end
    end
    -- The driver of MySQL ignores deadlocks and 1020 by itself, that of Postgres all three.
@@ -42,8 +43,12 @@ function transactions.start(list, clock, own, engine)
    if engine == "pgsql" then own:query("SET client_min_messages = error") end
 end
 
--- Whether what follows is counted: not while warming up.
-function transactions.count(is_counted) counting = is_counted end
+-- Whether what follows is counted: not while warming up. A slice that is begins at `began`, after `before` seconds of
+-- earlier ones.
+function transactions.count(is_counted, began, before)
+   counting = is_counted
+   offset = is_counted and began and before - began or nil
+end
 
 -- The next transaction should have begun at `moment`, from which its latency is measured.
 function transactions.intend(moment) intended = moment end
@@ -72,12 +77,17 @@ local function try_again(kind, name, problem, body, ...)
    error(string.format("%s was rolled back %d times: %s", name, MOST_TRIES, problem.sql_errmsg), 0)
 end
 
-local function record(kind, seconds)
+local function record(kind, ended, began)
+   local seconds = ended - began
    local microseconds = math.max(seconds * 1e6, 1)
    local bucket = math.min(math.floor(math.log(microseconds) / WIDTH), BUCKETS - 1)
    kind.buckets[bucket] = kind.buckets[bucket] + 1
    kind.done, kind.sum = kind.done + 1, kind.sum + seconds
    if seconds > kind.longest then kind.longest = seconds end
+   if offset then
+      local second = math.max(math.floor(ended + offset), 0) + 1
+      if seconds > (kind.seconds[second] or 0) then kind.seconds[second] = seconds end
+   end
 end
 
 -- Runs one transaction of a kind: `body(...)`, which begins and commits by itself. When the server rolls it back, it is
@@ -93,7 +103,7 @@ function transactions.run(name, body, ...)
       return result
    end
    kind.all = kind.all + 1
-   if counting then record(kind, now() - began) end
+   if counting then record(kind, now(), began) end
    return result
 end
 
@@ -105,19 +115,30 @@ local function buckets_of(kind)
    return table.concat(parts)
 end
 
--- Returns a line for each kind, of this thread.
+-- The slowest of a kind in each second of the server's own time, in milliseconds.
+local function longest_of(kind)
+   local parts, last = {}, 0
+   for second in pairs(kind.seconds) do last = math.max(last, second) end
+   for second = 1, last do parts[second] = string.format(" %.3f", (kind.seconds[second] or 0) * 1000) end
+   return table.concat(parts)
+end
+
+-- Returns a line for each kind, of this thread, and one more with its slowest in each second.
 function transactions.lines()
    local lines = {}
-   for place, name in ipairs(names) do
+   for _, name in ipairs(names) do
       local kind, failed, causes = kinds[name], 0, {}
       for _, cause in ipairs(CAUSES) do
          failed = failed + kind.retried[cause]
          causes[#causes + 1] = string.format("%s %d", cause, kind.retried[cause])
       end
-      lines[place] = string.format(
+      lines[#lines + 1] = string.format(
          "tidemark: kind %s of thread %d done %d failed %d %s refused %d all %d sum_ms %.3f max_ms %.3f:%s\n",
          name, sysbench.tid, kind.done, failed, table.concat(causes, " "), kind.refused, kind.all,
          kind.sum * 1000, kind.longest * 1000, buckets_of(kind))
+      if next(kind.seconds) then
+         lines[#lines + 1] = string.format("tidemark: longest %s of thread %d:%s\n", name, sysbench.tid, longest_of(kind))
+      end
    end
    return table.concat(lines)
 end

@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from suites.generators.kinds import KindTally, kind_in
-from suites.generators.load import COUNT, NUMBER, Load, LoadError, histogram_percentiles
+from suites.generators.kinds import KindTally, background_in, kind_in, merged
+from suites.generators.load import COUNT, NUMBER, BackgroundLoad, Load, LoadError, histogram_percentiles
 from suites.generators.plausibility import require_plausible, require_seconds
 
 _TICK = re.compile(rf"\[ {COUNT}s \] .*?qps: ({NUMBER})")
@@ -37,6 +37,8 @@ class Slice:
 class SysbenchTranscript:
     """The parsed output of one run of sysbench so far."""
 
+    queries: float | None = None
+    """Queries in a transaction of the step; None if sysbench counts them, which it does over all threads."""
     per_second: list[float] = field(default_factory=list)
     threads: list[tuple[float, float]] = field(default_factory=list)
     """Start and end of each thread in seconds of the monotonic clock; empty if the script reports none."""
@@ -51,6 +53,7 @@ class SysbenchTranscript:
     due: int | None = None
     """Transactions that were to begin in measured slices; None unless they arrive at a rate."""
     late_ms: float = 0.0
+    background: dict[str, BackgroundLoad] = field(default_factory=dict)
 
     def read(self, line: str) -> None:
         """Parse one line of output; irrelevant lines are ignored."""
@@ -67,6 +70,9 @@ class SysbenchTranscript:
         elif found := kind_in(line):
             name, tally = found
             self.kinds.setdefault(name, KindTally()).add(tally)
+        elif beside := background_in(line):
+            kind, its = beside
+            self.background[kind] = merged(self.background.get(kind), its)
         elif match := _ARRIVALS.match(line):
             self.due = (self.due or 0) + int(match[1])
             self.late_ms = max(self.late_ms, float(match[2]))
@@ -87,7 +93,8 @@ class SysbenchTranscript:
         if self.summary["transactions"] < 1 or (self.slices and not self._sliced_transactions()):
             raise LoadError("sysbench finished no transaction", hint="check the server's log")
         load = self._sliced() if self.slices else self._whole()
-        return require_plausible(self._with_kinds(load), "sysbench")
+        whole = replace(self._with_kinds(load), background=dict(self.background))
+        return require_plausible(whole, "sysbench")
 
     def _with_kinds(self, load: Load) -> Load:
         """Return the load with its kinds; at a rate, latency counts from when a transaction was due."""
@@ -112,15 +119,17 @@ class SysbenchTranscript:
         seconds = self.summary["total time"]
         if self.threads:
             seconds = max(end for _, end in self.threads) - min(begin for begin, _ in self.threads)
+        transactions = int(self.summary["transactions"])
+        queries = self.summary["queries"] if self.queries is None else transactions * self.queries
         return Load(
-            transactions=int(self.summary["transactions"]),
-            queries=self.summary["queries"],
+            transactions=transactions,
+            queries=queries,
             seconds=seconds,
             errors=int(self.summary.get("ignored errors", 0)),
             # The last report covers an incomplete second, or the linger.
             per_second=tuple(self.per_second[: max(1, int(seconds + 0.01))]),
             latency_ms=self._latency_ms(),
-            watched_queries=self.summary["queries"],
+            watched_queries=queries,
             watched_seconds=seconds,
         )
 
@@ -131,7 +140,8 @@ class SysbenchTranscript:
         """Return the result of a server that took turns with others, from its own slices."""
         transactions = self._sliced_transactions()
         # The driver also counts the queries of the warm-up.
-        queries = self.summary["queries"] / (self.summary["transactions"] + self.warming)
+        watched = self.summary["transactions"] + self.warming
+        queries = self.summary["queries"] / watched if self.queries is None else self.queries
         parts: defaultdict[int, list[Slice]] = defaultdict(list)
         for part in self.slices:
             parts[part.place].append(part)
@@ -144,7 +154,7 @@ class SysbenchTranscript:
             errors=int(self.summary.get("ignored errors", 0)),
             per_second=tuple(rate * queries for rate in rates_of(by_place)),
             latency_ms=self._latency_ms(),
-            watched_queries=self.summary["queries"],
+            watched_queries=self.summary["queries"] if self.queries is None else watched * queries,
             watched_seconds=max(part.ended for part in self.slices) - min(part.began for part in self.slices),
         )
 

@@ -44,15 +44,15 @@ def reset(
     the oldest open transaction, if a time limit is exceeded.
     """
     started = time.monotonic()
-    metrics = {"reset_history_before": _history(connection), "reset_dirty_pages_before": _dirty(connection)}
+    metrics = {"reset_history_before": history(connection), "reset_dirty_pages_before": _dirty(connection)}
     redo_before = log_sequence_number(connection)
     with _driven(connection, driven):
-        purged = _wait(lambda: _history(connection) <= limits.history, limits.seconds)
+        purged = _wait(lambda: history(connection) <= limits.history, limits.seconds)
         metrics["reset_purge_seconds"] = time.monotonic() - started
         flushing = time.monotonic()
         flushed = _wait(lambda: _dirty(connection) <= limits.dirty_pages, limits.seconds)
         metrics["reset_flush_seconds"] = time.monotonic() - flushing
-    metrics["reset_history_after"] = _history(connection)
+    metrics["reset_history_after"] = history(connection)
     metrics["reset_dirty_pages_after"] = _dirty(connection)
     metrics["reset_wal_bytes"] = float(log_sequence_number(connection) - redo_before)
     metrics |= _sizes(connection, database)
@@ -90,7 +90,8 @@ def log_sequence_number(connection: "Connection[Cursor]") -> int:
     return int(match[1])
 
 
-def _history(connection: "Connection[Cursor]") -> float:
+def history(connection: "Connection[Cursor]") -> float:
+    """Return the length of the history list: transactions whose old row versions are not purged yet."""
     query = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'"
     return float(str(_query(connection, query)[0][0]))
 

@@ -212,6 +212,11 @@ class InnodbServer(LocalServer):
         """Return the bytes of all files of the binary log, of which a session removes none; 0 without one."""
         return sum(file.stat().st_size for file in self.data.glob("binlog.[0-9]*"))
 
+    def debt(self) -> Mapping[str, float]:
+        """Return the length of the history list, in transactions."""
+        with self.request("reading the history list"), self.connect() as connection:
+            return {"debt_history": reset.history(connection)}
+
     @contextlib.contextmanager
     def keeping_row_versions(self) -> Iterator[None]:
         """Hold a snapshot, which keeps purge from removing any version of a row that is written meanwhile."""

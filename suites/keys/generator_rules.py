@@ -54,6 +54,14 @@ class StepKeys(Protocol):
     def is_open(self) -> bool:
         """Whether transactions arrive at a rate."""
 
+    @property
+    def background(self) -> Mapping[str, float]:
+        """The transactions a second beside the step's own, by kind."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether it is one transaction, once in a round."""
+
 
 class ProfileKeys(Protocol):
     """The keys of a profile that a rule reads."""
@@ -116,10 +124,25 @@ class GeneratorRules:
 def _check_sysbench(suite: SuiteKeys) -> None:
     if suite.script is None:
         raise ValueError("script: sysbench needs the Lua script that implements the steps")
+    timed = [step.name for step in suite.steps if step.timed]
+    for name, profile in suite.profiles.items():
+        if timed and profile.mode != "rounds":
+            raise ValueError(
+                f"profiles.{name}.mode: {timed[0]} is timed, which needs the loaded data each time"
+            )
+
+
+def _require_plain_steps(suite: SuiteKeys, generator: str) -> None:
+    """Raise ValueError for a step with what only sysbench's scripts can do."""
+    for step in suite.steps:
+        for key, given in (("background", bool(step.background)), ("timed", step.timed)):
+            if given:
+                raise ValueError(f"steps.{step.name}.{key}: not supported by {generator}")
 
 
 def _check_pgbench(suite: SuiteKeys) -> None:
     """Raise ValueError unless every step has one script: built into pgbench, or a file of the suite."""
+    _require_plain_steps(suite, "pgbench")
     if suite.plans:
         raise ValueError("plans: pgbench cannot print the statements of a script")
     if suite.finish:
@@ -141,6 +164,7 @@ def _check_pgbench(suite: SuiteKeys) -> None:
 def _check_connections(suite: SuiteKeys) -> None:
     """Raise ValueError unless every profile has levels, and rounds on servers that are fresh."""
     _check_sysbench(suite)
+    _require_plain_steps(suite, "connections")
     if suite.plans:
         raise ValueError("plans: not with connections, which are measured while they idle")
     for name, profile in suite.profiles.items():
@@ -152,6 +176,7 @@ def _check_connections(suite: SuiteKeys) -> None:
 
 def _check_queries(suite: SuiteKeys) -> None:
     """Raise ValueError unless the tables have a scale, and every step has one file of statements."""
+    _require_plain_steps(suite, "queries")
     if suite.scale is None:
         raise ValueError("scale: queries needs the tables of TPC-H, in hundredths of its scale factor")
     for name in ("schema.sql", "indexes.sql"):

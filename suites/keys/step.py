@@ -50,6 +50,13 @@ class Step(Strict):
     """The same for each core of the machine, in place of `rate`."""
     rate_of: Name | None = None
     """The step of whose calibrated throughput `rate` is a share; None if `rate` is absolute."""
+    background: dict[Name, Annotated[Number, Field(ge=0, le=MOST_SHARE)]] = Field(default={})
+    """Kinds of transactions that connections of their own carry out beside each client, and how many of each
+    a second; 0 for as many as keep pace with the step's own."""
+    held_transaction: bool = Field(default=False, strict=True)
+    """Whether a transaction with a snapshot is open beside the load, so that no old row is removed."""
+    timed: bool = Field(default=False, strict=True)
+    """Whether it is one transaction, carried out once in a round by one server after the other."""
     profiles: tuple[Name, ...] = ()
     """The profiles that have the step, unless it is asked for by name; empty for all."""
 
@@ -58,12 +65,21 @@ class Step(Strict):
         require_levels(self.clients)
         if self.rate is not None and self.rate_per_core is not None:
             raise ValueError("rate_per_core: not beside rate")
+        if self.is_open and self.background:
+            raise ValueError("background: not beside rate, which is that of the step's own transactions")
+        if self.timed and (self.is_open or self.background or self.most_work_to_rows is not None):
+            raise ValueError("timed: one transaction has no rate, no background and no other limit")
         return self
 
     @property
     def is_open(self) -> bool:
         """Whether transactions arrive at a rate, instead of one after the other."""
         return self.rate is not None or self.rate_per_core is not None
+
+    @property
+    def connections_of_client(self) -> int:
+        """The connections of each client: its own, and one for each kind in the background."""
+        return 1 + len(self.background)
 
     @property
     def plain_name(self) -> str:

@@ -24,6 +24,10 @@ Connect = Callable[[], Connection]
 
 TABLES = "SELECT schemaname, relname FROM pg_stat_user_tables ORDER BY relid"
 _DEAD = """SELECT COALESCE(sum(n_dead_tup), 0), COALESCE(sum(n_live_tup), 0) FROM pg_stat_user_tables"""
+_WORKING = """
+SELECT pid FROM pg_stat_activity
+WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND state <> 'idle in transaction'
+LIMIT 1"""
 _SIZES = """
 SELECT COALESCE(sum(pg_table_size(relid)), 0), COALESCE(sum(pg_indexes_size(relid)), 0)
 FROM pg_stat_user_tables"""
@@ -120,6 +124,18 @@ def _dead_and_live(connection: Connection) -> tuple[int, int]:
     row = connection.execute(_DEAD).fetchone()
     assert row is not None
     return int(row[0]), int(row[1])
+
+
+def dead_tuples(connection: Connection) -> int:
+    """Return the dead tuples of all tables, when every client has disconnected, or after a short time.
+
+    A backend adds what it did to the statistics at the latest when it ends, which is after its client.
+    """
+    deadline = time.monotonic() + STATISTICS_SECONDS
+    while connection.execute(_WORKING).fetchone() is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    connection.execute("SELECT pg_stat_clear_snapshot()")
+    return _dead_and_live(connection)[0]
 
 
 def _wait_for_vacuums(connection: Connection) -> None:

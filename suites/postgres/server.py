@@ -147,6 +147,11 @@ class PostgresServer(LocalServer):
         with self._request("reading the WAL position"), self.connect() as connection:
             return {"wal_bytes_per_op": float(reset.wal_position(connection))}
 
+    def debt(self) -> Mapping[str, float]:
+        """Return the dead tuples, once all clients have reported theirs, as they do when they disconnect."""
+        with self._request("reading the dead tuples"), self.connect() as connection:
+            return {"debt_dead_tuples": float(reset.dead_tuples(connection))}
+
     def roles(self) -> Mapping[int, str]:
         """Return process id -> role: `client backend`, `checkpointer`, `io worker` and others."""
         with self._request("reading the processes"), self.connect() as connection:

@@ -110,6 +110,19 @@ def record_kinds() -> None:
         capture("sysbench-kinds.txt", argv, environment=generator.environment)
 
 
+def record_background() -> None:
+    """Range queries of one client, with inserts and deletes at a rate beside it."""
+    suite = load_suite("insert-benchmark")
+    (step,) = suite.select(("qr1000",))
+    profile = suite.profile("smoke").model_copy(update={"scale": (1, 1)})
+    with server("postgres@18.6") as (started, _):
+        generator = Sysbench(suite, sizes(suite, profile, Hardware(1, 1), [step]))
+        generator.load(started.address)
+        share = Share(Schedule(1.5, (0, 0, 0), warming=1), round=1)
+        argv = generator.arguments_of_turns(started.address, step, share, 0, time.monotonic() + 0.6)
+        capture("sysbench-background.txt", argv, environment=generator.environment)
+
+
 def record_pgbench(version: str, major: int) -> None:
     with server(version) as (started, build):
         generator = Pgbench(load_suite("pgbench"), small(rows=100_000, threads=2), build)
@@ -163,6 +176,7 @@ if __name__ == "__main__":
     record_sysbench()
     record_slices()
     record_kinds()
+    record_background()
     record_perf()
     for major, wanted in ((18, "postgres@18.6"), (13, "postgres@13.23")):
         record_pgbench(wanted, major)

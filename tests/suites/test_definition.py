@@ -84,7 +84,7 @@ def test_the_shipped_suites_load(name: str) -> None:
 def test_no_other_suite_is_shipped_unseen() -> None:
     assert set(suite_names()) == {
         *("write-heavy", "pgbench", "oltp-sweep", "read", "connections"),
-        *("tpcc", "payments", "shop", "tpch"),
+        *("tpcc", "payments", "shop", "tpch", "insert-benchmark"),
     }
 
 
@@ -149,7 +149,7 @@ def test_the_digest_follows_the_modules_that_a_script_requires() -> None:
         suite: [file.name for file in modules(load_suite(suite).folder / str(load_suite(suite).script))]
         for suite in ("write-heavy", "read")
     }
-    every = ["tidemark.lua", "arrivals.lua", "transactions.lua"]
+    every = ["tidemark.lua", "arrivals.lua", "background.lua", "transactions.lua"]
     assert names == {"write-heavy": every, "read": ["tidemark.lua", "sbtest.lua", *every[1:]]}
 
 
@@ -161,8 +161,8 @@ def test_an_unknown_suite_says_which_there_are() -> None:
         load_suite("reading")
     assert str(caught.value) == (
         "there is no suite 'reading'\n"
-        "  to do: the suites are: connections, oltp-sweep, payments, pgbench, read, shop, tpcc, tpch, "
-        "write-heavy; "
+        "  to do: the suites are: connections, insert-benchmark, oltp-sweep, payments, pgbench, read, shop, "
+        "tpcc, tpch, write-heavy; "
         "or give the path of a folder with a suite.toml"
     )
 
@@ -254,6 +254,12 @@ def test_a_mistake_is_refused_with_file_key_and_reason(tmp_path: Path, old: str,
             '{ workload = "first" }',
             '{ builtin = "select-only" }\nmost_work_to_rows = 0.5',
             "steps.first.most_work_to_rows: not supported by pgbench, which runs for a fixed time",
+        ),
+        ('{ workload = "first" }', "{}\ntimed = true", "steps.first.timed: not supported by pgbench"),
+        (
+            '{ workload = "first" }',
+            "{}\nbackground = { x = 1 }",
+            "steps.first.background: not supported by pgbe",
         ),
     ],
 )

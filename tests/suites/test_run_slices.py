@@ -73,6 +73,9 @@ class FakeServer:
     def roles(self) -> Mapping[int, str]:
         return {}
 
+    def debt(self) -> Mapping[str, float]:
+        return {}
+
     def counters(self) -> Mapping[str, float]:
         self._note("counters")
         return {"wal_bytes_per_op": next(self.totals)}

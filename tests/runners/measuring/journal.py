@@ -98,6 +98,9 @@ class FakeServer:
     def roles(self) -> Mapping[int, str]:
         return {}
 
+    def debt(self) -> Mapping[str, float]:
+        return {}
+
     def counters(self) -> Mapping[str, float]:
         return {"wal_bytes_per_op": 0.0}
 

@@ -56,6 +56,13 @@ def test_long_mode_needs_memory_for_all_servers_at_once(
     assert asked == [2]
 
 
+def test_long_mode_cannot_build_the_same_indexes_twice(tmp_path: Path) -> None:
+    suite = load_suite("insert-benchmark")
+    request = Request(VERSIONS, suite, "smoke", suite.select(("l-x",)), 1, mode=Mode.LONG)
+    with pytest.raises(ServerError, match="l-x needs a fresh server in every round"):
+        preparation.check_request(request, Home(tmp_path))
+
+
 def test_a_session_that_confirms_decides_more_strictly() -> None:
     confirms = Confirms(ConfirmationRequest.NEW, "postgres@master", "a", "b", ("insert",), 0.02)
     request = Request(VERSIONS, SUITE, "smoke", SUITE.select(("insert",)), 3, until_decided=True)
