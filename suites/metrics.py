@@ -227,8 +227,8 @@ _ROWS = (
            followed=True, judged=True),
     Metric("index_bytes", "bytes", _LOWER, _RESET, "indexes after the reset", followed=True, judged=True),
     Metric("statement_seconds", "s", _LOWER, _CONTEXT,
-           "the one transaction of a timed step, such as building indexes", followed=True, judged=True,
-           beside=True, label="seconds of the statement", most=_YEARS),
+           "the one transaction of a timed step, such as building indexes", followed=True, beside=True,
+           label="seconds of the statement", most=_YEARS),
 )
 # fmt: on
 

@@ -84,6 +84,7 @@ def every_change(store: Store) -> Sequence[Change]:
 
 def record_regression(path: Path, *, judged: bool = False) -> None:
     """A history in which one step of two regresses by 7 % and stays so for eight nights."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(_regressed(judged))
 
 
