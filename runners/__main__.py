@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 
+from runners.exit_codes import INTERRUPTED, TROUBLE
 from runners.interrupts import interrupt_once
 
 is_short = sys.argv[1:2] == ["compare"]
@@ -12,10 +13,14 @@ if is_short:
     gc.disable()  # most of its short run is imports, which leave no garbage
 interrupt_once()  # before the imports that take time
 
-from runners.cli import TROUBLE, main  # noqa: E402
-
 try:
+    from runners.cli import main
+
     status = main()
+except KeyboardInterrupt:
+    # While modules were being imported; main answers for all that comes after.
+    print("tidemark: interrupted; nothing had begun", file=sys.stderr)
+    sys.exit(INTERRUPTED)
 except Exception:
     # A bug ends with its traceback and exit code 2: Python's own code 1 would mean a regression.
     traceback.print_exc()

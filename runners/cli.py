@@ -14,11 +14,10 @@ from build.addresses import redacted
 from build.errors import TidemarkError, machine_refusal
 from build.home import ROOT
 from runners.alerting.tokens import withheld
+from runners.exit_codes import INTERRUPTED, TROUBLE
 from runners.values import count, duration, levels, minutes, revision, rounds, version
 from runners.variant_arguments import add_build_choices, add_variants
 
-TROUBLE = 2
-INTERRUPTED = 130
 PLAN = ROOT / "runners/nightly.toml"
 
 UNREAD = 141

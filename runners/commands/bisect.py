@@ -27,6 +27,7 @@ from runners.bisect.run.bisect import BisectRequest, BisectRun, real_dependencie
 from runners.bisect.run.candidates import git_source_of, shown_address
 from runners.bisect.run.event_log import read_log
 from runners.console import add_to_job_summary, progress
+from runners.exit_codes import TROUBLE
 from runners.measuring.variants import Variant, definition_of, require_defined, variants_of
 from runners.nightly.inputs import Inputs, box_for
 from runners.nightly.plan import Box, load_plan, plan_history
@@ -37,7 +38,6 @@ ANSWERS = ("culprit", "range", "none", "two-steps", "slope")
 """The verdicts that answer the question."""
 
 UNDECIDED = 1
-TROUBLE = 2
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -2,8 +2,11 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from suites.data_sets import Part, WalkedRows
 from suites.definition import Suite
@@ -31,9 +34,11 @@ from suites.processes import run, tool
 from suites.server import Address
 from suites.sizing import Sizes
 
-LINGER_MS = 250
-"""How long connections stay open after the work, so that the server's processes can still be measured: for
-each connection of a client."""
+LINGER_MS = 2000
+"""How long connections stay open after the work at most; the server's processes are measured meanwhile."""
+
+MEASURED_FILE = "TIDEMARK_MEASURED_FILE"
+"""The environment variable with the path of a file: when it is there, nothing is left to be measured."""
 
 # The distance of the seeds of two levels, for every client that one has more.
 _SEEDS_OF_LEVEL = 20_011
@@ -54,6 +59,13 @@ TIMED_SECONDS = 6 * 3600.0
 """Time limit of the one transaction of a timed step, such as an index build, in a profile without a limit."""
 
 _STARTED = "Threads started!"
+
+
+@contextmanager
+def _measured_file() -> Iterator[Path]:
+    """The path of a file that is not there yet, and for which the connections of a load linger."""
+    with TemporaryDirectory(prefix="tidemark-") as folder:
+        yield Path(folder) / "measured"
 
 
 class Sysbench:
@@ -119,7 +131,7 @@ class Sysbench:
             f"--slice_ms={schedule.slice_seconds * 1000:.0f}",
             f"--slice_gap_ms={schedule.gap_seconds * 1000:.0f}",
             f"--walk_from={walk_from(share, clients, self.sizes.data.walked(step.rows_of))}",
-            f"--linger_ms={LINGER_MS * step.connections_of_client}",
+            f"--linger_ms={LINGER_MS}",
         ]
         if step.rate is not None:
             slices += [f"--arrivals={step.rate}", f"--arrivals_seed={self._seed(step, share.round)}"]
@@ -150,13 +162,16 @@ class Sysbench:
         limit = work.seconds + OVERTIME_SECONDS
         threads = self.sizes.clients_of(step) * step.connections_of_client
         cores = placement(step, self.sizes).client
-        for pid, line in lines_of(argv, limit, self.environment, bound_to=cores):
-            transcript.read(line)
-            if line.startswith(_STARTED):
-                observer.begin(pid)
-            elif not ended and len(transcript.threads) == threads:
-                ended = True
-                observer.end(pid)
+        with _measured_file() as measured:
+            environment = {**self.environment, MEASURED_FILE: str(measured)}
+            for pid, line in lines_of(argv, limit, environment, bound_to=cores):
+                transcript.read(line)
+                if line.startswith(_STARTED):
+                    observer.begin(pid)
+                elif not ended and len(transcript.threads) == threads:
+                    ended = True
+                    observer.end(pid)
+                    measured.touch()
         return transcript.load()
 
     def alternate(
@@ -179,14 +194,20 @@ class Sysbench:
         ]
         transcripts = [SysbenchTranscript(_queries_of(step)) for _ in commands]
         limit += OVERTIME_SECONDS
-        for place, pid, line in lines_of_all(commands, limit, self.environment, bound_to=cores):
-            transcript, observer = transcripts[place], observers[place]
-            known = len(transcript.threads)
-            transcript.read(line)
-            if line.startswith(_STARTED):
-                observer.begin(pid)
-            elif known < len(transcript.threads) == threads:
-                observer.end(pid)
+        working = set(range(len(commands)))
+        with _measured_file() as measured:
+            environment = {**self.environment, MEASURED_FILE: str(measured)}
+            for place, pid, line in lines_of_all(commands, limit, environment, bound_to=cores):
+                transcript, observer = transcripts[place], observers[place]
+                known = len(transcript.threads)
+                transcript.read(line)
+                if line.startswith(_STARTED):
+                    observer.begin(pid)
+                elif known < len(transcript.threads) == threads:
+                    observer.end(pid)
+                    working.discard(place)
+                    if not working:
+                        measured.touch()
         loads = []
         for place, transcript in enumerate(transcripts):
             with blamed_on(place):

@@ -17,6 +17,7 @@ ffi.cdef [[
 struct tidemark_time { long seconds; long nanoseconds; };
 int clock_gettime(int clock, struct tidemark_time *time);
 int usleep(unsigned int microseconds);
+int access(const char *path, int mode);
 ]]
 
 local tidemark = {}
@@ -30,7 +31,7 @@ local OPTIONS = {
    scale = {"Number of units of the suite's scale", 1},
    unit = {"Unit of the scale to load; 0: create all tables and load those of fixed size (prepare)", 0},
    table_seed = {"Seed of the rows (prepare)", 1},
-   linger_ms = {"Milliseconds for which connections stay open, idle, after the last transaction", 0},
+   linger_ms = {"Milliseconds for which connections stay open at most, idle, after the last transaction", 0},
    walk_from = {"Rows that each thread has already used up, for steps that use rows up", 0},
    slice_ms = {"Length of a slice in milliseconds; 0: work without pauses", 0},
    slices = {"One character per slice: 0 wait, w warm up, 1 work", ""},
@@ -57,6 +58,17 @@ end
 local function sleep_until(moment)
    local left = moment - now()
    if left > 0 then ffi.C.usleep(math.floor(left * 1e6)) end
+end
+
+-- Seconds between two looks for the file that ends the linger: too few for the costs of those that still work.
+local LOOK_SECONDS = 0.02
+
+-- Waits for `linger_ms`, or until the file is there that Tidemark creates when it has read all that it measures.
+local function linger()
+   local till, measured = now() + sysbench.opt.linger_ms / 1000, os.getenv("TIDEMARK_MEASURED_FILE")
+   while now() < till and not (measured and ffi.C.access(measured, 0) == 0) do
+      sleep_until(measured and math.min(till, now() + LOOK_SECONDS) or till)
+   end
 end
 
 -- --- random numbers
@@ -612,14 +624,14 @@ function tidemark.script(suite)
       background.meet()
    end
 
-   -- Prints the begin and end of this thread, and keeps its connection open for a moment, so that the costs of the
-   -- server's processes can be read before they end.
+   -- Prints the begin and end of this thread, and keeps its connection open until the costs of the server's processes
+   -- have been read, which end with their connections.
    function thread_done()
       local ended = now()
       io.stdout:write(string.format("tidemark: thread %d from %.6f to %.6f\n",
          sysbench.tid, first_event or ended, ended))
       io.stdout:flush()
-      ffi.C.usleep(sysbench.opt.linger_ms * 1000)
+      linger()
       connection:disconnect()
    end
 end

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT, Home
-from runners.cli import ELSEWHERE, TROUBLE, UNREAD, main, parser
+from runners.cli import ELSEWHERE, UNREAD, main, parser
+from runners.exit_codes import TROUBLE
 
 KNOWN = "postgres@18.6"
 

@@ -233,7 +233,7 @@ def test_the_command_line_says_everything_that_a_turn_depends_on() -> None:
         "--slice_ms=500",
         "--slice_gap_ms=20",
         "--walk_from=0",
-        "--linger_ms=250",
+        "--linger_ms=2000",
         "--workload=read-write",
         "--range_size=10",
     }

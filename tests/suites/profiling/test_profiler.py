@@ -157,13 +157,19 @@ def test_threads_of_innodb_servers_have_roles(
         server.start()
         load = Sysbench(SUITE, room)
         load.load(server.address)
-        (measured,) = run_slices([server], load, STEP, SHARE, 0, profiling=profiling)
+        stacks: set[str] = set()
+        # On a busy machine a thread in the background may not be on a core in any sample of a second.
+        for _ in range(5):
+            (measured,) = run_slices([server], load, STEP, SHARE, 0, profiling=profiling)
+            assert measured.profile is not None
+            stacks |= set(measured.profile.stacks)
+            roles = {stack.split(";")[0] for stack in stacks}
+            if background in roles:
+                break
     finally:
         server.destroy()
-    assert measured.profile is not None
-    roles = {stack.split(";")[0] for stack in measured.profile.stacks}
     assert {"client connection", background} <= roles
-    assert any("row_upd" in stack for stack in measured.profile.stacks)
+    assert any("row_upd" in stack for stack in stacks)
 
 
 def test_a_perf_that_fails_costs_the_profile_only(
