@@ -187,7 +187,7 @@ def mysql(
 def test_a_used_connection_costs_more_than_an_idle_one(engine: str, request: pytest.FixtureRequest) -> None:
     server, generator = request.getfixturevalue(engine)
     measured = []
-    # What mysqld does behind its connections is some hundred KiB each at four of them, as much as a used one costs.
+    # What mysqld does behind four connections is some hundred KiB for each, as much as a used one costs.
     levels = {"clients": (8, 16)}
     used_a_little = USED.model_copy(update={**levels, "options": {"transactions": 4}})
     for step in (IDLE.model_copy(update=levels), used_a_little):
