@@ -54,20 +54,30 @@ def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Stor
     Raises HistoryError, and leaves the target unchanged, when it is not a history of Tidemark, is damaged,
     or was written by a newer Tidemark.
     """
-    from history.store.migrate import migrate  # loaded only by commands that may write
-    from history.store.writer import Store
+    from history.store.writer import Store  # loaded only by commands that may write
 
     number = _stored_schema(target)
     database = connect(target)
     try:
-        if number != newest():
-            migrate(database)
-        _derive_older(database)
-        _update_metrics(database)
+        prepare(database, number)
     except BaseException:
         database.close()
         raise
-    return Store(database, clock, _derive)
+    return Store(database, clock, derive_ended)
+
+
+def prepare(database: Database, number: int | None = None) -> None:
+    """Create a history, or bring it up to date; `number` is that of its schema, if it is known.
+
+    Raises as `open_store`.
+    """
+    from history.store.migrate import migrate
+
+    if number != newest():
+        migrate(database)
+    database.require_schema(newest())
+    _derive_older(database)
+    _update_metrics(database)
 
 
 def _is_ready(database: Database) -> bool:
@@ -93,7 +103,8 @@ def _stored_schema(target: Path | str) -> int | None:
         database.close()
 
 
-def _derive(connection: Connection, session_id: int) -> None:
+def derive_ended(connection: Connection, session_id: int) -> None:
+    """Derive the night or the confirmation of a session that has ended."""
     from history.derive import derive  # loaded only when a session ends
 
     derive(connection, session_id)

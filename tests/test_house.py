@@ -36,6 +36,7 @@ HISTORY = (
     "changes",
     "derive",
     "open",
+    "spool",
     "transfer",
     "rendering",
 )

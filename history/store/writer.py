@@ -1,10 +1,11 @@
 """A history opened for writing, in which sessions are recorded run by run."""
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from history.errors import RecordError, stored_options
 from history.store.database import Database
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from build.build import Build
     from history.store.resume import InterruptedSession
 
+LONGEST_DAYS = 7
+"""A session that began this long ago in a history that boxes share, and still runs, has died."""
+
 Derive = Callable[[Connection, int], object]
 """Derives a session that has ended, in the same transaction: writes its night or confirmation."""
 
@@ -41,6 +45,24 @@ class Store(Reader):
         super().__init__(database)
         self._clock = clock
         self._derive = derive
+
+    @property
+    def away(self) -> str:
+        """Why what is recorded waits on this box instead of reaching the history; empty if it does not."""
+        return ""
+
+    def holder(self, uid: str) -> Reader:
+        """Return where a session can be read: in this history, unless it waits on the box."""
+        return self
+
+    @contextmanager
+    def standing_in(self) -> Iterator[Sequence[Connection]]:
+        """Begin to read in what there is: this history, or what the box has while the history is away."""
+        with self._database.reading() as connection:
+            yield [connection]
+
+    def deliver(self) -> None:
+        """Send what waits on the box to the history, if anything does; `away` says why that failed."""
 
     def start_session(self, start: SessionStart) -> int:
         """Begin a session of this process and return its id.
@@ -137,9 +159,17 @@ class Store(Reader):
             insert_noise(connection, session_id, noise)
 
     def _interrupt_dead_sessions(self, connection: Connection, machine_id: int) -> None:
+        its = sessions.c
+        here: ColumnElement[bool] = its.machine_id == machine_id
+        if self._database.is_shared:
+            # Another box may have the name and the hardware of this one: only an old session is surely dead.
+            here &= its.started_at < to_text(self._clock() - timedelta(days=LONGEST_DAYS))
         # A machine whose settings changed meanwhile is another row, but the boot id shows it is the same.
-        here = (sessions.c.machine_id == machine_id) | (sessions.c.boot_id == this_process().boot_id)
-        running = select(sessions).where(here, sessions.c.status == SessionStatus.RUNNING)
+        self.interrupt_dead(connection, here | (its.boot_id == this_process().boot_id))
+
+    def interrupt_dead(self, connection: Connection, which: ColumnElement[bool]) -> None:
+        """Mark sessions as interrupted that are running, but whose process is not alive on this machine."""
+        running = select(sessions).where(which, sessions.c.status == SessionStatus.RUNNING)
         for row in connection.execute(running).all():
             if is_alive(ProcessIdentity(row.process_id, row.process_start_ticks, row.boot_id)):
                 continue
