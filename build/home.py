@@ -82,7 +82,7 @@ class Home:
 
     @property
     def spool(self) -> Path:
-        """What this box recorded for histories on servers: a SQLite file for each, with what they may lack."""
+        """What this box recorded for histories on servers, one SQLite file for each."""
         return self.path / "spool"
 
     @property

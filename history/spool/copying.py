@@ -94,7 +94,7 @@ def copy_session(
 
 
 def _require_there(target: Connection, uid: str, sent: SentSession) -> None:
-    """Raises RecordError when the history has no such session any more: a replica that lagged was promoted."""
+    """Raises RecordError when the history has no such session: a replica that lagged was promoted."""
     query = select(sessions.c.uid).where(sessions.c.id == sent.there)
     if target.execute(query).scalar() != uid:
         raise RecordError(f"the history has lost session {uid}", hint="it is sent again, whole")

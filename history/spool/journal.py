@@ -28,7 +28,6 @@ from sqlalchemy import column as column_
 from sqlalchemy import table as table_
 
 from build.addresses import without_secrets
-from history.errors import HistoryError
 from history.open import open_store
 from history.spool.copying import OF_RUNS
 from history.store.database import connect, connect_readonly
@@ -108,7 +107,7 @@ class Journal:
         query = select(sessions.c.id, sessions.c.uid).where(~_is_delivered())
         with self.store.database.reading() as connection:
             found = connection.execute(query.order_by(sessions.c.started_at, sessions.c.id))
-            return {session_id: uid for session_id, uid in map(tuple, found)}
+            return {row.id: row.uid for row in found}
 
     def kept(self) -> list[str]:
         """Return the uids of the sessions that the history has by what the box knows."""

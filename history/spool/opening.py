@@ -44,9 +44,9 @@ def open_recorded(
 
 
 def open_delivered(target: Path | str, home: Home) -> Store:
-    """Open a history to look at it, after what waits on this box for it was delivered. Raises as `open_store`.
+    """Open a history to look at it, after what waits for it on this box was delivered.
 
-    What cannot be delivered goes on waiting; `./tidemark status` shows it.
+    Raises as `open_store`. What cannot be delivered goes on waiting; `./tidemark status` shows it.
     """
     if is_server(target) and journal_path(home.spool, str(target)).exists():
         store = open_recorded(target, home)

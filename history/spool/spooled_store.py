@@ -3,9 +3,9 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection, select
 
@@ -32,6 +32,8 @@ from history.store.writer import Derive, Store
 if TYPE_CHECKING:
     from build.build import Build
     from history.store.resume import InterruptedSession
+
+T = TypeVar("T")
 
 SEND_SECONDS = 1.0
 """The least time between two sendings of a session that runs: rounds of milliseconds are sent together."""
@@ -134,7 +136,7 @@ class SpooledStore(Store):
         )
         return next((rate for rate in found if rate is not None), None)
 
-    def _read[T](self, read: Callable[[Reader], T]) -> list[T]:
+    def _read(self, read: Callable[[Reader], T]) -> list[T]:
         """Return what the history says, or what each of those that stand in for it says, newest first."""
         if not self._away:
             try:
@@ -164,7 +166,7 @@ class SpooledStore(Store):
     def resume_session(
         self, start: SessionStart, builds: "Sequence[Build]", since: datetime
     ) -> "InterruptedSession | None":
-        """Resume the latest interrupted session of this box; one of another box with its name is not taken."""
+        """Resume the latest interrupted session of this box; never one of another with its name."""
         found = self._journal.store.resume_session(start, builds, since)
         if found is not None:
             self._journal.send_again([found.uid])
