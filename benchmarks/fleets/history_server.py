@@ -90,7 +90,7 @@ class HistoryServer:
         copied = folder.with_name(f"{folder.name}-copy")
         command: list[str | Path] = [self._build.program("pg_basebackup"), "--pgdata", copied]
         options = ["--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync"]
-        where = ["--host", self.server.folder, "--port", str(PORT), "--username", NAME]
+        where: list[str | Path] = ["--host", self.server.folder, "--port", str(PORT), "--username", NAME]
         run(as_server_user([*command, *options, *where]), what="pg_basebackup", cwd=self.server.folder)
         other = HistoryServer(self._build, folder, self._settings)
         other.server.create(copied)

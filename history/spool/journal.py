@@ -68,12 +68,17 @@ class Waiting:
     since: datetime | None
     """When the oldest of these sessions began."""
 
+    @property
+    def found(self) -> str:
+        """How much it is."""
+        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        return f"{rounds} of {'1 session' if self.sessions == 1 else f'{self.sessions} sessions'}"
+
     def __str__(self) -> str:
         """Return it for people."""
-        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
-        of = "1 session" if self.sessions == 1 else f"{self.sessions} sessions"
+        wait = "waits" if self.rounds == 1 else "wait"
         since = f" since {self.since:%Y-%m-%d %H:%M} UTC" if self.since else ""
-        return f"{rounds} of {of} wait on this box{since} for {self.address}"
+        return f"{self.found} {wait} on this box{since} for {self.address}"
 
 
 def journal_path(folder: Path, url: str) -> Path:
@@ -106,7 +111,7 @@ class Journal:
         """Return the uids of the sessions that the history may lack, by id, in the order they began in."""
         query = select(sessions.c.id, sessions.c.uid).where(~_is_delivered())
         with self.store.database.reading() as connection:
-            found = connection.execute(query.order_by(sessions.c.started_at, sessions.c.id))
+            found = connection.execute(query.order_by(sessions.c.id))
             return {row.id: row.uid for row in found}
 
     def kept(self) -> list[str]:
@@ -150,6 +155,13 @@ class Journal:
         if uids:
             with self.store.database.writing() as connection:
                 connection.execute(update(_deliveries).where(_deliveries.c.uid.in_(uids)).values(values))
+
+    def send_again_by_id(self, session_id: int) -> None:
+        """Note that the history lacks something of a session."""
+        uid = select(sessions.c.uid).where(sessions.c.id == session_id)
+        with self.store.database.reading() as connection:
+            found = connection.execute(uid).scalar_one()
+        self.send_again([found])
 
     def forget(self, before: datetime) -> None:
         """Delete the sessions that the history has since before a time."""

@@ -68,7 +68,7 @@ class SpooledStore(Store):
         self._sent: dict[int, SentSession] = {}
         """Sessions of this process that are sent up to where they are, by the id in the journal."""
         self._refused: dict[int, str] = {}
-        self.warnings: tuple[str, ...] = ()
+        self._warnings: tuple[str, ...] = ()
         """What the last delivery found about boxes and clocks, a sentence each."""
         self._prepared = False
         self._away = ""
@@ -81,9 +81,12 @@ class SpooledStore(Store):
         return self._away
 
     @property
-    def refused(self) -> Sequence[str]:
-        """Why the history refused sessions, which stay on the box."""
-        return tuple(self._refused.values())
+    def problems(self) -> Sequence[str]:
+        """What of recording needs somebody: what waits on this box and why, its name, its clock."""
+        waiting = self.waiting
+        found = [f"{waiting}: {self._away}"] if self._away else []
+        found += [f"a session stays on this box: {why}" for why in self._refused.values()]
+        return (*found, *self._warnings)
 
     @property
     def waiting(self) -> Waiting:
@@ -102,6 +105,10 @@ class SpooledStore(Store):
         session_id = self._journal.id_of(uid)
         waits = session_id in self._journal.pending()
         return self._journal.store if waits else self
+
+    def recorded_id(self, uid: str) -> int:
+        """Return the id by which more is recorded of a session of this box. Raises RecordError without it."""
+        return self._journal.store.recorded_id(uid)
 
     @contextmanager
     def standing_in(self) -> Iterator[Sequence[Connection]]:
@@ -198,12 +205,14 @@ class SpooledStore(Store):
     def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
         """Write the noise of the steps that a session of identical builds has determined."""
         self._journal.store.record_noise(session_id, noise)
-        self._send_soon(session_id)
+        self._sent.pop(session_id, None)
+        self._journal.send_again_by_id(session_id)
+        self._send_soon(session_id, at_once=True)
 
     # --- sending
 
     def deliver(self) -> None:
-        """Send everything that waits on the box; `away` and `refused` say why that failed."""
+        """Send everything that waits on the box; `problems` say why that failed."""
         with suppress(HistoryError):
             self._attempt(self._deliver)
 
@@ -250,7 +259,7 @@ class SpooledStore(Store):
         with journal.reading() as source, self._server.reading() as connection:
             lost = lost_sessions(source, connection, kept)
             own = (*kept, *self._journal.pending().values())
-            self.warnings = tuple(warnings(connection, own, self._journal.boots(), self._clock()))
+            self._warnings = tuple(warnings(connection, own, self._journal.boots(), self._clock()))
         self._journal.send_again(lost)
         self._refused.clear()
         for session_id in self._journal.pending():

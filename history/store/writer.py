@@ -51,9 +51,21 @@ class Store(Reader):
         """Why what is recorded waits on this box instead of reaching the history; empty if it does not."""
         return ""
 
+    @property
+    def problems(self) -> Sequence[str]:
+        """What of recording needs somebody: what waits on this box and why, its name, its clock."""
+        return ()
+
     def holder(self, uid: str) -> Reader:
         """Return where a session can be read: in this history, unless it waits on the box."""
         return self
+
+    def recorded_id(self, uid: str) -> int:
+        """Return the id by which more is recorded of a session of this box. Raises RecordError without it."""
+        session = self.latest_session((), uid=uid)
+        if session is None:
+            raise RecordError(f"there is no session {uid}", where=self.where)
+        return session.id
 
     @contextmanager
     def standing_in(self) -> Iterator[Sequence[Connection]]:
@@ -62,7 +74,7 @@ class Store(Reader):
             yield [connection]
 
     def deliver(self) -> None:
-        """Send what waits on the box to the history, if anything does; `away` says why that failed."""
+        """Send what waits on the box to the history, if anything does; `problems` say why that failed."""
 
     def start_session(self, start: SessionStart) -> int:
         """Begin a session of this process and return its id.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Progress
+from history.errors import HistoryError
 from history.store.writer import Store
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
@@ -82,8 +83,8 @@ def measure(
     """
     night = NightResult(box)
     with measuring_alone(home):
-        with store.database.reading() as connection:
-            work = find_work(plan, box, hostname, connection, home)
+        with store.standing_in() as (connection, *others):
+            work = find_work(plan, box, hostname, connection, home, *others)
         night.problems += work.problems
         began, budget = clock(), plan.boxes[box].budget_minutes * 60
         measuring = _Measuring(night, plan, home, store, progress, lambda: budget - (clock() - began))
@@ -92,7 +93,12 @@ def measure(
                 measuring.examine(spot)
         asked = [(task, each) for task in plan.tasks_of(box) for each in task.backfill]
         if asked and measuring.seconds_left() > 0:
-            _fill(night, asked, plan, hostname, home, store, progress, measuring.seconds_left)
+            try:
+                _fill(night, asked, plan, hostname, home, store, progress, measuring.seconds_left)
+            except HistoryError as error:
+                night.problems.append(f"past commits: {error}")
+    store.deliver()
+    night.problems += store.problems
     return night
 
 
@@ -123,6 +129,8 @@ def measure_past(
         began, budget = clock(), plan.boxes[box].budget_minutes * 60
         pairs = [(task, asked) for task in tasks]
         _fill(night, pairs, plan, hostname, home, store, progress, lambda: budget - (clock() - began))
+    store.deliver()
+    night.problems += store.problems
     return night
 
 
@@ -174,10 +182,14 @@ class _Measuring:
 
     def examine(self, spot: Spot) -> None:
         """Measure again what looks changed in the last night of a place, which may be one that was killed."""
-        if not self.plan.confirm:
+        if not self.plan.confirm or self.store.away:
             return
-        with self.store.database.reading() as connection:
-            suspicions = find_suspicions(self.plan, spot, connection)
+        try:
+            with self.store.database.reading() as connection:
+                suspicions = find_suspicions(self.plan, spot, connection)
+        except HistoryError as error:  # the night goes on without it, and the next one looks again
+            self.night.problems.append(f"what looks changed was not looked into: {error}")
+            return
         for suspicion in suspicions:
             left = min(self.seconds_left(), self.plan.boxes[self.night.box].confirm_minutes * 60)
             if left <= 0:

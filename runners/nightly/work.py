@@ -1,7 +1,7 @@
 """The work of a night on a box: releases without a result, and branches that have moved since theirs."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
@@ -75,8 +75,10 @@ class NightWork:
         return tuple(spot.session for spot in self.spots if spot.session is not None)
 
 
-def find_work(plan: Plan, box: str, hostname: str, connection: Connection, home: Home) -> NightWork:
-    """Return what the history lacks for a box, in order of priority.
+def find_work(
+    plan: Plan, box: str, hostname: str, connection: Connection, home: Home, *others: Connection
+) -> NightWork:
+    """Return what the history lacks for a box, in order of priority; `others` are further histories of it.
 
     A git source that cannot be fetched is reported as a problem; work that does not need it is still found.
     """
@@ -89,7 +91,8 @@ def find_work(plan: Plan, box: str, hostname: str, connection: Connection, home:
         for engine in plan.engines_of(task):
             tracked = plan.engines[engine]
             environment = environment_of(request_of(task, (parse_version(tracked.base),)), hostname)
-            session = _session(plan, engine, tips[engine], task, environment, connection)
+            done = _done(connection, environment).union(*(_done(other, environment) for other in others))
+            session = _session(plan, engine, tips[engine], task, environment, done)
             found.append(Spot(task, engine, environment, session))
     return NightWork(tuple(found), tuple(problems))
 
@@ -130,11 +133,10 @@ def _session(
     tips: list[Tip],
     task: Task,
     environment: Environment,
-    connection: Connection,
+    done: Collection[str],
 ) -> PlannedSession | None:
     tracked = plan.engines[engine]
     base = parse_version(tracked.base)
-    done = _done(connection, environment)
     releases = [parse_version(f"{engine}@{each}") for each in tracked.releases]
     new_releases = [each for each in releases if str(each) not in done]
     moved = [tip for tip in tips if str(tip.version) not in done]

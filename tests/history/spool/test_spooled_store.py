@@ -207,7 +207,7 @@ def test_a_session_that_the_history_refuses_holds_up_no_other(box: Box) -> None:
         session = box.store.start_session(session_start(uid))
         record(box.store, session, 1)
         box.store.finish_session(session, SessionStatus.FINISHED)
-    assert "another session under the name a: suite" in box.store.refused[0]
+    assert "another session under the name a: suite" in box.store.problems[0]
     assert whole(box.path) == rounds_of("b", "finished", 1)
     (waiting,) = waiting_in(box.home.spool)
     assert (waiting.sessions, waiting.rounds) == (1, 1)
