@@ -13,7 +13,7 @@ from build.build import Build
 from suites.data_sets import EqualTables
 from suites.durability import Durability
 from suites.postgres.server import NAME, PORT, PostgresServer
-from suites.processes import as_server_user, kill_processes_in, run, start
+from suites.processes import as_server_user, kill_processes_in, own, run, start
 from suites.sizing import Sizes
 
 SMALL = Sizes(1, EqualTables(1, 1, 1), 128 * 1024**2, 1024**3, 1, 1)
@@ -87,7 +87,7 @@ class HistoryServer:
 
     def replica(self, folder: Path) -> "HistoryServer":
         """Copy it and start the copy as a replica that follows it."""
-        copied = folder.with_name(f"{folder.name}-copy")
+        copied = self.server.folder / f"copy-{folder.name}"
         command: list[str | Path] = [self._build.program("pg_basebackup"), "--pgdata", copied]
         options = ["--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync"]
         where: list[str | Path] = ["--host", self.server.folder, "--port", str(PORT), "--username", NAME]
@@ -119,6 +119,22 @@ class HistoryServer:
         finally:
             process.terminate()
             process.wait(20)
+
+    @contextmanager
+    def small_disk(self, megabytes: int) -> Iterator[str]:
+        """Mount a file system of a few megabytes; yield the name of a table space on it. Needs root."""
+        folder = self.server.folder / "disk"
+        folder.mkdir()
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0700", "tmpfs", folder], check=True
+        )
+        try:
+            own(folder)
+            self.execute(f"CREATE TABLESPACE small LOCATION '{folder}'")
+            yield "small"
+            self.execute("DROP TABLESPACE small")
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)
 
     def destroy(self) -> None:
         """End it, and delete its folder."""

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +13,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from build.addresses import without_secrets
 from build.lock import held
 from history.errors import DamagedTextError, HistoryError, RecordError, database_error
-from history.store.server.connections import configure_postgres, connection_defaults, ended_after
+from history.store.server.connections import Watch, configure_postgres, connection_defaults
 
 BUSY_TIMEOUT_MS = 30_000
 """How long a transaction waits for a lock. Recording a run takes milliseconds, a migration seconds."""
@@ -32,11 +32,13 @@ _WRITING, _DELIVERING = 0x7469_6465, 0x7469_6466
 class Database:
     """A SQLite file or a Postgres database. Every access is a transaction."""
 
-    def __init__(self, engine: Engine, where: str, patience: float | None = None) -> None:
-        """With `patience`, a transaction on a server that takes longer, in seconds, loses its connection."""
+    def __init__(
+        self, engine: Engine, where: str, watch: Watch | None = None, patience: float | None = None
+    ) -> None:
+        """`watch` ends the connection of a transaction that takes longer than `patience`, in seconds."""
         self._reader = engine
         self._writer = engine.execution_options(tidemark_writes=True)
-        self._patience = patience
+        self._watch, self._patience = watch, patience
         self._schema: int | None = None
         self.where = where
 
@@ -45,7 +47,7 @@ class Database:
 
         A server that answers no more, without a word of the network, would otherwise be waited for for ever.
         """
-        other = Database(self._reader, self.where, seconds)
+        other = Database(self._reader, self.where, self._watch, seconds)
         other._schema = self._schema
         return other
 
@@ -66,7 +68,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Begin a transaction that only reads, and does not block writers."""
-        with explained(self.where), self._reader.begin() as connection, self._limited(connection):
+        with explained(self.where), self._limited(), self._reader.begin() as connection:
             yield connection
 
     @contextmanager
@@ -77,18 +79,15 @@ class Database:
         HistoryError when another writer does not end within BUSY_TIMEOUT_MS, and when the history has another
         schema than `require_schema` said.
         """
-        with explained(self.where), self._writer.begin() as connection, self._limited(connection):
+        with explained(self.where), self._limited(), self._writer.begin() as connection:
             if self._schema is not None:
                 self._check_schema(connection, self._schema)
             yield connection
 
-    @contextmanager
-    def _limited(self, connection: Connection) -> Iterator[None]:
-        if self._patience is None or self.dialect != "postgresql":
-            yield
-            return
-        with ended_after(self._patience, connection):
-            yield
+    def _limited(self) -> AbstractContextManager[None]:
+        if self._watch is None or self._patience is None:
+            return nullcontext()
+        return self._watch.limited(self._patience)
 
     def _check_schema(self, connection: Connection, expected: int) -> None:
         # A statement of its own, behind the lock: whoever migrated before us is seen.
@@ -163,9 +162,9 @@ def connect(target: Path | str) -> Database:
     url = _url(target)
     if url.get_backend_name() != "sqlite":
         engine = _engine(url)
-        event.listen(engine, "connect", configure_postgres)
+        event.listen(engine, "connect", lambda new, _: configure_postgres(new, BUSY_TIMEOUT_MS))
         _write_in_turn(engine)
-        return Database(engine, without_secrets(url.render_as_string()))
+        return Database(engine, without_secrets(url.render_as_string()), Watch(engine))
     if url.database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url)
@@ -273,15 +272,17 @@ def _begin_explicitly(engine: Engine) -> None:
 
 
 def _write_in_turn(engine: Engine) -> None:
-    """Serialise writers, as SQLite does; a transaction waits for a lock for BUSY_TIMEOUT_MS.
+    """Serialise writers, as SQLite does; one waits for a lock for BUSY_TIMEOUT_MS.
 
-    All settings and locks are of the transaction: behind a pooler the next one has another connection.
+    Setting and lock are of the transaction: behind a pooler the next one has another connection.
     Otherwise two writers that do not see each other's rows could end the same session, or insert the same
     change twice: the server completes the last statement of a killed client while the next client begins.
     """
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("tidemark_writes", False)
-        lock = f", pg_advisory_xact_lock({_WRITING})" if writes else ""
-        connection.exec_driver_sql(f"SELECT set_config('lock_timeout', '{BUSY_TIMEOUT_MS}', true){lock}")
+        if connection.get_execution_options().get("tidemark_writes", False):
+            connection.exec_driver_sql(
+                f"SELECT set_config('lock_timeout', '{BUSY_TIMEOUT_MS}', true),"
+                f" pg_advisory_xact_lock({_WRITING})"
+            )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL, Engine, event
 
 CONNECT_SECONDS = 10
 """How long a server may take to accept a connection."""
@@ -38,37 +38,54 @@ def connection_defaults(url: URL) -> dict[str, Any]:
     }
 
 
-def configure_postgres(connection: Any, _record: object) -> None:
-    """Let the server notice a box that is gone. Behind a pooler this is about the pooler's connection."""
+def configure_postgres(connection: Any, lock_timeout_ms: int) -> None:
+    """Let the server notice a box that is gone, and give up waiting for a lock.
+
+    Behind a pooler all this is about one of its connections; who writes does not depend on it.
+    """
     with connection.cursor() as cursor:
-        for name, value in _KEEPALIVE.items():
+        for name, value in {"lock_timeout": lock_timeout_ms, **_KEEPALIVE}.items():
             cursor.execute(f"SET {name} = {value}")
     connection.commit()
 
 
-@contextmanager
-def ended_after(seconds: float, connection: Connection) -> Iterator[None]:
-    """End the connection of a transaction that takes longer: its next word raises an error of the driver.
+class Watch:
+    """Ends a connection that a transaction waits for in vain: its next word raises an error of the driver.
 
     A server that is frozen, or behind a proxy that passes nothing on, answers TCP and nothing else, so that
-    no time limit of libpq applies.
+    no time limit of libpq applies, except to the first words of a connection.
     """
-    pgconn = getattr(connection.connection.driver_connection, "pgconn", None)
-    if pgconn is None:
-        yield
-        return
-    # A descriptor of its own: that of libpq may be another file's by then.
-    ours = socket.socket(fileno=os.dup(pgconn.socket))
-    timer = threading.Timer(seconds, _shut, [ours])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        ours.close()
+
+    def __init__(self, engine: Engine) -> None:
+        self._used = threading.local()
+        for name in ("connect", "checkout"):
+            # Before SQLAlchemy's own, which asks the server already.
+            event.listen(engine.pool, name, self._note, insert=True)
+
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """Give what this thread asks of the server at most so many seconds."""
+        sockets: list[socket.socket] = []
+        self._used.sockets = sockets
+        timer = threading.Timer(seconds, _shut, [sockets])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self._used.sockets = None
+            for each in sockets:
+                each.close()
+
+    def _note(self, connection: Any, *_: object) -> None:
+        sockets, pgconn = getattr(self._used, "sockets", None), getattr(connection, "pgconn", None)
+        if sockets is not None and pgconn is not None:
+            # A descriptor of its own: that of libpq may be another file's by then.
+            sockets.append(socket.socket(fileno=os.dup(pgconn.socket)))
 
 
-def _shut(ours: socket.socket) -> None:
-    with suppress(OSError):
-        ours.shutdown(socket.SHUT_RDWR)
+def _shut(sockets: list[socket.socket]) -> None:
+    for each in list(sockets):
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)

@@ -44,7 +44,7 @@ class Box:
         """What the box has open is another file from now on, and nothing is there."""
         self.path.rename(self.path.with_name("away.db"))
         self.path.mkdir()
-        self.store._database.close()
+        self.store.database.close()
 
     def find_history(self) -> None:
         self.path.rmdir()
@@ -82,7 +82,8 @@ def whole(path: Path) -> list[tuple[object, ...]]:
         return rows(
             store,
             "SELECT uid, sessions.status, version, repetition, value FROM runs"
-            " JOIN sessions ON sessions.id = session_id JOIN measurements ON run_id = runs.id ORDER BY 1, 3, 4",
+            " JOIN sessions ON sessions.id = session_id JOIN measurements ON run_id = runs.id"
+            " ORDER BY 1, 3, 4",
         )
 
 
