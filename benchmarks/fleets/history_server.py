@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -115,6 +116,9 @@ class HistoryServer:
         with (folder / "pgbouncer.log").open("ab") as log:
             process = start(as_server_user(["pgbouncer", file]), log, stderr=subprocess.STDOUT, cwd=folder)
         try:
+            deadline = time.monotonic() + 20
+            while not (folder / f".s.PGSQL.{BOUNCER_PORT}").exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
             yield f"postgresql+psycopg://{NAME}@/{NAME}?host={folder}&port={BOUNCER_PORT}"
         finally:
             process.terminate()

@@ -227,8 +227,16 @@ class SpooledStore(Store):
 
     def _attempt(self, send: Callable[[], None]) -> None:
         try:
-            self._prepare()
-            send()
+            try:
+                self._prepare()
+                send()
+            except HistoryError:
+                if self._away:
+                    raise
+                # A connection that a restart of the server has ended says nothing of the server now.
+                self._sent.clear()
+                self._prepare()
+                send()
         except HistoryError as error:
             self._went_away(error)
             raise

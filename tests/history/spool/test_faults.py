@@ -104,7 +104,7 @@ def test_a_network_that_is_cut_or_silent(
 ) -> None:
     """For a second, for a minute and for an hour: how long does not matter once it was noticed."""
     monkeypatch.setattr(spooled_store, "PATIENCE_SECONDS", 2.0)
-    box = Box(new_home("box"), by(proxy))
+    box = Box(new_home("box"), f"{by(proxy)}?connect_timeout=2")
     box.record()
     for network in (Network.CUT, Network.SILENT):
         proxy.network = network
@@ -151,7 +151,7 @@ def test_a_replica_that_lagged_is_promoted(
         box.record(2)  # which the replica never gets
         server.kill()
         proxy.behind = replica.socket
-        box.record()
+        box.record(2)
         assert "standby" in box.store.away
         replica.promote()
         box.record()
@@ -198,7 +198,7 @@ def test_a_disk_that_is_full(server: HistoryServer, new_home: Callable[[str], Ho
             f"CREATE TABLE ballast TABLESPACE {tablespace} AS SELECT repeat('x', 900) FROM"
             " generate_series(1, 10) AS number"
         )
-        with pytest.raises(psycopg.errors.DiskFull):
+        with contextlib.suppress(psycopg.errors.DiskFull):
             while True:
                 server.execute("INSERT INTO ballast SELECT * FROM ballast LIMIT 500")
         while not box.store.away:
