@@ -104,6 +104,7 @@ _EXPLANATIONS = (
     ("disk is full", *_FULL),
     ("No space left on device", *_FULL),
     ("could not extend file", *_FULL),
+    ("File too large", *_FULL),
     ("too many clients", *_TAKEN),
     ("too many connections", *_TAKEN),
     ("no more connections allowed", *_TAKEN),

@@ -1,6 +1,8 @@
 """A Postgres server for a history, as it fares in a fleet: killed, replaced by its replica, without room."""
 
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -8,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import psycopg
 
 from build.build import Build
@@ -27,6 +30,9 @@ SETTINGS = {
     "shared_buffers": "128MB",
     "restart_after_crash": "on",
 }
+
+FULL_BYTES = 1024**2
+"""The largest file while there is no room: less than the tables of a history that was written to have."""
 
 BOUNCER_PORT = 6432
 
@@ -95,6 +101,7 @@ class HistoryServer:
         run(as_server_user([*command, *options, *where]), what="pg_basebackup", cwd=self.server.folder)
         other = HistoryServer(self._build, folder, self._settings)
         other.server.create(copied)
+        shutil.rmtree(copied)
         other.server.start()
         return other
 
@@ -139,6 +146,28 @@ class HistoryServer:
             self.execute("DROP TABLESPACE small")
         finally:
             subprocess.run(["umount", "--lazy", folder], check=True)
+
+    @contextmanager
+    def no_room(self) -> Iterator[None]:
+        """Let no file of it grow beyond FULL_BYTES, as on a full disk; start it again if that ended it."""
+        self._limit_files(FULL_BYTES)
+        try:
+            yield
+        finally:
+            self._limit_files(None)
+            try:
+                self.execute("CHECKPOINT")
+            except psycopg.Error:
+                self.restart()
+
+    def _limit_files(self, most: int | None) -> None:
+        with suppress(psutil.NoSuchProcess):
+            postmaster = psutil.Process(self.server.pid)
+            for each in (postmaster, *postmaster.children()):
+                with suppress(psutil.NoSuchProcess):
+                    _, hard = resource.prlimit(each.pid, resource.RLIMIT_FSIZE)
+                    soft = hard if most is None else most
+                    resource.prlimit(each.pid, resource.RLIMIT_FSIZE, (soft, hard))
 
     def destroy(self) -> None:
         """End it, and delete its folder."""

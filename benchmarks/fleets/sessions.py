@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from build.build import Build
 from build.version import parse_version
 from history.open import open_store
 from history.store.records import Machine, RunRecord, RunStatus, SessionStart
-from history.store.schema import measurements, runs, sessions
+from history.store.schema import measurements, runs, samples, sessions
 from history.store.writer import Store
 from suites.measurement import Measurement
 from suites.metrics import METRICS
@@ -85,6 +85,19 @@ class RecordedRound:
     qps: float
 
 
+def read_log(path: Path) -> tuple[Counter[RecordedRound], Counter[RecordedRound]]:
+    """Return the rounds that a box began to record and those it was told are recorded, by its log.
+
+    A last line that is not whole was not written before the box was killed.
+    """
+    begun: Counter[RecordedRound] = Counter()
+    told: Counter[RecordedRound] = Counter()
+    for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
+        kind, uid, step, number, qps = line.split()
+        {"+": begun, "=": told}[kind][RecordedRound(uid, step, int(number), float(qps))] += 1
+    return begun, told
+
+
 def recorded_in(store: Store) -> Counter[RecordedRound]:
     """Return how often a history holds each round, half of one for each of its two versions."""
     query = (
@@ -97,15 +110,22 @@ def recorded_in(store: Store) -> Counter[RecordedRound]:
         return Counter(RecordedRound(*row) for row in connection.execute(query))
 
 
-def differences(url: str, told: Counter[RecordedRound]) -> list[str]:
-    """Return which rounds a history lacks, holds twice, or holds though nobody recorded them, in words."""
+def differences(
+    url: str, told: Counter[RecordedRound], begun: Counter[RecordedRound] | None = None
+) -> list[str]:
+    """Return which rounds a history lacks, holds twice, or holds though nobody recorded them, in words.
+
+    `begun` are rounds that may be there, as they were being recorded when their box was killed.
+    """
     with open_store(url) as store:
         found = recorded_in(store)
         with store.database.reading() as connection:
-            twice = connection.execute(
-                select(sessions.c.uid).group_by(sessions.c.uid).having(func.count() > 1)
-            ).all()
-    wanted = Counter({one: len(VERSIONS) * times for one, times in told.items()})
-    wrong = [f"lost: {one}" for one in wanted - found]
-    wrong += [f"too often: {one}" for one in found - wanted]
-    return wrong + [f"a session twice: {uid}" for (uid,) in twice]
+            whole = select(runs.c.id).where(runs.c.id.not_in(select(samples.c.run_id)))
+            half = len(connection.execute(whole).all())
+    versions = len(VERSIONS)
+    least = Counter({one: versions * times for one, times in told.items()})
+    most = Counter({one: versions * times for one, times in (begun or told).items()})
+    wrong = [f"lost: {one}" for one in least - found]
+    wrong += [f"too often: {one}" for one in found - most]
+    wrong += [f"half: {one}" for one, times in found.items() if times % versions]
+    return wrong + ([f"{half} runs have no samples"] if half else [])
