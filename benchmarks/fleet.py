@@ -1,8 +1,8 @@
 """The nightly service of a growing team: `./tidemark bench fleet`.
 
 `$TIDEMARK_BENCH_PARTS` selects parts: backfill, writers, judge, compare, faults. Those but the first run a
-Postgres server for the history (fleets/): writers record for `$TIDEMARK_BENCH_SECONDS`, judge and compare read
-a history of `$TIDEMARK_BENCH_NIGHTS`, and faults are as many random moments as `$TIDEMARK_BENCH_MOMENTS` says.
+Postgres server for the history (fleets/): writers record for `$TIDEMARK_BENCH_SECONDS`, judge and compare
+read a history of `$TIDEMARK_BENCH_NIGHTS`, and there are `$TIDEMARK_BENCH_MOMENTS` random faults.
 
 Backfill: simulated years with three planted steps are backfilled until nothing is left to do
 (simulation/backfill_years.py). Seeds are fixed: (7500, number of the year).

@@ -93,7 +93,7 @@ def _one_series(database: Database, scale: HistoryScale) -> None:
     assert len(found) == scale.nights
 
 
-def _compare(path: Path, scale: HistoryScale) -> float:
+def compare_program(history: Path | str, scale: HistoryScale) -> float:
     """Run compare.py for two versions; return the CPU time of all its processes in seconds."""
     base, *_, contender = scale.versions()
     command = [str(ROOT / "compare.py"), base, contender, "--history", str(history)]

@@ -60,7 +60,7 @@ def reading_figures(nights: int, *, judged: bool, compared: bool) -> Iterator[Fi
                 seconds,
                 "s",
                 at_most=JUDGE_SECONDS,
-                note=f"{outcome.series:,} of {asked:,} series of {nights} nights, {len(outcome.open)} changes",
+                note=f"{outcome.series:,} of {asked:,} series, {nights} nights, {len(outcome.open)} changes",
             )
         if compared:
             used: list[float] = []

@@ -7,13 +7,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.fleets.history_server import HistoryServer
 from benchmarks.fleets.sessions import RecordedRound, read_log
 from build.home import ROOT, Home, locate
 from build.make import provide
-from build.progress import Lines
+from build.progress import Silent
 from build.version import parse_version
 from history.errors import HistoryError
 from history.open import open_store
@@ -26,7 +27,7 @@ VERSION = "postgres@18.6"
 def new_server() -> Iterator[tuple[HistoryServer, Path]]:
     """Start a server with an empty history; yield it and a folder for what belongs to it."""
     home = locate()
-    build = provide(parse_version(VERSION), home, Lines())
+    build = provide(parse_version(VERSION), home, Silent())
     home.data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fleet-", dir=home.data) as name:
         folder = Path(name)
@@ -38,6 +39,16 @@ def new_server() -> Iterator[tuple[HistoryServer, Path]]:
             yield server, folder
         finally:
             server.destroy()
+
+
+@dataclass(frozen=True)
+class Recording:
+    """How a box fared; times are in seconds."""
+
+    began: float
+    ended: float
+    taken: list[float]
+    """By round."""
 
 
 class WriterBox:
@@ -67,13 +78,14 @@ class WriterBox:
         self._process.kill()
         self._process.communicate()
 
-    def ended(self) -> list[float]:
-        """Wait until it ends; return the seconds that each round took. Raises RuntimeError when it failed."""
+    def ended(self) -> "Recording":
+        """Wait until it ends; return how it fared. Raises RuntimeError when it failed."""
         assert self._process is not None
         said, _ = self._process.communicate()
         if self._process.returncode:
             raise RuntimeError(f"{self.name} ended with {self._process.returncode}: a round was refused")
-        return [float(line) for line in said.split()]
+        began, ended, *taken = (float(line) for line in said.split())
+        return Recording(began, ended, taken)
 
     def deliver(self) -> tuple[str, ...]:
         """Send what waits on it, as the next command does; return what is wrong."""

@@ -3,8 +3,8 @@
 python -m benchmarks.fleets.writer URL HOME BOX SECONDS LOG [eager]
 
 The log has a line `+ UID STEP ROUND QPS` before a round is recorded, and one with `=` once it is. With
-`eager`, a history that is away is tried again after a fraction of a second. At its end it prints the seconds
-that recording took, one a line.
+`eager`, a history that is away is tried again after a fraction of a second. At its end it prints when it
+began and when all was in the history, and the seconds that each round took, one a line.
 """
 
 import secrets
@@ -51,5 +51,6 @@ if __name__ == "__main__":
     if "eager" in sys.argv[6:]:
         spooled_store.RETRY_SECONDS = spooled_store.LONGEST_RETRY_SECONDS = EAGER_SECONDS
         spooled_store.SEND_SECONDS, spooled_store.PATIENCE_SECONDS = 0.1, EAGER_PATIENCE
+    started = time.time()
     found = main(sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4]), Path(sys.argv[5]))
-    print("\n".join(map(str, found)))
+    print("\n".join(map(str, [started, time.time(), *found])))

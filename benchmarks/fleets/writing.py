@@ -27,12 +27,12 @@ def writing_figures(seconds: float) -> Iterator[Figure]:
     """Yield how fast rounds are recorded for so many seconds, and whether all arrived."""
     with new_server() as (server, folder):
         boxes = [WriterBox(folder, number, server.url) for number in range(BOXES)]
-        began = time.monotonic()
         for box in boxes:
             box.start(seconds)
-        looked = _look_beside(server.url, began + seconds, folder)
-        taken = [one for box in boxes for one in box.ended()]
-        elapsed = time.monotonic() - began
+        looked = _look_beside(server.url, time.monotonic() + seconds, folder)
+        recordings = [box.ended() for box in boxes]
+        taken = [one for recording in recordings for one in recording.taken]
+        elapsed = max(one.ended for one in recordings) - min(one.began for one in recordings)
         problems = [problem for box in boxes for problem in box.deliver()]
         told: Counter[RecordedRound] = sum((box.logged()[1] for box in boxes), Counter())
         wrong = differences(server.url, told)
@@ -56,6 +56,9 @@ def _look_beside(url: str, until: float, folder: Path) -> int:
     """Judge and compare again and again until a time, and copy once; return how often."""
     base, contender = map(parse_version, VERSIONS)
     number = 0
+    with open_store(url) as store:
+        while store.latest_session([base, contender]) is None:
+            time.sleep(1.0)
     while not number or time.monotonic() + PAUSE_SECONDS < until:
         time.sleep(min(PAUSE_SECONDS, max(0.0, until - time.monotonic()) / 2))
         with open_store(url) as store:
