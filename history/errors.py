@@ -15,6 +15,10 @@ class RecordError(HistoryError):
     """The record contradicts the history or its constraints; nothing of it was written."""
 
 
+class LockedError(HistoryError):
+    """Another process writes to the history, and did not end in time."""
+
+
 class DamagedTextError(HistoryError):
     """A text in the history is not what Tidemark wrote there, such as options that are no JSON."""
 
@@ -140,7 +144,8 @@ def database_error(message: str, where: str) -> HistoryError:
         ((what, hint) for key, what, hint in _EXPLANATIONS if key in message),
         ("the database reported an error", "see its message"),
     )
-    return HistoryError(f"{what}: {message}", where=where, hint=hint)
+    kind = LockedError if what == _LOCKED[0] else HistoryError
+    return kind(f"{what}: {message}", where=where, hint=hint)
 
 
 class ComparisonError(TidemarkError):

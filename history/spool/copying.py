@@ -1,15 +1,16 @@
 """Copying one session of the box to the history on a server: what is missing there, in one transaction.
 
+Everything is read on the box before, so that others who write wait for a few statements only.
+
 The box is the only one that writes its session, so what it says of it holds: how far it came, and which runs
 it has. The same copy again adds nothing, whatever became of an earlier one.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, TableClause, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, TableClause, delete, func, insert, select, update
 
 from history.errors import RecordError
 from history.store.records import SessionStatus
@@ -31,6 +32,7 @@ from history.store.schema import (
     samples,
     sessions,
 )
+from history.store.server.bulk import insert_rows
 from history.store.session_writes import intern
 
 OF_RUNS = (measurements, kinds, samples, profiles, counted_profiles)
@@ -38,9 +40,6 @@ OF_RUNS = (measurements, kinds, samples, profiles, counted_profiles)
 
 PROGRESS = ("status", "ended_at", "options", "process_id", "process_start_ticks", "boot_id")
 """What changes of a session while it is measured."""
-
-CHUNK = 200
-"""Runs that are copied at once; a profiled one may have megabytes."""
 
 
 @dataclass
@@ -53,44 +52,113 @@ class SentSession:
     last_run: int = 0
     """The highest id of its runs on the box that are in the history; 0 without any."""
 
-    dropped: int = 0
-    """How many of its dropped rounds are."""
-
     progress: Mapping[str, Any] = field(default_factory=dict)
-    ids: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Ids of builds and configurations in the history, by table and id on the box, of one transaction."""
 
 
-def copy_session(
+RunKey = tuple[str, str, int]
+"""Version, step and repetition of a run."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What is to be copied of a session, as rows of the box."""
+
+    session: Mapping[str, Any]
+    machine: Mapping[str, Any]
+    builds: Mapping[int, Mapping[str, Any]]
+    """By id on the box, as the configurations."""
+
+    configurations: Mapping[int, Mapping[str, Any]]
+    runs: Sequence[Mapping[str, Any]]
+    of_runs: Mapping[str, Sequence[Mapping[str, Any]]]
+    """By table."""
+
+    dropped: Sequence[Mapping[str, Any]]
+    noise: Sequence[Mapping[str, Any]]
+    count: int
+    """Of all runs of the session."""
+
+    last_run: int
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the session has."""
+        return bool(self.session["status"] != SessionStatus.RUNNING)
+
+
+def pack(
     source: Connection,
-    target: Connection,
     session_id: int,
+    known: SentSession | None,
+    there: Mapping[RunKey, tuple[Any, ...]],
+) -> Parcel:
+    """Read what the history lacks of a session of the box.
+
+    `known` is what an earlier copy of this process returned, `there` else the runs that the history has, by
+    `runs_there`. Raises RecordError when it has another run under the name of one.
+    """
+    row = source.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
+    last = known.last_run if known is not None else 0
+    query = select(runs).where(runs.c.session_id == session_id, runs.c.id > last).order_by(runs.c.id)
+    found = [dict(each) for each in source.execute(query).mappings()]
+    missing = [each for each in found if not _is_there(each, there)]
+    ids = [each["id"] for each in missing]
+    number = select(func.count()).select_from(runs).where(runs.c.session_id == session_id)
+    dropped, noise = dropped_rounds.c.session_id == session_id, calibrations.c.session_id == session_id
+    return Parcel(
+        session=dict(row),
+        machine=_by_id(source, machines, [row["machine_id"]])[row["machine_id"]],
+        builds=_by_id(source, builds, (each["build_id"] for each in missing)),
+        configurations=_by_id(source, configurations, (each["configuration_id"] for each in missing)),
+        runs=missing,
+        of_runs={table.name: _all(source, table, table.c.run_id.in_(ids)) for table in OF_RUNS},
+        dropped=_all(source, dropped_rounds, dropped, dropped_rounds.c.id),
+        noise=_all(source, calibrations, noise),
+        count=source.execute(number).scalar_one(),
+        last_run=found[-1]["id"] if found else last,
+    )
+
+
+def runs_there(target: Connection, uid: str) -> dict[RunKey, tuple[Any, ...]]:
+    """Return the status and the times of the runs that the history has of a session."""
+    its = runs.c
+    query = (
+        select(its.version, its.step, its.repetition, its.status, its.started_at, its.ended_at)
+        .join_from(runs, sessions, its.session_id == sessions.c.id)
+        .where(sessions.c.uid == uid)
+    )
+    return {
+        (version, step, repetition): tuple(rest) for version, step, repetition, *rest in target.execute(query)
+    }
+
+
+def copy_parcel(
+    target: Connection,
+    parcel: Parcel,
     derive: Callable[[Connection, int], object],
     known: SentSession | None = None,
 ) -> SentSession:
-    """Copy what the history lacks of a session of the box, and return how far it is copied now.
+    """Write what the history lacks of a session, and return how far it is copied now.
 
-    `known` is what an earlier copy of this process returned: what it covers is not looked for again. Without
-    it everything is compared. A session that has ended is derived there. Raises RecordError when the history
-    holds something else under the same name.
+    A session that has ended is derived there. Raises RecordError when the history holds something else under
+    the same name, or lacks what it had before.
     """
-    row = dict(source.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one())
-    sent, is_new = (known, False) if known is not None else _enter(source, target, row)
-    _require_there(target, row["uid"], sent)
-    sent.ids.clear()
-    whole = known is None
-    added = _copy_runs(source, target, session_id, sent, compare=whole)
-    added += _copy_dropped(source, target, session_id, sent)
-    added += _copy_noise(source, target, session_id, sent) if whole else 0
-    progress = {name: row[name] for name in PROGRESS}
+    uid = parcel.session["uid"]
+    sent, is_new = (known, False) if known is not None else _enter(target, parcel)
+    _require_there(target, uid, sent)
+    _insert_runs(target, parcel, sent)
+    added = len(parcel.runs) + _copy_dropped(target, parcel, sent) + _copy_noise(target, parcel, sent)
+    progress = {name: parcel.session[name] for name in PROGRESS}
     moved = progress != sent.progress
     if moved:
-        changed = update(sessions).where(sessions.c.id == sent.there, sessions.c.uid == row["uid"])
-        target.execute(changed.values(progress))
-        sent.progress = progress
-    if is_new or moved or (added and row["status"] != SessionStatus.RUNNING):
-        _derive_again(target, sent.there, row["status"], derive)
-    return sent
+        target.execute(update(sessions).where(sessions.c.id == sent.there).values(progress))
+    if parcel.has_ended:
+        number = select(func.count()).select_from(runs).where(runs.c.session_id == sent.there)
+        if target.execute(number).scalar_one() != parcel.count:
+            raise RecordError(f"the history has other runs of session {uid} than this box")
+    if is_new or moved or (added and parcel.has_ended):
+        _derive_again(target, sent.there, parcel.has_ended, derive)
+    return SentSession(sent.there, parcel.last_run, progress)
 
 
 def _require_there(target: Connection, uid: str, sent: SentSession) -> None:
@@ -132,10 +200,10 @@ def _extent(connection: Connection, uids: Collection[str]) -> dict[str, _Extent]
     return {uid: _Extent(*rest) for uid, *rest in connection.execute(query)}
 
 
-def _enter(source: Connection, target: Connection, row: Mapping[str, Any]) -> tuple[SentSession, bool]:
+def _enter(target: Connection, parcel: Parcel) -> tuple[SentSession, bool]:
     """Return the session in the history, and whether it was added; its runs are not looked at."""
-    machine = _row(source, machines, row["machine_id"])
-    machine_id = intern(target, machines, "fingerprint", machine)
+    row = parcel.session
+    machine_id = intern(target, machines, "fingerprint", parcel.machine)
     there = target.execute(select(sessions).where(sessions.c.uid == row["uid"])).mappings().first()
     if there is None:
         values = {name: value for name, value in row.items() if name != "id"} | {"machine_id": machine_id}
@@ -156,35 +224,18 @@ def _enter(source: Connection, target: Connection, row: Mapping[str, Any]) -> tu
     return SentSession(int(theirs["id"]), progress={name: theirs[name] for name in PROGRESS}), False
 
 
-def _row(source: Connection, table: TableClause, row_id: int) -> dict[str, Any]:
-    found = source.execute(select(table).where(table.c.id == row_id)).mappings().one()
-    return {name: value for name, value in found.items() if name != "id"}
+def _all(
+    source: Connection, table: TableClause, which: ColumnElement[bool], *order: ColumnElement[Any]
+) -> list[dict[str, Any]]:
+    return [dict(row) for row in source.execute(select(table).where(which).order_by(*order)).mappings()]
 
 
-def _copy_runs(
-    source: Connection, target: Connection, session_id: int, sent: SentSession, *, compare: bool
-) -> int:
-    """Copy the runs that are missing, each with all it measured; return how many."""
-    query = select(runs).where(runs.c.session_id == session_id, runs.c.id > sent.last_run)
-    found = iter(source.execute(query.order_by(runs.c.id)).mappings().all())
-    there = _runs_there(target, sent.there) if compare else {}
-    added = 0
-    while chunk := [dict(row) for row in islice(found, CHUNK)]:
-        missing = [row for row in chunk if not _is_there(row, there)]
-        _insert_runs(source, target, missing, sent)
-        sent.last_run = chunk[-1]["id"]
-        added += len(missing)
-    return added
+def _by_id(source: Connection, table: TableClause, ids: Iterable[int | None]) -> dict[int, dict[str, Any]]:
+    found = _all(source, table, table.c.id.in_({each for each in ids if each is not None}))
+    return {row.pop("id"): row for row in found}
 
 
-def _runs_there(target: Connection, there: int) -> dict[tuple[str, str, int], tuple[Any, ...]]:
-    its = runs.c
-    query = select(its.version, its.step, its.repetition, its.status, its.started_at, its.ended_at)
-    rows = target.execute(query.where(its.session_id == there))
-    return {(version, step, repetition): tuple(rest) for version, step, repetition, *rest in rows}
-
-
-def _is_there(row: Mapping[str, Any], there: Mapping[tuple[str, str, int], tuple[Any, ...]]) -> bool:
+def _is_there(row: Mapping[str, Any], there: Mapping[RunKey, tuple[Any, ...]]) -> bool:
     """Whether the history has a run: it was written with all it measured, or not at all."""
     key = (row["version"], row["step"], row["repetition"])
     if key not in there:
@@ -197,78 +248,61 @@ def _is_there(row: Mapping[str, Any], there: Mapping[tuple[str, str, int], tuple
     return True
 
 
-def _insert_runs(
-    source: Connection, target: Connection, missing: Sequence[Mapping[str, Any]], sent: SentSession
-) -> None:
-    if not missing:
+def _insert_runs(target: Connection, parcel: Parcel, sent: SentSession) -> None:
+    if not parcel.runs:
         return
-    rows = []
-    for row in missing:
-        its = {name: value for name, value in row.items() if name != "id"} | {"session_id": sent.there}
-        its["build_id"] = _shared(source, target, builds, "key", row["build_id"], sent)
-        if row["configuration_id"] is not None:
-            its["configuration_id"] = _shared(
-                source, target, configurations, "digest", row["configuration_id"], sent
-            )
-        rows.append(its)
-    # The positions of a session's runs are in order, so that these alone are new.
+    build_ids = {number: intern(target, builds, "key", row) for number, row in parcel.builds.items()}
+    configuration_ids = {
+        number: intern(target, configurations, "digest", row) for number, row in parcel.configurations.items()
+    }
+    rows = [
+        {
+            **{name: value for name, value in row.items() if name != "id"},
+            "session_id": sent.there,
+            "build_id": build_ids[row["build_id"]],
+            "configuration_id": configuration_ids.get(row["configuration_id"]),
+        }
+        for row in parcel.runs
+    ]
+    insert_rows(target, runs, rows)
+    # The positions of a session's runs are in order, so that few others are found.
     least = min(row["position"] for row in rows)
-    target.execute(insert(runs), rows)
     key = (runs.c.version, runs.c.step, runs.c.repetition)
     written = select(runs.c.id, *key).where(runs.c.session_id == sent.there, runs.c.position >= least)
     ids = {tuple(name): run_id for run_id, *name in target.execute(written)}
-    new = {row["id"]: ids[row["version"], row["step"], row["repetition"]] for row in missing}
+    new = {row["id"]: ids[row["version"], row["step"], row["repetition"]] for row in parcel.runs}
     for table in OF_RUNS:
-        of_run = source.execute(select(table).where(table.c.run_id.in_(new))).mappings()
-        _insert(target, table, (dict(row) | {"run_id": new[row["run_id"]]} for row in of_run))
+        of_run = parcel.of_runs[table.name]
+        insert_rows(target, table, [{**row, "run_id": new[row["run_id"]]} for row in of_run])
 
 
-def _insert(target: Connection, table: TableClause, rows: Iterator[Mapping[str, Any]]) -> int:
-    every = list(rows)
-    if every:
-        target.execute(insert(table), every)
-    return len(every)
-
-
-def _shared(
-    source: Connection, target: Connection, table: TableClause, key: str, row_id: int, sent: SentSession
-) -> int:
-    """Return the id in the history of a build or a configuration of the box."""
-    name = (table.name, row_id)
-    if name not in sent.ids:
-        sent.ids[name] = intern(target, table, key, _row(source, table, row_id))
-    return sent.ids[name]
-
-
-def _copy_dropped(source: Connection, target: Connection, session_id: int, sent: SentSession) -> int:
+def _copy_dropped(target: Connection, parcel: Parcel, sent: SentSession) -> int:
     """Copy the dropped rounds behind those that are there: they have no name, but an order."""
+    if not parcel.dropped:
+        return 0
     its = dropped_rounds.c
-    if not sent.dropped:
-        sent.dropped = len(target.execute(select(its.id).where(its.session_id == sent.there)).all())
-    query = select(dropped_rounds).where(its.session_id == session_id).order_by(its.id).offset(sent.dropped)
-    rows = [dict(row) for row in source.execute(query).mappings()]
+    number = len(target.execute(select(its.id).where(its.session_id == sent.there)).all())
+    rows = [{**row, "session_id": sent.there} for row in parcel.dropped[number:]]
     for row in rows:
         del row["id"]
-        row["session_id"] = sent.there
-    sent.dropped += len(rows)
-    return _insert(target, dropped_rounds, iter(rows))
+    return insert_rows(target, dropped_rounds, rows)
 
 
-def _copy_noise(source: Connection, target: Connection, session_id: int, sent: SentSession) -> int:
+def _copy_noise(target: Connection, parcel: Parcel, sent: SentSession) -> int:
+    if not parcel.noise:
+        return 0
     its = calibrations.c
-    there = {
-        tuple(row) for row in target.execute(select(its.step, its.metric).where(its.session_id == sent.there))
-    }
-    rows = source.execute(select(calibrations).where(its.session_id == session_id)).mappings().all()
-    missing = (row for row in rows if (row["step"], row["metric"]) not in there)
-    return _insert(target, calibrations, (dict(row) | {"session_id": sent.there} for row in missing))
+    query = select(its.step, its.metric).where(its.session_id == sent.there)
+    there = {tuple(row) for row in target.execute(query)}
+    missing = [row for row in parcel.noise if (row["step"], row["metric"]) not in there]
+    return insert_rows(target, calibrations, [{**row, "session_id": sent.there} for row in missing])
 
 
 def _derive_again(
-    target: Connection, there: int, status: str, derive: Callable[[Connection, int], object]
+    target: Connection, there: int, has_ended: bool, derive: Callable[[Connection, int], object]
 ) -> None:
     """Derive a session that has ended; one that runs, perhaps again, has nothing derived."""
     for table in (points, gaps, nights, confirmations):
         target.execute(delete(table).where(table.c.session_id == there))
-    if status != SessionStatus.RUNNING:
+    if has_ended:
         derive(target, there)

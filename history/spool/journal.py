@@ -156,12 +156,11 @@ class Journal:
             with self.store.database.writing() as connection:
                 connection.execute(update(_deliveries).where(_deliveries.c.uid.in_(uids)).values(values))
 
-    def send_again_by_id(self, session_id: int) -> None:
-        """Note that the history lacks something of a session."""
-        uid = select(sessions.c.uid).where(sessions.c.id == session_id)
+    def uid_of(self, session_id: int) -> str:
+        """Return the uid of a session that the journal holds."""
         with self.store.database.reading() as connection:
-            found = connection.execute(uid).scalar_one()
-        self.send_again([found])
+            query = select(sessions.c.uid).where(sessions.c.id == session_id)
+            return str(connection.execute(query).scalar_one())
 
     def forget(self, before: datetime) -> None:
         """Delete the sessions that the history has since before a time."""

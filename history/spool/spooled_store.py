@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
-from history.errors import HistoryError, RecordError
+from history.errors import HistoryError, LockedError, RecordError
 from history.open import prepare
 from history.spool.boxes import warnings
-from history.spool.copying import SentSession, copy_session, lost_sessions
+from history.spool.copying import RunKey, SentSession, copy_parcel, lost_sessions, pack, runs_there
 from history.spool.journal import Journal, Waiting, too_old
 from history.store.database import Database, connect_readonly
 from history.store.reader import Reader
@@ -25,7 +25,6 @@ from history.store.records import (
     SessionStatus,
     StepNoise,
 )
-from history.store.schema import sessions
 from history.store.schema_status import newest
 from history.store.writer import Derive, Store
 
@@ -40,6 +39,9 @@ SEND_SECONDS = 1.0
 
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 30.0, 900.0
 """After how long a server that was away is tried again; twice that after each attempt, up to the longest."""
+
+HURRIED_MS = 500
+"""How long a box that measures waits for others who write; what was not sent goes with the next round."""
 
 PATIENCE_SECONDS = 60.0
 """How long one transaction of a recording may take before the server counts as away."""
@@ -65,6 +67,7 @@ class SpooledStore(Store):
         super().__init__(database, clock, derive)
         self._journal, self._backup, self._note = journal, backup, note
         self._server = database.impatient(PATIENCE_SECONDS)
+        self._hurried = database.impatient(PATIENCE_SECONDS, HURRIED_MS)
         self._sent: dict[int, SentSession] = {}
         """Sessions of this process that are sent up to where they are, by the id in the journal."""
         self._refused: dict[int, str] = {}
@@ -183,7 +186,6 @@ class SpooledStore(Store):
     def finish_session(self, session_id: int, status: SessionStatus) -> None:
         """End a running session and derive its night, also where it waits."""
         self._journal.store.finish_session(session_id, status)
-        self._sent.pop(session_id, None)  # what the history has is compared once more, as a whole
         self._send_soon(session_id, at_once=True)
 
     def record_runs(self, session_id: int, records: Sequence[RunRecord]) -> list[int]:
@@ -205,8 +207,7 @@ class SpooledStore(Store):
     def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
         """Write the noise of the steps that a session of identical builds has determined."""
         self._journal.store.record_noise(session_id, noise)
-        self._sent.pop(session_id, None)
-        self._journal.send_again_by_id(session_id)
+        self._journal.send_again([self._journal.uid_of(session_id)])
         self._send_soon(session_id, at_once=True)
 
     # --- sending
@@ -221,8 +222,9 @@ class SpooledStore(Store):
         now = time.monotonic()
         if now < (self._next_try if self._away else 0.0 if at_once else self._next_send):
             return
+        server = self._server if at_once else self._hurried
         with suppress(HistoryError):
-            self._attempt(self._deliver if self._away else lambda: self._send(session_id))
+            self._attempt(self._deliver if self._away else lambda: self._send(session_id, server))
         self._next_send = time.monotonic() + SEND_SECONDS
 
     def _attempt(self, send: Callable[[], None]) -> None:
@@ -230,13 +232,15 @@ class SpooledStore(Store):
             try:
                 self._prepare()
                 send()
-            except HistoryError:
-                if self._away:
+            except HistoryError as error:
+                if self._away or isinstance(error, LockedError):
                     raise
                 # A connection that a restart of the server has ended says nothing of the server now.
                 self._sent.clear()
                 self._prepare()
                 send()
+        except LockedError:
+            raise  # others write: the next round is sent with this one
         except HistoryError as error:
             self._went_away(error)
             raise
@@ -257,7 +261,8 @@ class SpooledStore(Store):
         """Once, create the history or migrate it."""
         if not self._prepared:
             prepare(self._server)
-            self._database.require_schema(newest())
+            for each in (self._database, self._hurried):
+                each.require_schema(newest())
             self._prepared = True
 
     def _deliver(self) -> None:
@@ -271,26 +276,34 @@ class SpooledStore(Store):
         self._journal.send_again(lost)
         self._refused.clear()
         for session_id in self._journal.pending():
-            self._send(session_id)
+            self._send(session_id, self._server)
         self._journal.forget(too_old(self._clock()))
 
-    def _send(self, session_id: int) -> None:
+    def _send(self, session_id: int, server: Database) -> None:
         """Send a session; one that the history refuses stays on the box, and holds up no other."""
         try:
             try:
-                self._copy(session_id, self._sent.pop(session_id, None))
+                self._copy(server, session_id, self._sent.get(session_id))
             except RecordError:  # as when the commit before it was carried out, though its answer was lost
-                self._copy(session_id, None)
+                self._sent.pop(session_id, None)
+                self._copy(server, session_id, None)
         except RecordError as error:
             self._refused[session_id] = str(error)
             self._note(f"a session stays on this box: {error}")
 
-    def _copy(self, session_id: int, known: SentSession | None) -> None:
-        with self._journal.store.database.reading() as source, self._server.writing() as target:
-            row = source.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
-            sent = copy_session(source, target, session_id, self._derive, known)
-        if row["status"] == SessionStatus.RUNNING:
-            self._sent[session_id] = sent
-            self._journal.note_sent(row["uid"], sent.last_run)
+    def _copy(self, server: Database, session_id: int, known: SentSession | None) -> None:
+        there: Mapping[RunKey, tuple[Any, ...]] = {}
+        if known is None:
+            uid = self._journal.uid_of(session_id)
+            with self._server.reading() as target:
+                there = runs_there(target, uid)
+        with self._journal.store.database.reading() as source:
+            parcel = pack(source, session_id, known, there)
+        with server.writing() as target:
+            sent = copy_parcel(target, parcel, self._derive, known)
+        uid = parcel.session["uid"]
+        if parcel.has_ended:
+            self._journal.note_delivered(uid, sent.last_run, self._clock())
         else:
-            self._journal.note_delivered(row["uid"], sent.last_run, self._clock())
+            self._sent[session_id] = sent
+            self._journal.note_sent(uid, sent.last_run)

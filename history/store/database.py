@@ -33,21 +33,29 @@ class Database:
     """A SQLite file or a Postgres database. Every access is a transaction."""
 
     def __init__(
-        self, engine: Engine, where: str, watch: Watch | None = None, patience: float | None = None
+        self,
+        engine: Engine,
+        where: str,
+        watch: Watch | None = None,
+        patience: float | None = None,
+        lock_ms: int | None = None,
     ) -> None:
-        """`watch` ends the connection of a transaction that takes longer than `patience`, in seconds."""
+        """`watch` ends the connection of a transaction that takes longer than `patience`, in seconds.
+
+        On a server a writer waits for another for at most `lock_ms`, or BUSY_TIMEOUT_MS.
+        """
         self._reader = engine
-        self._writer = engine.execution_options(tidemark_writes=True)
+        self._writer = engine.execution_options(tidemark_writes=True, tidemark_lock_ms=lock_ms)
         self._watch, self._patience = watch, patience
         self._schema: int | None = None
         self.where = where
 
-    def impatient(self, seconds: float) -> "Database":
-        """Return the same database for transactions of at most so many seconds each.
+    def impatient(self, seconds: float, lock_ms: int | None = None) -> "Database":
+        """Return the same database for transactions of at most so many seconds each; `lock_ms` is as above.
 
         A server that answers no more, without a word of the network, would otherwise be waited for for ever.
         """
-        other = Database(self._reader, self.where, self._watch, seconds)
+        other = Database(self._reader, self.where, self._watch, seconds, lock_ms)
         other._schema = self._schema
         return other
 
@@ -281,8 +289,10 @@ def _write_in_turn(engine: Engine) -> None:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        if connection.get_execution_options().get("tidemark_writes", False):
+        options = connection.get_execution_options()
+        if options.get("tidemark_writes", False):
+            milliseconds = options.get("tidemark_lock_ms") or BUSY_TIMEOUT_MS
             connection.exec_driver_sql(
-                f"SELECT set_config('lock_timeout', '{BUSY_TIMEOUT_MS}', true),"
+                f"SELECT set_config('lock_timeout', '{milliseconds}', true),"
                 f" pg_advisory_xact_lock({_WRITING})"
             )
