@@ -16,7 +16,7 @@ from history.store.schema import dropped_rounds, machines, runs, sessions
 from history.store.session_writes import (
     check_values,
     insert_noise,
-    insert_run,
+    insert_runs,
     intern,
     json_text,
     machine_row,
@@ -139,7 +139,7 @@ class Store(Reader):
             if record.measurement is not None:
                 check_values(record.measurement, where=f"{record.build.version} {record.step}")
         with self._database.writing() as connection:
-            return [insert_run(connection, session_id, record) for record in records]
+            return insert_runs(connection, session_id, records)
 
     def record_dropped(self, session_id: int, dropped: DroppedRound) -> None:
         """Keep what a disturbed round measured, and why it is measured again.
