@@ -92,8 +92,7 @@ class TroubledFleet:
     def end(self) -> None:
         """End what still runs; the server that `new_server` started is ended there."""
         for box in self._boxes:
-            with contextlib.suppress(AssertionError):
-                box.kill()
+            box.kill()
         self._proxy.close()
         self._replica.destroy()
         self._server.destroy()

@@ -73,10 +73,11 @@ class WriterBox:
         )
 
     def kill(self) -> None:
-        """Kill its process, as when the box loses its power."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.communicate()
+        """Kill its process, if it has one, as when the box loses its power."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
 
     def ended(self) -> "Recording":
         """Wait until it ends; return how it fared. Raises RuntimeError when it failed."""
