@@ -1,7 +1,6 @@
 """A Postgres server for a history, as it fares in a fleet: killed, replaced by its replica, without room."""
 
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from build.build import Build
 from suites.data_sets import EqualTables
 from suites.durability import Durability
 from suites.postgres.server import NAME, PORT, PostgresServer
-from suites.processes import as_server_user, kill_processes_in, own, run, start
+from suites.processes import ProcessError, as_server_user, kill_processes_in, own, run, start
 from suites.sizing import Sizes
 
 SMALL = Sizes(1, EqualTables(1, 1, 1), 128 * 1024**2, 1024**3, 1, 1)
@@ -161,13 +160,13 @@ class HistoryServer:
                 self.restart()
 
     def _limit_files(self, most: int | None) -> None:
+        """Set the soft limit, as the user of the server, who may."""
         with suppress(psutil.NoSuchProcess):
             postmaster = psutil.Process(self.server.pid)
             for each in (postmaster, *postmaster.children()):
-                with suppress(psutil.NoSuchProcess):
-                    _, hard = resource.prlimit(each.pid, resource.RLIMIT_FSIZE)
-                    soft = hard if most is None else most
-                    resource.prlimit(each.pid, resource.RLIMIT_FSIZE, (soft, hard))
+                limit = f"--fsize={'unlimited' if most is None else most}:"
+                with suppress(ProcessError):  # one that has just ended
+                    run(as_server_user(["prlimit", "--pid", str(each.pid), limit]), what="prlimit")
 
     def destroy(self) -> None:
         """End it, and delete its folder."""

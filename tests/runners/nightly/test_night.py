@@ -312,7 +312,7 @@ def test_a_night_that_an_error_ends_is_not_well(
     monkeypatch: pytest.MonkeyPatch,
     fails: str,
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError("nobody expected this")
 
     assert main(["nightly", "--plan", str(plan_file)]) == 0
