@@ -157,7 +157,8 @@ class HistoryServer:
             try:
                 self.execute("CHECKPOINT")
             except psycopg.Error:
-                self.restart()
+                self.kill()
+                self.server.start()
 
     def _limit_files(self, most: int | None) -> None:
         """Set the soft limit, as the user of the server, who may."""
