@@ -20,7 +20,7 @@ from benchmarks.simulation.backfill_years import SIZES, BackfilledYear, Simulate
 
 PARTS = "backfill writers judge compare faults"
 
-WRITING_SECONDS, MOMENTS = "600", "100"
+WRITING_SECONDS, MOMENTS = 600, 100
 
 YEARS = 20
 MOST_SESSIONS = 1.3
@@ -37,12 +37,12 @@ def main() -> int:
     if "backfill" in parts:
         figures += backfill_figures()
     if "writers" in parts:
-        figures += writing_figures(float(os.environ.get("TIDEMARK_BENCH_SECONDS", WRITING_SECONDS)))
+        figures += writing_figures(float(os.environ.get("TIDEMARK_BENCH_SECONDS", str(WRITING_SECONDS))))
     if read := {"judge", "compare"} & set(parts):
         nights = int(os.environ.get("TIDEMARK_BENCH_NIGHTS", str(NIGHTS)))
         figures += reading_figures(nights, judged="judge" in read, compared="compare" in read)
     if "faults" in parts:
-        figures += fault_figures(int(os.environ.get("TIDEMARK_BENCH_MOMENTS", MOMENTS)))
+        figures += fault_figures(int(os.environ.get("TIDEMARK_BENCH_MOMENTS", str(MOMENTS))))
     return report(figures)
 
 

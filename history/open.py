@@ -35,17 +35,23 @@ def existing_history(chosen: str | None) -> Path | str:
 def open_reader(target: Path | str) -> Reader:
     """Open the history at a path or an SQLAlchemy URL for reading.
 
-    A SQLite file that is up to date is opened read-only. Everything else is left to `open_store`, which
-    upgrades the history of an older Tidemark. Raises as `open_store` does.
+    A SQLite file that is up to date is opened read-only, and one on a server without looking any further.
+    Everything else is left to `open_store`, which upgrades the history of an older Tidemark. Raises as
+    `open_store` does.
     """
     file = sqlite_file(target)
-    if file is not None:
-        with suppress(HistoryError):  # open_store reports what is wrong
-            database = connect_readonly(file)
+    with suppress(HistoryError):  # open_store reports what is wrong
+        if file is not None or is_server(target):
+            database = connect(target) if file is None else connect_readonly(file)
             if _is_ready(database):
                 return Reader(database)
             database.close()
     return open_store(target)
+
+
+def is_server(target: Path | str) -> bool:
+    """Whether a history is on a server."""
+    return isinstance(target, str) and "://" in target and not target.startswith("sqlite")
 
 
 def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Store":

@@ -42,7 +42,7 @@ def new_server() -> Iterator[tuple[HistoryServer, Path]]:
 
 
 @dataclass(frozen=True)
-class Recording:
+class BoxRecording:
     """How a box fared; times are in seconds."""
 
     began: float
@@ -79,14 +79,14 @@ class WriterBox:
             self._process.communicate()
             self._process = None
 
-    def ended(self) -> "Recording":
+    def ended(self) -> "BoxRecording":
         """Wait until it ends; return how it fared. Raises RuntimeError when it failed."""
         assert self._process is not None
         said, _ = self._process.communicate()
         if self._process.returncode:
             raise RuntimeError(f"{self.name} ended with {self._process.returncode}: a round was refused")
         began, ended, *taken = (float(line) for line in said.split())
-        return Recording(began, ended, taken)
+        return BoxRecording(began, ended, taken)
 
     def deliver(self) -> tuple[str, ...]:
         """Send what waits on it, as the next command does; return what is wrong."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from build.home import Home
 from history.errors import HistoryError
-from history.open import derive_ended, open_store
+from history.open import derive_ended, is_server, open_store
 from history.spool.journal import Journal, journal_path, open_journal_store
 from history.spool.spooled_store import SpooledStore
 from history.store.database import connect
@@ -56,8 +56,3 @@ def open_delivered(target: Path | str, home: Home) -> Store:
         store.close()
         raise HistoryError(why)
     return open_store(target)
-
-
-def is_server(target: Path | str) -> bool:
-    """Whether a history is on a server."""
-    return isinstance(target, str) and "://" in target and not target.startswith("sqlite")

@@ -6,8 +6,9 @@ import sys
 from build.addresses import HIDDEN
 from build.home import locate_for_writing
 from history.errors import HistoryError
+from history.open import is_server
 from history.spool.journal import Waiting, journal_path, waiting_in
-from history.spool.opening import is_server, open_recorded
+from history.spool.opening import open_recorded
 from runners.console import say_problems
 
 
