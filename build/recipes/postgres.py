@@ -49,6 +49,9 @@ SLIM_FOLDERS = (
 
 SLIM_PROGRAMS = ("initdb", "postgres")
 
+DATA = ("share/postgres.bki", "share/system_views.sql", "share/postgresql.conf.sample")
+"""Some of the files that initdb reads."""
+
 SLIM_COMMANDS = 250
 """The approximate number by which the compiler runs of a slim build are fewer than those of a whole one."""
 
@@ -88,6 +91,7 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
         installs=(
             *(f"bin/{program}" for program in PROGRAMS),
             *(f"lib/{module}.so" for module in CONTRIB),
+            *DATA,
         ),
         counted=r"\s-c -o\s",
         commands=row.commands,
@@ -110,7 +114,7 @@ def slim_recipe(release: str, has_library: Callable[[str], bool], programs: Sequ
         whole,
         stages=_stages(flags, (*SLIM_FOLDERS, *clients)),
         flags=SLIM_CFLAGS,
-        installs=(*(f"bin/{name}" for name in names), "lib/plpgsql.so", "lib/dict_snowball.so"),
+        installs=(*(f"bin/{name}" for name in names), "lib/plpgsql.so", "lib/dict_snowball.so", *DATA),
         commands=whole.commands - SLIM_COMMANDS,
         slim_programs=names,
     )
