@@ -61,8 +61,8 @@ class Stand:
         self._folder("src", before, f"{programs}; {data}", part)
         self._folder("config", "@true", "@true", part)
         for folder in (*postgres.SLIM_FOLDERS, "src/bin/initdb", "src/bin/pgbench"):
-            install = self._slim(folder, prefix, script)
-            self._folder(folder, before, f"{install}; {data}" if folder == "src/backend" else install, part)
+            self._folder(folder, before, self._slim(folder, prefix, script), part)
+        self._folder(postgres.CATALOG, "@true", data, part)
         for module in postgres.CONTRIB:
             self._folder(f"contrib/{module}", "@true", f"cp part.o {prefix}/lib/{module}.so", part)
         return self.folder
