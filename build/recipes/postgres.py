@@ -48,7 +48,7 @@ SLIM_FOLDERS = (
 """The parts of the source that a server needs to be initialized and to run."""
 
 CATALOG = "src/include/catalog"
-"""Has postgres.bki, and an install target of its own, since March 2024; before that src/backend installs it."""
+"""Has postgres.bki and installs it since March 2024; before that src/backend/catalog did."""
 
 SLIM_PROGRAMS = ("initdb", "postgres")
 
@@ -63,8 +63,8 @@ SLIM_COMMANDS = 250
 _RPATH = "rpathdir=$$ORIGIN/../lib"
 
 
-# A release's number does not tell: commits of 17devel are of either kind. The install target of src/include, which
-# includes this one, would install all headers.
+# A release's number does not tell: commits of 17devel are of either kind. The install target of src/include,
+# which includes this one, would install all headers.
 _CATALOG_STAGE = Stage(
     f"install {CATALOG}",
     (
