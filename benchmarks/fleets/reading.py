@@ -39,8 +39,8 @@ JUDGE_SECONDS, COMPARE_SECONDS = 60.0, 0.5
 
 
 def scale_of(nights: int) -> HistoryScale:
-    """Return the size of the history: 10,000 series that are judged, beside those of the base."""
-    return HistoryScale(nights=nights, boxes=5, branches=6, steps=50, nights_with_rounds=min(nights, 10))
+    """Return the size of the history: 10,000 series of judged metrics, and those of the base and others."""
+    return HistoryScale(nights=nights, boxes=5, branches=6, steps=67, nights_with_rounds=min(nights, 10))
 
 
 def reading_figures(nights: int, *, judged: bool, compared: bool) -> Iterator[Figure]:

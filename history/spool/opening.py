@@ -1,10 +1,12 @@
 """Opening a history to record into it: on a server, with the journal of the box before it."""
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from build.home import Home
+from build.home import Home, HomeError, locate_for_writing
 from history.errors import HistoryError
 from history.open import derive_ended, is_server, open_store
 from history.spool.journal import Journal, journal_path, open_journal_store
@@ -48,7 +50,7 @@ def open_delivered(target: Path | str, home: Home) -> Store:
 
     Raises as `open_store`. What cannot be delivered goes on waiting; `./tidemark status` shows it.
     """
-    if is_server(target) and journal_path(home.spool, str(target)).exists():
+    if is_server(target) and _may_write(journal_path(home.spool, str(target))):
         store = open_recorded(target, home)
         if not store.away:
             return store
@@ -56,3 +58,11 @@ def open_delivered(target: Path | str, home: Home) -> Store:
         store.close()
         raise HistoryError(why)
     return open_store(target)
+
+
+def _may_write(journal: Path) -> bool:
+    """Whether there is a journal that this user may write to; root does not in a home of somebody else."""
+    with suppress(HomeError):
+        locate_for_writing()
+        return journal.exists() and os.access(journal, os.W_OK)
+    return False

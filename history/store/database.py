@@ -245,7 +245,9 @@ def _url(target: Path | str) -> URL:
 
 def _engine(url: URL) -> Engine:
     try:
-        return create_engine(url, connect_args=connection_defaults(url))
+        # No column is an hstore, for which every connection would look in the catalogue.
+        settings = {"use_native_hstore": False} if url.get_backend_name() == "postgresql" else {}
+        return create_engine(url, connect_args=connection_defaults(url), **settings)
     except (ArgumentError, ImportError) as error:
         raise HistoryError(
             f"there is no driver for {url.drivername}",

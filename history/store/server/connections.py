@@ -43,9 +43,11 @@ def configure_postgres(connection: Any, lock_timeout_ms: int) -> None:
 
     Behind a pooler all this is about one of its connections; who writes does not depend on it.
     """
+    chosen = {"lock_timeout": lock_timeout_ms, **_KEEPALIVE}
+    # One statement, because a network may take its time for each.
+    parts = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in chosen.items())
     with connection.cursor() as cursor:
-        for name, value in {"lock_timeout": lock_timeout_ms, **_KEEPALIVE}.items():
-            cursor.execute(f"SET {name} = {value}")
+        cursor.execute(f"SELECT {parts}")
     connection.commit()
 
 
