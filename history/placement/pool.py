@@ -4,18 +4,20 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import pairwise
+from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, select, update
 
 from history.placement.hashing import Demand, SharedTask, share_with, spread
 from history.store.schema import placements, pool_boxes
 from history.timestamps import from_text, to_text
 
 GONE_NIGHTS = 3
-"""The nights without a box after which its series are handed on."""
+"""The nights of the others that a box may miss: with the next one it is gone, and hands on its series."""
 
-GONE_HOURS = GONE_NIGHTS * 24 + 2
-"""The hours since the last night of a box that is gone. A night that begins a little late is not a missed one."""
+NIGHT_HOURS = 20
+"""Nights of a pool lie at least so far apart; several calls of one night count once."""
 
 
 class PlacementReason(StrEnum):
@@ -46,9 +48,6 @@ class HandOver:
     after: str
     reason: PlacementReason
     placed_at: datetime
-    last_seen: datetime | None = None
-    """When the box before began its last night, if it is known."""
-
     hostname_before: str | None = None
     """The host name under which the history has the series of the box before; None before its first night."""
 
@@ -145,28 +144,27 @@ def begin_night(
 def hand_overs(connection: Connection, pool: str | None = None) -> list[HandOver]:
     """Return what was handed on, in order of time, in one pool or in all."""
     columns = placements.c
-    order = (columns.pool, columns.suite, columns.configuration, columns.branch, columns.number)
-    query = select(placements).where(*([] if pool is None else [columns.pool == pool])).order_by(*order)
-    hosts = {(row.pool, row.box): row for row in connection.execute(select(pool_boxes))}
-    found, before = [], None
-    for row in connection.execute(query):
-        task = SharedTask(row.suite, row.configuration, row.branch)
-        if before is not None and (before.pool, before_task) == (row.pool, task) and before.box != row.box:
-            old, new = hosts.get((row.pool, before.box)), hosts.get((row.pool, row.box))
-            found.append(
-                HandOver(
-                    row.pool,
-                    task,
-                    before.box,
-                    row.box,
-                    PlacementReason(row.reason),
-                    from_text(row.placed_at),
-                    from_text(old.seen_at) if old else None,
-                    old.hostname if old else None,
-                    new.hostname if new else None,
-                )
+    key = (columns.pool, columns.suite, columns.configuration, columns.branch)
+    query = select(*key, columns.number, columns.box, columns.reason, columns.placed_at)
+    query = query.where(*([] if pool is None else [columns.pool == pool])).order_by(*key, columns.number)
+    boxes = {(row.pool, row.box): row for row in connection.execute(select(pool_boxes))}
+    found = []
+    for old, new in pairwise(connection.execute(query).all()):
+        if old[: len(key)] != new[: len(key)] or old.box == new.box:
+            continue
+        before, after = boxes.get((new.pool, old.box)), boxes.get((new.pool, new.box))
+        found.append(
+            HandOver(
+                new.pool,
+                SharedTask(new.suite, new.configuration, new.branch),
+                old.box,
+                new.box,
+                PlacementReason(new.reason),
+                from_text(new.placed_at),
+                before.hostname if before else None,
+                after.hostname if after else None,
             )
-        before, before_task = row, task
+        )
     return sorted(found, key=lambda each: each.placed_at)
 
 
@@ -184,31 +182,26 @@ def _since(
 def _update_members(
     connection: Connection, pool: str, boxes: Collection[str], box: str, hostname: str, at: datetime
 ) -> _Members:
-    rows = {row.box: row for row in connection.execute(select(pool_boxes).where(pool_boxes.c.pool == pool))}
+    query = select(pool_boxes).where(pool_boxes.c.pool == pool)
+    rows = {row.box: row for row in connection.execute(query)}
     if not rows:
-        seen = {"pool": pool, "seen_at": to_text(at), "left_at": None}
-        connection.execute(
-            insert(pool_boxes),
-            [{**seen, "box": each, "hostname": hostname if each == box else None} for each in sorted(boxes)],
-        )
+        for each in sorted(boxes):
+            _insert(connection, pool, each, hostname if each == box else None, at)
         return _Members(before=sorted(boxes), newcomers=[])
     found = _Members(before=[], newcomers=[])
     for name, row in rows.items():
-        if row.left_at is not None:
-            continue
-        if name not in boxes:
+        if row.left_at is None and name not in boxes:
             found.lost[name] = PlacementReason.PLAN
-        elif name != box and at - from_text(row.seen_at) > timedelta(hours=GONE_HOURS):
+        elif row.left_at is None and name != box and _missed(connection, row, at) > GONE_NIGHTS:
             found.lost[name] = PlacementReason.GONE
-        else:
+        elif row.left_at is None:
             found.before.append(name)
     for name in found.lost:
         _change(connection, pool, name, left_at=to_text(at))
     if box not in found.before:
         found.newcomers.append(box)
     if box not in rows:
-        its = {"pool": pool, "box": box, "hostname": hostname, "seen_at": to_text(at), "left_at": None}
-        connection.execute(insert(pool_boxes), [its])
+        _insert(connection, pool, box, hostname, at)
         return found
     own = rows[box]
     found.seen_before = from_text(own.seen_at)
@@ -217,11 +210,30 @@ def _update_members(
             f"box {box} of pool {pool} was {own.hostname} on {found.seen_before:%Y-%m-%d %H:%M} UTC and is"
             f" {hostname} now: if both run, give each a name of its own in the plan"
         )
-    _change(connection, pool, box, hostname=hostname, seen_at=to_text(at), left_at=None)
+    begun = {"hostname": hostname, "seen_at": to_text(at), "missed": 0, "missed_at": None, "left_at": None}
+    _change(connection, pool, box, **begun)
     return found
 
 
-def _change(connection: Connection, pool: str, box: str, **values: str | None) -> None:
+def _missed(connection: Connection, row: Row[Any], at: datetime) -> int:
+    """Return the nights of the others that a box has missed, with this one.
+
+    They are counted, and not taken from the time, so that a pool that was off as a whole loses no box, and a
+    clock that is a day wrong makes none disappear.
+    """
+    counted = max(from_text(row.seen_at), from_text(row.missed_at or row.seen_at))
+    if at - counted < timedelta(hours=NIGHT_HOURS):
+        return int(row.missed)
+    _change(connection, row.pool, row.box, missed=row.missed + 1, missed_at=to_text(at))
+    return int(row.missed) + 1
+
+
+def _insert(connection: Connection, pool: str, box: str, hostname: str | None, at: datetime) -> None:
+    its = {"pool": pool, "box": box, "hostname": hostname, "seen_at": to_text(at), "missed": 0}
+    connection.execute(insert(pool_boxes).values(**its))
+
+
+def _change(connection: Connection, pool: str, box: str, **values: str | int | None) -> None:
     where = (pool_boxes.c.pool == pool, pool_boxes.c.box == box)
     connection.execute(update(pool_boxes).where(*where).values(**values))
 

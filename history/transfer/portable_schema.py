@@ -54,6 +54,7 @@ _KINDS = {
             "happened_at",
             "seen_at",
             "left_at",
+            "missed_at",
             "placed_at",
         ),
         FieldKind.TIME,

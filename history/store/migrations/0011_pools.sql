@@ -1,10 +1,12 @@
--- Which box of a pool measures what. The last row of a task is where it is measured; those before it, where it was.
+-- Which box of a pool measures what: the last row of a task says where it is measured, the others where it was.
 
 CREATE TABLE pool_boxes (
     pool TEXT NOT NULL,
     box TEXT NOT NULL,
     hostname TEXT,
     seen_at TEXT NOT NULL,
+    missed $integer NOT NULL,
+    missed_at TEXT,
     left_at TEXT,
     PRIMARY KEY (pool, box)
 ) $clustered;
