@@ -2,8 +2,8 @@
 
 Highest random weight: every box has a pseudo-random score for each task, and the highest one gets it (Thaler
 and Ravishankar, 1998). A box takes no more than a little above the mean of all, as in consistent hashing with
-bounded loads (Mirrokni, Thorup and Zadimoghaddam, 2018); here loads are minutes. What is placed stays, so that
-a box that joins or leaves moves nothing between the others.
+bounded loads (Mirrokni, Thorup and Zadimoghaddam, 2018); here loads are minutes. What is placed stays, so
+that a box that joins or leaves moves nothing between the others.
 """
 
 import hashlib

@@ -190,14 +190,14 @@ def _update_members(
         return _Members(before=sorted(boxes), newcomers=[])
     found = _Members(before=[], newcomers=[])
     for name, row in rows.items():
-        if row.left_at is None and name not in boxes:
-            found.lost[name] = PlacementReason.PLAN
-        elif row.left_at is None and name != box and _missed(connection, row, at) > GONE_NIGHTS:
-            found.lost[name] = PlacementReason.GONE
-        elif row.left_at is None:
+        if row.left_at is not None:
+            continue
+        reason = _lost(connection, row, boxes, box, at)
+        if reason is None:
             found.before.append(name)
-    for name in found.lost:
-        _change(connection, pool, name, left_at=to_text(at))
+        else:
+            found.lost[name] = reason
+            _change(connection, pool, name, left_at=to_text(at))
     if box not in found.before:
         found.newcomers.append(box)
     if box not in rows:
@@ -210,9 +210,20 @@ def _update_members(
             f"box {box} of pool {pool} was {own.hostname} on {found.seen_before:%Y-%m-%d %H:%M} UTC and is"
             f" {hostname} now: if both run, give each a name of its own in the plan"
         )
-    begun = {"hostname": hostname, "seen_at": to_text(at), "missed": 0, "missed_at": None, "left_at": None}
-    _change(connection, pool, box, **begun)
+    begun = {"hostname": hostname, "seen_at": to_text(at), "missed": 0, "missed_at": None}
+    _change(connection, pool, box, **begun, left_at=None)
     return found
+
+
+def _lost(
+    connection: Connection, row: Row[Any], boxes: Collection[str], box: str, at: datetime
+) -> PlacementReason | None:
+    """Return why a box no longer shares the tasks; None if it does."""
+    if row.box not in boxes:
+        return PlacementReason.PLAN
+    if row.box != box and _missed(connection, row, at) > GONE_NIGHTS:
+        return PlacementReason.GONE
+    return None
 
 
 def _missed(connection: Connection, row: Row[Any], at: datetime) -> int:
@@ -233,7 +244,7 @@ def _insert(connection: Connection, pool: str, box: str, hostname: str | None, a
     connection.execute(insert(pool_boxes).values(**its))
 
 
-def _change(connection: Connection, pool: str, box: str, **values: str | int | None) -> None:
+def _change(connection: Connection, pool: str, box: str, **values: Any) -> None:
     where = (pool_boxes.c.pool == pool, pool_boxes.c.box == box)
     connection.execute(update(pool_boxes).where(*where).values(**values))
 

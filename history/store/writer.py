@@ -42,6 +42,10 @@ class Store(Reader):
         self._clock = clock
         self._derive = derive
 
+    def now(self) -> datetime:
+        """Return the time by the clock of the store."""
+        return self._clock()
+
     def start_session(self, start: SessionStart) -> int:
         """Begin a session of this process and return its id.
 

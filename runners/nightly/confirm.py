@@ -59,12 +59,11 @@ class ExaminedSuspicion:
 
 def find_suspicions(plan: Plan, spot: Spot, connection: Connection) -> list[Suspicion]:
     """What looks changed or gone in the last nights in an environment, and was in no finished session yet."""
-    tracked, environment = plan.engines[spot.engine], spot.environment
-    tracked_branches = {f"{spot.engine}@{branch}" for branch in tracked.branches}
+    environment = spot.environment
     least = plan.regression_percent / 100
     suspicions = []
     for branch in branches_at(connection, environment):
-        if branch not in tracked_branches:
+        if branch not in spot.branches:
             continue
         known = repository.load(connection, branch=branch, suite=environment.suite)
         tonight = find_suspects(connection, environment, branch, known, least)

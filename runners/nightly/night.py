@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Progress
+from history.placement.pool import PoolNight
 from history.store.writer import Store
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
@@ -15,7 +17,8 @@ from runners.nightly.backfill import BackfillResult, BackfillRun
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, find_suspicions, findings_of
 from runners.nightly.plan import Plan, PlanError, Task
-from runners.nightly.work import PlannedSession, Spot, find_work
+from runners.nightly.pools.share import begin_in_pool, is_mine
+from runners.nightly.work import Mine, PlannedSession, Spot, find_work
 
 EXHAUSTED = "time budget exhausted"
 """Why a session or a suspicion was skipped."""
@@ -38,6 +41,9 @@ class NightResult:
 
     past: BackfillResult | None = None
     """What was done about past commits; None without a backfill."""
+
+    pool: PoolNight | None = None
+    """What the box shares with others; None for a box without a pool."""
 
     problems: list[str] = field(default_factory=list)
     """What went wrong without ending the night."""
@@ -82,8 +88,9 @@ def measure(
     """
     night = NightResult(box)
     with measuring_alone(home):
+        mine = _join_pool(night, plan, hostname, store)
         with store.database.reading() as connection:
-            work = find_work(plan, box, hostname, connection, home)
+            work = find_work(plan, box, hostname, connection, home, mine)
         night.problems += work.problems
         began, budget = clock(), plan.boxes[box].budget_minutes * 60
         measuring = _Measuring(night, plan, home, store, progress, lambda: budget - (clock() - began))
@@ -92,8 +99,16 @@ def measure(
                 measuring.examine(spot)
         asked = [(task, each) for task in plan.tasks_of(box) for each in task.backfill]
         if asked and measuring.seconds_left() > 0:
-            _fill(night, asked, plan, hostname, home, store, progress, measuring.seconds_left)
+            _fill(night, asked, plan, hostname, home, store, progress, measuring.seconds_left, mine)
     return night
+
+
+def _join_pool(night: NightResult, plan: Plan, hostname: str, store: Store) -> Mine:
+    """Agree with the other boxes of the pool, if there is one, on what this one measures."""
+    night.pool = begin_in_pool(plan, night.box, hostname, store)
+    if night.pool is not None:
+        night.problems += night.pool.problems
+    return partial(is_mine, night.pool)
 
 
 def measure_past(
@@ -122,7 +137,8 @@ def measure_past(
     with measuring_alone(home):
         began, budget = clock(), plan.boxes[box].budget_minutes * 60
         pairs = [(task, asked) for task in tasks]
-        _fill(night, pairs, plan, hostname, home, store, progress, lambda: budget - (clock() - began))
+        mine = _join_pool(night, plan, hostname, store)
+        _fill(night, pairs, plan, hostname, home, store, progress, lambda: budget - (clock() - began), mine)
     return night
 
 
@@ -135,9 +151,11 @@ def _fill(
     store: Store,
     progress: Progress,
     seconds_left: Callable[[], float],
+    mine: Mine,
 ) -> None:
     filling = BackfillRun(plan, night.box, home, store, progress)
-    night.past = filling.run(filling.places(asked, hostname), seconds_left)
+    places = [each for each in filling.places(asked, hostname) if mine(each.environment, each.asked.branch)]
+    night.past = filling.run(places, seconds_left)
     night.problems += night.past.problems
 
 

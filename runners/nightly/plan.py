@@ -59,6 +59,9 @@ class Box(_Strict):
     confirm_minutes: Minutes = CONFIRM_MINUTES
     """The most minutes of a session that examines one suspicion."""
 
+    pool: Label | None = None
+    """The pool of boxes that are alike, with which it shares its tasks; None if it has them for itself."""
+
 
 class Tracked(_Strict):
     """The versions of one engine that are tracked."""
@@ -250,6 +253,10 @@ class Plan(_Strict):
         """Return the tasks of a box in order of priority."""
         mine = [task for task in self.tasks if not task.boxes or box in task.boxes]
         return sorted(mine, key=lambda task: task.priority)
+
+    def boxes_of(self, pool: str) -> list[str]:
+        """Return the boxes of a pool."""
+        return [name for name, box in self.boxes.items() if box.pool == pool]
 
     def engines_of(self, task: Task) -> list[Engine]:
         """Return the engines of the plan that a task measures."""
