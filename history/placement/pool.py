@@ -53,6 +53,17 @@ class HandOver:
 
     hostname_after: str | None = None
 
+    def __str__(self) -> str:
+        """One line for people."""
+        return f"{self.task}: {_WORDS[self.reason].format(before=self.before, after=self.after)}"
+
+
+_WORDS = {
+    PlacementReason.JOINED: "{after} has joined the pool and takes it over from {before}",
+    PlacementReason.GONE: f"{{before}} had no night for {GONE_NIGHTS} nights, and hands it on to {{after}}",
+    PlacementReason.PLAN: "the plan no longer lets {before} measure it, which hands it on to {after}",
+}
+
 
 @dataclass(frozen=True)
 class PoolNight:

@@ -13,11 +13,11 @@ from history.store.writer import Store
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
-from runners.nightly.backfill import BackfillResult, BackfillRun
+from runners.nightly.backfill import BackfillPlace, BackfillResult, BackfillRun
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, find_suspicions, findings_of
-from runners.nightly.plan import Plan, PlanError, Task
-from runners.nightly.pools.share import begin_in_pool, is_mine
+from runners.nightly.plan import Plan, PlanError
+from runners.nightly.pools.share import begin_in_pool, elsewhere, is_mine
 from runners.nightly.work import Mine, PlannedSession, Spot, find_work
 
 EXHAUSTED = "time budget exhausted"
@@ -99,7 +99,10 @@ def measure(
                 measuring.examine(spot)
         asked = [(task, each) for task in plan.tasks_of(box) for each in task.backfill]
         if asked and measuring.seconds_left() > 0:
-            _fill(night, asked, plan, hostname, home, store, progress, measuring.seconds_left, mine)
+            filling = BackfillRun(plan, box, home, store, progress)
+            places = filling.places(asked, hostname)
+            places = [each for each in places if mine(each.environment, each.asked.branch)]
+            _fill(night, filling, places, measuring.seconds_left)
     return night
 
 
@@ -136,25 +139,27 @@ def measure_past(
         raise PlanError(f"no task of box {box} measures {asked.engine}", hint="docs/nightly.md: tasks")
     with measuring_alone(home):
         began, budget = clock(), plan.boxes[box].budget_minutes * 60
-        pairs = [(task, asked) for task in tasks]
-        mine = _join_pool(night, plan, hostname, store)
-        _fill(night, pairs, plan, hostname, home, store, progress, lambda: budget - (clock() - began), mine)
+        _join_pool(night, plan, hostname, store)
+        filling = BackfillRun(plan, box, home, store, progress)
+        places = filling.places([(task, asked) for task in tasks], hostname)
+        others = {elsewhere(night.pool, place.environment, asked.branch) for place in places} - {None}
+        places = [each for each in places if elsewhere(night.pool, each.environment, asked.branch) is None]
+        if others and not places:
+            raise PlanError(
+                f"{asked.branch} is measured on {', '.join(sorted(map(str, others)))} of its pool",
+                where="nightly --backfill",
+                hint="fill its series there",
+            )
+        _fill(night, filling, places, lambda: budget - (clock() - began))
     return night
 
 
 def _fill(
     night: NightResult,
-    asked: Sequence[tuple[Task, Backfill]],
-    plan: Plan,
-    hostname: str,
-    home: Home,
-    store: Store,
-    progress: Progress,
+    filling: BackfillRun,
+    places: Sequence[BackfillPlace],
     seconds_left: Callable[[], float],
-    mine: Mine,
 ) -> None:
-    filling = BackfillRun(plan, night.box, home, store, progress)
-    places = [each for each in filling.places(asked, hostname) if mine(each.environment, each.asked.branch)]
     night.past = filling.run(places, seconds_left)
     night.problems += night.past.problems
 

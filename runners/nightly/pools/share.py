@@ -45,6 +45,12 @@ def is_mine(night: PoolNight | None, environment: Environment, branch: str) -> b
     return night is None or night.is_mine(shared_task(environment, branch))
 
 
+def elsewhere(night: PoolNight | None, environment: Environment, branch: str) -> str | None:
+    """Return the other box of the pool that measures a branch in an environment; None without one."""
+    its = None if night is None else night.placed.get(shared_task(environment, branch))
+    return None if night is None or its == night.box else its
+
+
 def shared_task(environment: Environment, branch: str) -> SharedTask:
     """Return what a pool places of an environment: it is the same on all boxes."""
     return SharedTask(environment.suite, environment.configuration, branch)
@@ -72,7 +78,7 @@ def find_demands(
 
 
 def branches_of(plan: Plan, task: Task, engine: Engine) -> Iterator[str]:
-    """Yield the branches of a task, those of its releases and past commits among them; else that of the base."""
+    """Yield the branches of a task, with those of releases and past commits; or else the base's."""
     tracked = plan.engines[engine]
     found = [f"{engine}@{branch}" for branch in tracked.branches]
     found += [release_branch(parse_version(f"{engine}@{each}")) for each in tracked.releases]
