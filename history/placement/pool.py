@@ -53,6 +53,10 @@ class HandOver:
 
     hostname_after: str | None = None
 
+    def concerns(self, hostname: str) -> bool:
+        """Whether a machine has series of it, before or after."""
+        return hostname in (self.hostname_before, self.hostname_after)
+
     def __str__(self) -> str:
         """One line for people."""
         return f"{self.task}: {_WORDS[self.reason].format(before=self.before, after=self.after)}"
