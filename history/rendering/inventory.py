@@ -40,7 +40,7 @@ def render_inventory(
     handed_over: Sequence[HandOver],
     console: "Console",
 ) -> None:
-    """Print the branches of each environment, the given series, hand-overs, and the sessions that failed last."""
+    """Print the branches of each environment, the given series, hand-overs, and sessions that failed."""
     for environment, group in groupby(branches, key=lambda branch: branch.environment):
         console.print(
             f"{environment.box}: {environment.suite}, {environment.configuration}", style="bold", markup=False
@@ -59,21 +59,25 @@ def render_inventory(
         console.print(table)
         console.print()
     if handed_over:
-        console.print(
-            "Handed on in pools, the latest first; series begin anew on their new box:", markup=False
-        )
-        for each in handed_over[:SHOWN_HAND_OVERS]:
-            line = f"  {each.placed_at:%Y-%m-%d %H:%M} UTC  {each}"
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-        if len(handed_over) > SHOWN_HAND_OVERS:
-            console.print(f"  and {len(handed_over) - SHOWN_HAND_OVERS} before; --format json lists all")
-        console.print()
+        _print_hand_overs(handed_over, console)
     if failed:
         console.print("Sessions that did not finish, the latest first:", markup=False)
         for session in failed:
             start = f"{session.started_at:%Y-%m-%d %H:%M} UTC"
             line = f"  {start}  {session.uid}  {session.status}  {session.box}  {session.suite}"
             console.print(line, markup=False, highlight=False)
+
+
+def _print_hand_overs(handed_over: Sequence[HandOver], console: "Console") -> None:
+    head = "Handed on in a pool, the latest first; the series begin anew on their new box:"
+    console.print(head, markup=False, highlight=False)
+    for each in handed_over[:SHOWN_HAND_OVERS]:
+        line = f"  {each.placed_at:%Y-%m-%d %H:%M} UTC  {each}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if len(handed_over) > SHOWN_HAND_OVERS:
+        more = f"  and {len(handed_over) - SHOWN_HAND_OVERS} earlier ones"
+        console.print(more, markup=False, highlight=False)
+    console.print()
 
 
 def render_series(timeline: Timeline, changes: Sequence[LevelChange], console: "Console") -> None:
