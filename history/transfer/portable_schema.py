@@ -295,7 +295,10 @@ _ALL = (
         optional="session_uid",
     ),
     _portable(
-        schema.pool_boxes, "pool box", "pool box hostname seen_at left_at", optional="hostname left_at"
+        schema.pool_boxes,
+        "pool box",
+        "pool box hostname seen_at missed missed_at left_at",
+        optional="hostname missed_at left_at",
     ),
     _portable(
         schema.placements,
