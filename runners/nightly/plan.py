@@ -226,6 +226,12 @@ class Plan(_Strict):
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"boxes: two boxes have the label {label}; labels must be unique")
+        pools = [box.pool for box in self.boxes.values() if box.pool is not None]
+        for pool in pools:
+            if pools.count(pool) > 1 and not self.history.startswith("postgresql"):
+                raise ValueError(
+                    f"boxes: the boxes of pool {pool} need one `history`: a Postgres database's URL"
+                )
         for problem in _task_problems(self):
             raise ValueError(problem)
         for task in self.tasks:

@@ -29,6 +29,9 @@ from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
 from tests.runners.nightly.pretended import BRANCH, Lab
 
 BASE = "postgres@17.11"
+SERVER = "postgresql+psycopg://tests@nowhere/none"
+"""What the plan says; the history of the tests is a file."""
+
 SUITES = ("write-heavy", "pgbench", "oltp-sweep", "payments", "tpch", "connections")
 
 
@@ -50,7 +53,7 @@ class PooledBoxes:
         alone = {"solo": {"label": "solo"}}
         tasks = [{"suite": suite, "profile": "smoke"} for suite in SUITES]
         tracked = {"base": BASE, "releases": self.releases}
-        whole = {"boxes": boxes | alone, "engines": {"postgres": tracked}, "tasks": tasks}
+        whole = {"boxes": boxes | alone, "engines": {"postgres": tracked}, "tasks": tasks, "history": SERVER}
         return Plan.model_validate(whole | changes)
 
     def clock(self) -> datetime:
@@ -187,7 +190,9 @@ def test_past_commits_are_measured_on_the_box_of_their_series(
 
     def fill(box: str) -> NightResult:
         with open_store(lab.home.history, clock=lab.clock) as store:
-            return measure_past(lab.plan(boxes=both), box, MACHINE.hostname, lab.home, store, Silent(), asked)
+            return measure_past(
+                lab.plan(boxes=both, history=SERVER), box, MACHINE.hostname, lab.home, store, Silent(), asked
+            )
 
     outcomes = {}
     for box in "xy":
