@@ -124,6 +124,12 @@ def share_with(
     return found
 
 
+def second_box(task: SharedTask, demand: Demand, boxes: Collection[str], first: str) -> str | None:
+    """Return the box that looks at a task's suspicions instead of its own; None without another one."""
+    others = [box for box in boxes if box != first and box in demand.boxes]
+    return max(others, key=lambda box: (score(task, box), box), default=None)
+
+
 def _share(demands: Mapping[SharedTask, Demand], boxes: Collection[str]) -> float:
     return sum(demand.minutes for demand in demands.values()) / len(boxes)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
 
-from history.placement.hashing import Demand, SharedTask, share_with, spread
+from history.placement.hashing import Demand, SharedTask, second_box, share_with, spread
 from history.store.schema import placements, pool_boxes
 from history.timestamps import from_text, to_text
 
@@ -82,6 +82,11 @@ class PoolNight:
     """By this night, and by others to or from this box since its last night."""
 
     problems: tuple[str, ...] = ()
+    seconds: Mapping[SharedTask, str] = field(default_factory=dict)
+    """Another box that can measure a task, by task, if there is one that had a night."""
+
+    hostnames: Mapping[str, str] = field(default_factory=dict)
+    """The host names of the boxes that had a night."""
 
     def is_mine(self, task: SharedTask) -> bool:
         """Whether the box is to measure a task."""
@@ -153,7 +158,13 @@ def begin_night(
     if rows:
         connection.execute(insert(placements), rows)
     told = _since(hand_overs(connection, pool), box, at, members.seen_before)
-    return PoolNight(pool, box, placed, tuple(told), tuple(members.problems))
+    hostnames = _hostnames(connection, pool, members.all)
+    seconds = {
+        task: second
+        for task, its in placed.items()
+        if (second := second_box(task, demands[task], hostnames, its)) is not None
+    }
+    return PoolNight(pool, box, placed, tuple(told), tuple(members.problems), seconds, hostnames)
 
 
 def hand_overs(connection: Connection, pool: str | None = None) -> list[HandOver]:
@@ -228,6 +239,13 @@ def _update_members(
     begun = {"hostname": hostname, "seen_at": to_text(at), "missed": 0, "missed_at": None}
     _change(connection, pool, box, **begun, left_at=None)
     return found
+
+
+def _hostnames(connection: Connection, pool: str, boxes: Collection[str]) -> dict[str, str]:
+    """Return the host names of those of the boxes that had a night."""
+    columns = pool_boxes.c
+    query = select(columns.box, columns.hostname).where(columns.pool == pool, columns.hostname.is_not(None))
+    return {box: hostname for box, hostname in map(tuple, connection.execute(query)) if box in boxes}
 
 
 def _lost(

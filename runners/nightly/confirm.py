@@ -31,6 +31,8 @@ class Suspicion:
 
     branch: str
     request: Request
+    whose: str = ""
+    """The box of the pool that has the series; empty for one's own."""
 
     @property
     def confirms(self) -> Confirms:
@@ -44,7 +46,8 @@ class Suspicion:
         what = (
             "is the change gone" if self.confirms.question is ConfirmationRequest.GONE else "has it changed"
         )
-        return f"{self.branch}: {what} in {', '.join(self.confirms.steps)}: {old} against {new}"
+        whose = f" of {self.whose}" if self.whose else ""
+        return f"{self.branch}{whose}: {what} in {', '.join(self.confirms.steps)}: {old} against {new}"
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ def _suspicion(
         request = replace(request, exact=Exact.ONLY, repetitions=PASSES, until_decided=False, perf=None)
     else:
         request = replace(request, until_decided=True, beside_passes=None)
-    return Suspicion(confirms.branch, request)
+    return Suspicion(confirms.branch, request, spot.whose)
 
 
 def _examined(connection: Connection, branch: str, tonight: ScreenedNight) -> list[Confirms]:

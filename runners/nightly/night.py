@@ -17,7 +17,7 @@ from runners.nightly.backfill import BackfillPlace, BackfillResult, BackfillRun
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, find_suspicions, findings_of
 from runners.nightly.plan import Plan, PlanError
-from runners.nightly.pools.share import begin_in_pool, elsewhere, is_mine
+from runners.nightly.pools.share import begin_in_pool, elsewhere, examined_spots, is_mine
 from runners.nightly.work import Mine, PlannedSession, Spot, find_work
 
 EXHAUSTED = "time budget exhausted"
@@ -94,7 +94,7 @@ def measure(
         night.problems += work.problems
         began, budget = clock(), plan.boxes[box].budget_minutes * 60
         measuring = _Measuring(night, plan, home, store, progress, lambda: budget - (clock() - began))
-        for spot in work.spots:
+        for spot in examined_spots(plan, night.pool, work.spots):
             if spot.session is None or measuring.carry_out(spot.session):
                 measuring.examine(spot)
         asked = [(task, each) for task in plan.tasks_of(box) for each in task.backfill]

@@ -63,6 +63,13 @@ class Box(_Strict):
     """The pool of boxes that are alike, with which it shares its tasks; None if it has them for itself."""
 
 
+class PoolPlan(_Strict):
+    """What the boxes of a pool have in common."""
+
+    confirm: Annotated[str, Field(pattern="^(own|other)$")] = "own"
+    """Whether a suspected change is confirmed on its own box or on another one of the pool."""
+
+
 class Tracked(_Strict):
     """The versions of one engine that are tracked."""
 
@@ -214,6 +221,7 @@ class Plan(_Strict):
     boxes: dict[Label, Box] = Field(min_length=1)
     engines: dict[Engine, Tracked] = Field(min_length=1)
     tasks: tuple[Task, ...] = Field(min_length=1)
+    pools: dict[Label, PoolPlan] = {}
     variants: dict[str, VariantPlan] = {}
     """The variants by name, which releases and branches are followed by after a `#`."""
 
@@ -226,13 +234,7 @@ class Plan(_Strict):
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"boxes: two boxes have the label {label}; labels must be unique")
-        pools = [box.pool for box in self.boxes.values() if box.pool is not None]
-        for pool in pools:
-            if pools.count(pool) > 1 and not self.history.startswith("postgresql"):
-                raise ValueError(
-                    f"boxes: the boxes of pool {pool} need one `history`: a Postgres database's URL"
-                )
-        for problem in _task_problems(self):
+        for problem in (*_pool_problems(self), *_task_problems(self)):
             raise ValueError(problem)
         for task in self.tasks:
             for asked in task.backfill:
@@ -310,6 +312,16 @@ def find_box(plan: Plan, chosen: str | None, hostname: str) -> str:
         f"no box of the plan has the host name {hostname}",
         hint=f"name one with --box or $TIDEMARK_BOX: {', '.join(plan.boxes)}",
     )
+
+
+def _pool_problems(plan: Plan) -> Iterator[str]:
+    pools = [box.pool for box in plan.boxes.values() if box.pool is not None]
+    for pool in pools:
+        if pools.count(pool) > 1 and not plan.history.startswith("postgresql"):
+            yield f"history: the boxes of pool {pool} share it, so it must be the URL of a Postgres database"
+    for pool in plan.pools:
+        if pool not in pools:
+            yield f"pools.{pool}: no box is in this pool"
 
 
 def _task_problems(plan: Plan) -> Iterator[str]:

@@ -10,7 +10,7 @@ from history.comparison.result import Comparison
 from history.comparison.verdict import MetricChange, verdict_of
 from history.placement.pool import PoolNight
 from history.rendering.changes import box_note_lines
-from history.rendering.confirmations import interval, measurement, series_name
+from history.rendering.confirmations import interval, measurement, occasion, series_name
 from history.rendering.escaping import escaped, one_line
 from history.rendering.summary import render_summary
 from runners.nightly.backfill import BackfillResult
@@ -79,7 +79,8 @@ def _change(report: ChangeReport) -> str:
     line = f"{change.direction} of {escaped(change.branch)} in {steps} ({change.fingerprint})"
     if report.confirmation is None:
         return line
-    return f"{line}, confirmed the same night: {escaped(measurement(report.confirmation))}"
+    found = f"{occasion(report.confirmation)}: {measurement(report.confirmation)}"
+    return f"{line}, {escaped(found)}"
 
 
 def _past(past: BackfillResult) -> Iterator[str]:

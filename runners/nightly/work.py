@@ -64,7 +64,10 @@ class Spot:
     """The session that measures what is new; None when nothing is new."""
 
     branches: frozenset[str] = frozenset()
-    """The tracked branches that the box is to measure there."""
+    """The tracked branches whose suspicions the box is to examine there."""
+
+    whose: str = ""
+    """The box of the pool whose suspicions these are; empty for one's own."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, func, select
@@ -15,8 +16,8 @@ from history.store.schema import nights, sessions
 from history.store.writer import Store
 from history.timestamps import from_text, to_text
 from runners.measuring.request import Request
-from runners.nightly.plan import Plan, Task
-from runners.nightly.work import environment_of, release_branch, request_of
+from runners.nightly.plan import Plan, PoolPlan, Task
+from runners.nightly.work import Spot, environment_of, release_branch, request_of
 
 KNOWN_DAYS = 30
 """The days whose sessions say how long a task takes."""
@@ -49,6 +50,29 @@ def elsewhere(night: PoolNight | None, environment: Environment, branch: str) ->
     """Return the other box of the pool that measures a branch in an environment; None without one."""
     its = None if night is None else night.placed.get(shared_task(environment, branch))
     return None if night is None or its == night.box else its
+
+
+def examined_spots(plan: Plan, night: PoolNight | None, spots: Sequence[Spot]) -> list[Spot]:
+    """Return where a box examines suspicions: its own ones, or with `confirm = "other"` those of others.
+
+    Then it looks at its own only for tasks that no other box can measure.
+    """
+    if night is None or plan.pools.get(night.pool, PoolPlan()).confirm == "own":
+        return list(spots)
+    found = []
+    for spot in spots:
+        here = spot.environment
+        alone = {each for each in spot.branches if shared_task(here, each) not in night.seconds}
+        found.append(replace(spot, branches=frozenset(alone)))
+        theirs = defaultdict(set)
+        for branch in (f"{spot.engine}@{each}" for each in plan.engines[spot.engine].branches):
+            if night.seconds.get(shared_task(here, branch)) == night.box:
+                theirs[night.placed[shared_task(here, branch)]].add(branch)
+        for box, branches in sorted(theirs.items()):
+            if box in night.hostnames:
+                there = replace(here, box=night.hostnames[box])
+                found.append(Spot(spot.task, spot.engine, there, None, frozenset(branches), box))
+    return found
 
 
 def shared_task(environment: Environment, branch: str) -> SharedTask:

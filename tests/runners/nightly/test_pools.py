@@ -12,10 +12,12 @@ from build.home import Home
 from build.progress import Silent
 from build.version import parse_version
 from history.open import open_store
+from history.store.records import Machine
 from history.store.writer import Store
 from report.writing.site import SiteOptions, write_site
 from runners.bisect.run import builds as bisect_builds
 from runners.cli import main
+from runners.measuring import session as session_module
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome
 from runners.nightly import night as night_module
@@ -23,6 +25,7 @@ from runners.nightly.backfill_plan import Backfill
 from runners.nightly.night import NightResult, measure, measure_past
 from runners.nightly.plan import Plan, PlanError
 from runners.nightly.pools.share import find_demands
+from runners.nightly.report import report
 from runners.nightly.summary import summary
 from runners.nightly.work import request_of
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
@@ -175,6 +178,68 @@ def test_the_history_knows_how_long_a_task_takes(boxes: PooledBoxes) -> None:
     assert {each.minutes for each in known.values()} == {60}
     assert all(0 < each.minutes < 60 for each in planned.values())
     assert {each.boxes for each in known.values()} == {frozenset("ab")}
+
+
+class Twins(Lab):
+    """Two boxes of a pool whose servers are equally fast: the second one of a series confirms."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder, monkeypatch)
+        self.box = "x"
+        monkeypatch.setattr(session_module, "describe", lambda _: self._machine())
+
+    def _machine(self) -> Machine:
+        return replace(MACHINE, hostname=f"host-{self.box}", fingerprint=self.box)
+
+    def both(self, boxes: str = "xy") -> Plan:
+        named = {name: {"label": name, "pool": "fast", "budget_minutes": 100.0} for name in "xy"}
+        return self.plan(boxes=named, history=SERVER, pools={"fast": {"confirm": "other"}})
+
+    def on(self, box: str) -> NightResult:
+        self.box = box
+        with open_store(self.home.history, clock=self.clock) as store:
+            return measure(self.both(), box, f"host-{box}", self.home, store, Silent())
+
+
+def test_the_second_box_of_a_pool_replicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    twins = Twins(tmp_path, monkeypatch)
+    for twins.day in (1, 2):
+        twins.commit()
+        outcomes = {box: twins.on(box).outcome for box in "xy"}
+    assert sorted(outcomes.values()) == ["1 session", "nothing is new"]
+    (own,) = (box for box, outcome in outcomes.items() if outcome == "1 session")
+    (other,) = set("xy") - {own}
+    twins.day = 3
+    old, new = list(twins.speeds)[-1], twins.commit({"insert": 0.92})
+    assert twins.on(own).outcome == "1 session"
+    night = twins.on(other)
+    assert night.outcome == "1 suspicion looked into"
+    assert f"{BRANCH} of {own}: has it changed in insert: {old} against {new}" in str(
+        night.examined[0].suspicion
+    )
+    assert [twins.on(box).outcome for box in (own, other)] == ["nothing is new"] * 2
+    with open_store(twins.home.history) as store:
+        found = report(twins.both(), twins.home, store)
+        write_site(store, SiteOptions(tmp_path / "site"), Silent())
+    (change,) = found.new
+    assert {member.key.environment.box for member in change.change.members} == {f"host-{own}"}
+    assert f"replicated on host-{other}: " in summary(night, found, [], NIGHT)
+    pages = [each.read_text() for each in (tmp_path / "site" / "changes").rglob("*.html")]
+    assert any("2 boxes have it: it is not one machine&#39;s doing." in page for page in pages)
+
+
+def test_a_box_confirms_by_itself_until_another_one_had_a_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twins = Twins(tmp_path, monkeypatch)
+    twins.commit()
+    own = "x" if twins.on("x").outcome == "1 session" else "y"
+    if own == "y":
+        pytest.skip("the hash gives the series to the box that has not run")
+    for twins.day in (1, 2):
+        twins.commit({"insert": 0.92} if twins.day == 2 else {})
+        night = twins.on("x")
+    assert night.outcome == "1 session, 1 suspicion looked into"
 
 
 def test_past_commits_are_measured_on_the_box_of_their_series(
