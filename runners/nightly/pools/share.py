@@ -35,10 +35,11 @@ def begin_in_pool(plan: Plan, box: str, hostname: str, store: Store) -> PoolNigh
     if pool is None:
         return None
     boxes = plan.boxes_of(pool)
+    # Not in the transaction that writes, for which recording boxes would wait: minutes may be a moment old.
+    with store.database.reading() as connection:
+        demands = find_demands(plan, boxes, connection, store.now())
     with store.database.writing() as connection:
-        at = store.now()
-        demands = find_demands(plan, boxes, connection, at)
-        return begin_night(connection, pool, boxes, demands, box, hostname, at)
+        return begin_night(connection, pool, boxes, demands, box, hostname, store.now())
 
 
 def is_mine(night: PoolNight | None, environment: Environment, branch: str) -> bool:

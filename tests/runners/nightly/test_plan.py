@@ -61,7 +61,7 @@ def test_tasks_by_priority_and_box(tmp_path: Path) -> None:
         (("base = \"postgres@17.11\"", "base = \"17.11\""), "base: '17.11' is not a version"),
         (("base = \"postgres@17.11\"", "base = \"mysql@9.7.2\""), "mysql@9.7.2 is not a release of postgres"),
         (("label = \"tidemark-two\"", "label = \"tidemark-two\"\npool = \"a b\""), "boxes.two.pool: String"),
-        (("label = \"tidemark-", "pool = \"p\"\nlabel = \"tidemark-"), "history: the boxes of pool p share it"),
+        (("label = \"tidemark-", "pool = \"p\"\nlabel = \"tidemark-"), "history: the boxes of pool p"),
         (("[boxes.two]", "[pools.p]\nconfirm = \"other\"\n[boxes.two]"), "pools.p: no box is in this pool"),
         (("[boxes.two]", "[pools.p]\nconfirm = \"both\"\n[boxes.two]"), "pools.p.confirm: String"),
         (("\"18.6\"", "\"17.11\""), "engines.postgres.releases: 17.11 is the base already"),
