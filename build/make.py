@@ -14,7 +14,7 @@ from typing import Any
 from build import host
 from build.build import Build
 from build.build_spec import FORMAT, BuildSpec, Patch, build_spec, read_patches
-from build.cache import failures, store
+from build.cache import damage, failures, store
 from build.cache.answers import KeptAnswers
 from build.files import make_folder
 from build.home import Home
@@ -133,6 +133,9 @@ def _compile_once(spec: BuildSpec, home: Home, progress: Progress, options: Comp
         if build is not None:
             progress.note(f"{spec.version}: from the build cache: {build.prefix.name}")
             return build
+        loss = store.damaged(home, spec.key)
+        if loss:
+            progress.note(f"{spec.version}: the build in the cache is damaged, and compiled again: {loss}")
         known = failures.recall(home, spec)
         if known is not None:
             raise known
@@ -164,7 +167,8 @@ def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
         )
         answers = KeptAnswers(home, spec, scratch / "answers")
         tree = _run_stages(spec, options, scratch / "source", staging, work, answers)
-        store.write_manifest(tree, _manifest(spec, options, work, time.monotonic() - started))
+        record = _manifest(spec, options, work, time.monotonic() - started)
+        store.write_manifest(tree, {**record, damage.INSTALLED: damage.installed(tree)})
         # Publishing flushes the file system: files that are deleted before that need not be written.
         shutil.rmtree(scratch)
         build = store.publish(tree, home)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from build.build import Build
+from build.cache import damage
 from build.engines import git_ref
 from build.errors import TidemarkError
 from build.files import flush_file_system, json_value, make_folder
@@ -41,13 +42,33 @@ def folder_name(engine: str, release: str, key: str) -> str:
 
 
 def find(home: Home, key: str, version: Version | None = None) -> Build | None:
-    """Return the build with this key, or None; its `version` is the given one, else that of the manifest."""
+    """Return the build with this key, or None; its `version` is the given one, else that of the manifest.
+
+    A build that has lost files is none; `damaged` says which it is.
+    """
+    build = _of_key(home, key)
+    if build is None or _lost(build):
+        return None
+    return replace(build, version=version) if version else build
+
+
+def damaged(home: Home, key: str) -> str:
+    """Return what the build with this key has lost, in words; an empty text without such a build or loss."""
+    build = _of_key(home, key)
+    return _lost(build) if build is not None else ""
+
+
+def _of_key(home: Home, key: str) -> Build | None:
     for name in _names(home):
         if name.endswith(f"-{key[:_SHORT_KEY]}"):
             build = _read(home.builds / name)
             if build is not None and build.key == key:
-                return replace(build, version=version) if version else build
+                return build
     return None
+
+
+def _lost(build: Build) -> str:
+    return damage.lost(build, (MANIFEST, IMPORTED))
 
 
 def all_builds(home: Home) -> list[Build]:
@@ -124,7 +145,8 @@ def staging(home: Home, key: str) -> Path:
 def publish(tree: Path, home: Home, extra: Mapping[str, Any] | None = None) -> Build:
     """Publish a tree with its manifest by one rename; `extra` is the content of the file `IMPORTED`, if any.
 
-    The caller holds the lock of the key. Raises StoreError if the tree has no manifest.
+    The caller holds the lock of the key. A damaged build with that key is replaced. Raises StoreError if the
+    tree has no manifest.
     """
     tree.chmod(0o755)
     if extra is not None:
@@ -133,8 +155,9 @@ def publish(tree: Path, home: Home, extra: Mapping[str, Any] | None = None) -> B
     if staged is None:
         raise StoreError("the tree has no manifest", where=str(tree / MANIFEST))
     target = home.builds / folder_name(staged.version.engine, staged.release, staged.key)
-    if target.exists() and not (target / MANIFEST).exists():
-        shutil.rmtree(target)  # The remainder of a build that was being deleted.
+    remains = _read(target)
+    if target.exists() and (remains is None or _lost(remains)):
+        shutil.rmtree(target)  # The remainder of a build that was being deleted, or one that lost files.
     flush_file_system(tree)
     os.rename(tree, target)  # noqa: PTH104 # named as the system call: a single atomic rename
     return replace(staged, prefix=target)
@@ -188,6 +211,7 @@ def require_record(manifest: Mapping[str, Any]) -> None:
     slim = manifest.get("slim_programs", [])
     if not isinstance(slim, list) or not all(isinstance(name, str) for name in slim):
         raise TypeError("slim_programs is not a list of programs")
+    damage.require_count(manifest)
     commands = manifest.get("compile_commands") or 0
     if type(commands) is not int or not 0 <= commands <= MOST_COMMANDS:
         raise ValueError("compile_commands is not a number of compiler runs")

@@ -47,7 +47,13 @@ SLIM_FOLDERS = (
 )
 """The parts of the source that a server needs to be initialized and to run."""
 
+CATALOG = "src/include/catalog"
+"""Has postgres.bki and installs it since March 2024; before that src/backend/catalog did."""
+
 SLIM_PROGRAMS = ("initdb", "postgres")
+
+DATA = ("share/postgres.bki", "share/system_views.sql", "share/postgresql.conf.sample")
+"""Some of the files that initdb reads."""
 
 SLIM_COMMANDS = 250
 """The approximate number by which the compiler runs of a slim build are fewer than those of a whole one."""
@@ -55,6 +61,22 @@ SLIM_COMMANDS = 250
 # The makefiles' variable for the run path, which replaces the absolute libdir. make turns $$ into $, and the
 # makefiles quote the value, so that the linker gets $ORIGIN/../lib for programs and modules.
 _RPATH = "rpathdir=$$ORIGIN/../lib"
+
+
+# A release's number does not tell: commits of 17devel are of either kind. The install target of src/include,
+# which includes this one, would install all headers.
+_CATALOG_STAGE = Stage(
+    f"install {CATALOG}",
+    (
+        "sh",
+        "-c",
+        'if grep -qs ^install: "$1/Makefile"; then make "$2" -C "$1" install "$3"; fi',
+        "install",
+        CATALOG,
+        _RPATH,
+        "DESTDIR={staging}",
+    ),
+)
 
 
 TABLE = (
@@ -88,6 +110,7 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
         installs=(
             *(f"bin/{program}" for program in PROGRAMS),
             *(f"lib/{module}.so" for module in CONTRIB),
+            *DATA,
         ),
         counted=r"\s-c -o\s",
         commands=row.commands,
@@ -108,9 +131,9 @@ def slim_recipe(release: str, has_library: Callable[[str], bool], programs: Sequ
     whole = recipe(release, has_library)
     return replace(
         whole,
-        stages=_stages(flags, (*SLIM_FOLDERS, *clients)),
+        stages=(*_stages(flags, (*SLIM_FOLDERS, *clients)), _CATALOG_STAGE),
         flags=SLIM_CFLAGS,
-        installs=(*(f"bin/{name}" for name in names), "lib/plpgsql.so", "lib/dict_snowball.so"),
+        installs=(*(f"bin/{name}" for name in names), "lib/plpgsql.so", "lib/dict_snowball.so", *DATA),
         commands=whole.commands - SLIM_COMMANDS,
         slim_programs=names,
     )

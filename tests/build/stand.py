@@ -57,10 +57,12 @@ class Stand:
             f"printf '{script}' >{prefix}/bin/{name}; chmod 755 {prefix}/bin/{name}"
             for name in postgres.PROGRAMS
         )
-        self._folder("src", before, programs, part)
+        data = f"mkdir -p {prefix}/share; touch {' '.join(f'{prefix}/{name}' for name in postgres.DATA)}"
+        self._folder("src", before, f"{programs}; {data}", part)
         self._folder("config", "@true", "@true", part)
         for folder in (*postgres.SLIM_FOLDERS, "src/bin/initdb", "src/bin/pgbench"):
             self._folder(folder, before, self._slim(folder, prefix, script), part)
+        self._folder(postgres.CATALOG, "@true", data, part)
         for module in postgres.CONTRIB:
             self._folder(f"contrib/{module}", "@true", f"cp part.o {prefix}/lib/{module}.so", part)
         return self.folder
