@@ -1,4 +1,8 @@
-"""The nightly service of a growing team. `$TIDEMARK_BENCH_PARTS` selects parts: backfill, pools.
+"""The nightly service of a growing team: `./tidemark bench fleet`.
+
+`$TIDEMARK_BENCH_PARTS` selects parts: backfill, pools, writers, judge, compare, faults. The last four run a
+Postgres server for the history (fleets/): writers record for `$TIDEMARK_BENCH_SECONDS`, judge and compare
+read a history of `$TIDEMARK_BENCH_NIGHTS`, and there are `$TIDEMARK_BENCH_MOMENTS` random faults.
 
 Backfill: simulated years with three planted steps are backfilled until nothing is left to do
 (simulation/backfill_years.py). Seeds are fixed: (7500, number of the year).
@@ -11,11 +15,16 @@ import os
 import statistics
 from collections.abc import Iterator, Sequence
 
+from benchmarks.fleets.faults import fault_figures
+from benchmarks.fleets.reading import NIGHTS, reading_figures
+from benchmarks.fleets.writing import writing_figures
 from benchmarks.output.figures import Figure, report
 from benchmarks.simulation.backfill_years import SIZES, BackfilledYear, SimulatedYear
 from benchmarks.simulation.pool_nights import MOST_BOXES, TASKS, SimulatedPool
 
-PARTS = "backfill pools"
+PARTS = "backfill pools writers judge compare faults"
+
+WRITING_SECONDS, MOMENTS = 600, 100
 
 YEARS = 20
 MOST_SESSIONS = 1.3
@@ -34,13 +43,20 @@ HARDER = 1.5
 
 
 def main() -> int:
-    """Print the figures of all parts, which takes a minute; return 0 if all targets are met."""
+    """Print the figures of all parts, which takes half an hour; return 0 if all targets are met."""
     parts = os.environ.get("TIDEMARK_BENCH_PARTS", PARTS).split()
     figures: list[Figure] = []
     if "backfill" in parts:
         figures += backfill_figures()
     if "pools" in parts:
         figures += pool_figures()
+    if "writers" in parts:
+        figures += writing_figures(float(os.environ.get("TIDEMARK_BENCH_SECONDS", str(WRITING_SECONDS))))
+    if read := {"judge", "compare"} & set(parts):
+        nights = int(os.environ.get("TIDEMARK_BENCH_NIGHTS", str(NIGHTS)))
+        figures += reading_figures(nights, judged="judge" in read, compared="compare" in read)
+    if "faults" in parts:
+        figures += fault_figures(int(os.environ.get("TIDEMARK_BENCH_MOMENTS", str(MOMENTS))))
     return report(figures)
 
 

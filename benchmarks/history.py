@@ -46,7 +46,7 @@ def figures(path: Path, scale: HistoryScale) -> list[Figure]:
         # Measured again, because another load on the host may slow down a core for a second or so.
         one += taken(lambda: _one_series(store.database, scale))
     used: list[float] = []
-    compared = taken(lambda: used.append(_compare(path, scale)))
+    compared = taken(lambda: used.append(compare_program(path, scale)))
     contenders = scale.boxes * (scale.branches - 1) * scale.steps * len(METRICS)
     return [
         Figure("values", scale.values, ""),
@@ -93,10 +93,10 @@ def _one_series(database: Database, scale: HistoryScale) -> None:
     assert len(found) == scale.nights
 
 
-def _compare(path: Path, scale: HistoryScale) -> float:
+def compare_program(history: Path | str, scale: HistoryScale) -> float:
     """Run compare.py for two versions; return the CPU time of all its processes in seconds."""
     base, *_, contender = scale.versions()
-    command = [str(ROOT / "compare.py"), base, contender, "--history", str(path)]
+    command = [str(ROOT / "compare.py"), base, contender, "--history", str(history)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert "geomean" in done.stdout, done.stderr

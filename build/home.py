@@ -81,6 +81,11 @@ class Home:
         return self.path / "history.db"
 
     @property
+    def spool(self) -> Path:
+        """What this box recorded for histories on servers, one SQLite file for each."""
+        return self.path / "spool"
+
+    @property
     def heartbeat(self) -> Path:
         """The current activity of the nightly service, as JSON."""
         return self.path / "heartbeat.json"

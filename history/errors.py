@@ -15,6 +15,10 @@ class RecordError(HistoryError):
     """The record contradicts the history or its constraints; nothing of it was written."""
 
 
+class LockedError(HistoryError):
+    """Another process writes to the history, and did not end in time."""
+
+
 class DamagedTextError(HistoryError):
     """A text in the history is not what Tidemark wrote there, such as options that are no JSON."""
 
@@ -85,18 +89,51 @@ def _short(text: object) -> str:
     return ascii(text)[:60]
 
 
+_FULL = ("no space left for the history", "free some disk space; earlier records are intact")
+_AWAY = ("the server of the history is not there", "check that it runs, and the network to it")
+_TAKEN = (
+    "the server of the history has no connection left",
+    "raise max_connections, or put a pooler in front of it",
+)
 _LOCKED = ("another process holds a lock on the history", "wait for it to end, then try again")
 
 # Part of the database's message, its meaning, what to do. The texts are SQLite's own (sqlite3_errstr), except
-# Postgres' lock timeout.
+# what a Postgres server and libpq say (src/backend/utils/errcodes.txt has where).
 _EXPLANATIONS = (
     ("Could not decode", "the history is damaged", "restore it from a backup (docs/history.md)"),
     ("malformed", "the history is damaged", "restore it from a backup, or move it aside"),
     ("not a database", "the file is not a SQLite database", "name another history, or move the file aside"),
     ("is locked", *_LOCKED),
     ("due to lock timeout", *_LOCKED),
-    ("disk is full", "no space left for the history", "free some disk space; earlier records are intact"),
+    ("disk is full", *_FULL),
+    ("No space left on device", *_FULL),
+    ("could not extend file", *_FULL),
+    ("File too large", *_FULL),
+    ("too many clients", *_TAKEN),
+    ("too many connections", *_TAKEN),
+    ("no more connections allowed", *_TAKEN),
+    ("remaining connection slots", *_TAKEN),
+    (
+        "read-only transaction",
+        "the server of the history is a standby",
+        "name the primary, or promote this one; target_session_attrs=read-write chooses among several hosts",
+    ),
+    (
+        "statement pooling mode",
+        "the pooler in front of the history allows no transactions",
+        "set pool_mode = transaction, or session, for this database",
+    ),
     ("readonly", "the history is not writable", "check its owner and the permissions of its folder"),
+    ("connection failed", *_AWAY),
+    ("connection to server", *_AWAY),
+    ("server closed the connection", *_AWAY),
+    ("terminating connection", *_AWAY),
+    ("connection timeout", *_AWAY),
+    ("connection is lost", *_AWAY),
+    ("consuming input failed", *_AWAY),
+    ("is shutting down", *_AWAY),
+    ("is starting up", *_AWAY),
+    ("in recovery mode", *_AWAY),
     ("unable to open", "the history cannot be opened", "check its path and the permissions of its folder"),
 )
 
@@ -107,7 +144,8 @@ def database_error(message: str, where: str) -> HistoryError:
         ((what, hint) for key, what, hint in _EXPLANATIONS if key in message),
         ("the database reported an error", "see its message"),
     )
-    return HistoryError(f"{what}: {message}", where=where, hint=hint)
+    kind = LockedError if what == _LOCKED[0] else HistoryError
+    return kind(f"{what}: {message}", where=where, hint=hint)
 
 
 class ComparisonError(TidemarkError):

@@ -35,17 +35,23 @@ def existing_history(chosen: str | None) -> Path | str:
 def open_reader(target: Path | str) -> Reader:
     """Open the history at a path or an SQLAlchemy URL for reading.
 
-    A SQLite file that is up to date is opened read-only. Everything else is left to `open_store`, which
-    upgrades the history of an older Tidemark. Raises as `open_store` does.
+    A SQLite file that is up to date is opened read-only, and one on a server without looking any further.
+    Everything else is left to `open_store`, which upgrades the history of an older Tidemark. Raises as
+    `open_store` does.
     """
     file = sqlite_file(target)
-    if file is not None:
-        with suppress(HistoryError):  # open_store reports what is wrong
-            database = connect_readonly(file)
+    with suppress(HistoryError):  # open_store reports what is wrong
+        if file is not None or is_server(target):
+            database = connect(target) if file is None else connect_readonly(file)
             if _is_ready(database):
                 return Reader(database)
             database.close()
     return open_store(target)
+
+
+def is_server(target: Path | str) -> bool:
+    """Whether a history is on a server."""
+    return isinstance(target, str) and "://" in target and not target.startswith("sqlite")
 
 
 def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Store":
@@ -54,20 +60,30 @@ def open_store(target: Path | str, clock: Callable[[], datetime] = now) -> "Stor
     Raises HistoryError, and leaves the target unchanged, when it is not a history of Tidemark, is damaged,
     or was written by a newer Tidemark.
     """
-    from history.store.migrate import migrate  # loaded only by commands that may write
-    from history.store.writer import Store
+    from history.store.writer import Store  # loaded only by commands that may write
 
     number = _stored_schema(target)
     database = connect(target)
     try:
-        if number != newest():
-            migrate(database)
-        _derive_older(database)
-        _update_metrics(database)
+        prepare(database, number)
     except BaseException:
         database.close()
         raise
-    return Store(database, clock, _derive)
+    return Store(database, clock, derive_ended)
+
+
+def prepare(database: Database, number: int | None = None) -> None:
+    """Create a history, or bring it up to date; `number` is that of its schema, if it is known.
+
+    Raises as `open_store`.
+    """
+    from history.store.migrate import migrate
+
+    if number != newest():
+        migrate(database)
+    database.require_schema(newest())
+    _derive_older(database)
+    _update_metrics(database)
 
 
 def _is_ready(database: Database) -> bool:
@@ -93,7 +109,8 @@ def _stored_schema(target: Path | str) -> int | None:
         database.close()
 
 
-def _derive(connection: Connection, session_id: int) -> None:
+def derive_ended(connection: Connection, session_id: int) -> None:
+    """Derive the night or the confirmation of a session that has ended."""
     from history.derive import derive  # loaded only when a session ends
 
     derive(connection, session_id)

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from build.progress import Progress, ProgressTask, SilentTask
+from history.store.writer import Store
 
 REFRESH_PER_SECOND = 1
 """Redraws are rare, because they use CPU on the machine that is being measured."""
@@ -103,6 +104,12 @@ def progress() -> Iterator[Progress]:
             yield bars
     else:
         yield Lines()
+
+
+def say_problems(store: Store) -> None:
+    """Say on stderr what of recording needs somebody, such as what waits on this box."""
+    for problem in store.problems:
+        print(f"tidemark: {problem}", file=sys.stderr)
 
 
 def add_to_job_summary(text: str) -> None:

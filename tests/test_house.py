@@ -37,6 +37,7 @@ HISTORY = (
     "changes",
     "derive",
     "open",
+    "spool",
     "transfer",
     "rendering",
 )

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from build.addresses import without_secrets
 from build.lock import held
 from history.errors import DamagedTextError, HistoryError, RecordError, database_error
+from history.store.server.connections import Watch, configure_postgres, connection_defaults
 
 BUSY_TIMEOUT_MS = 30_000
 """How long a transaction waits for a lock. Recording a run takes milliseconds, a migration seconds."""
@@ -27,27 +28,55 @@ _SQLITE_MAGIC = b"SQLite format 3\0"
 _WRITING, _DELIVERING = 0x7469_6465, 0x7469_6466
 """Keys of Postgres' advisory locks, arbitrary constants."""
 
-_KEEPALIVE = {"tcp_keepalives_idle": 60, "tcp_keepalives_interval": 10, "tcp_keepalives_count": 6}
-"""With these a server releases the locks of a disconnected box after two minutes, not after two hours."""
-
 
 class Database:
     """A SQLite file or a Postgres database. Every access is a transaction."""
 
-    def __init__(self, engine: Engine, where: str) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        where: str,
+        watch: Watch | None = None,
+        patience: float | None = None,
+        lock_ms: int | None = None,
+    ) -> None:
+        """`watch` ends the connection of a transaction that takes longer than `patience`, in seconds.
+
+        On a server a writer waits for another for at most `lock_ms`, or BUSY_TIMEOUT_MS.
+        """
         self._reader = engine
-        self._writer = engine.execution_options(tidemark_writes=True)
+        self._writer = engine.execution_options(tidemark_writes=True, tidemark_lock_ms=lock_ms)
+        self._watch, self._patience = watch, patience
+        self._schema: int | None = None
         self.where = where
+
+    def impatient(self, seconds: float, lock_ms: int | None = None) -> "Database":
+        """Return the same database for transactions of at most so many seconds each; `lock_ms` is as above.
+
+        A server that answers no more, without a word of the network, would otherwise be waited for for ever.
+        """
+        other = Database(self._reader, self.where, self._watch, seconds, lock_ms)
+        other._schema = self._schema
+        return other
+
+    def require_schema(self, number: int) -> None:
+        """From now on refuse to write when another program has migrated the history meanwhile."""
+        self._schema = number
 
     @property
     def dialect(self) -> str:
         """`sqlite` or `postgresql`."""
         return self._reader.dialect.name
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is on a server, where several boxes may write to it."""
+        return self.dialect == "postgresql"
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Begin a transaction that only reads, and does not block writers."""
-        with explained(self.where), self._reader.begin() as connection:
+        with explained(self.where), self._limited(), self._reader.begin() as connection:
             yield connection
 
     @contextmanager
@@ -55,10 +84,29 @@ class Database:
         """Begin a transaction that is durable when the context ends, and rolled back when it raises.
 
         Writers are serialised in both databases, so that a writer may act on what it has read. Raises
-        HistoryError when another writer does not end within BUSY_TIMEOUT_MS.
+        HistoryError when another writer does not end within BUSY_TIMEOUT_MS, and when the history has another
+        schema than `require_schema` said.
         """
-        with explained(self.where), self._writer.begin() as connection:
+        with explained(self.where), self._limited(), self._writer.begin() as connection:
+            if self._schema is not None:
+                self._check_schema(connection, self._schema)
             yield connection
+
+    def _limited(self) -> AbstractContextManager[None]:
+        if self._watch is None or self._patience is None:
+            return nullcontext()
+        return self._watch.limited(self._patience)
+
+    def _check_schema(self, connection: Connection, expected: int) -> None:
+        # A statement of its own, behind the lock: whoever migrated before us is seen.
+        query = "SELECT max(number) FROM schema_migrations"
+        number = connection.exec_driver_sql(query).scalar()
+        if number != expected:
+            raise HistoryError(
+                f"the history has schema {number} by now, and this Tidemark writes schema {expected}",
+                where=self.where,
+                hint="update this checkout; nothing was written",
+            )
 
     @contextmanager
     def delivery_lock(self) -> Iterator[None]:
@@ -72,9 +120,13 @@ class Database:
                 yield
             return
         with explained(self.where), self._reader.connect() as connection:
-            connection.execution_options(isolation_level="AUTOCOMMIT")
-            connection.exec_driver_sql("SET lock_timeout = 0")
-            connection.exec_driver_sql(f"SELECT pg_advisory_lock({_DELIVERING})")
+            # The lock of a transaction, which a pooler in transaction mode keeps on one connection. It has
+            # neither a snapshot nor an id, so that it holds up no vacuum while the tracker is slow.
+            connection.exec_driver_sql(
+                "SELECT set_config('lock_timeout', '0', true),"
+                " set_config('idle_in_transaction_session_timeout', '0', true)"
+            )
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_DELIVERING})")
             try:
                 yield
             finally:
@@ -118,9 +170,9 @@ def connect(target: Path | str) -> Database:
     url = _url(target)
     if url.get_backend_name() != "sqlite":
         engine = _engine(url)
-        event.listen(engine, "connect", _configure_postgres)
+        event.listen(engine, "connect", lambda new, _: configure_postgres(new, BUSY_TIMEOUT_MS))
         _write_in_turn(engine)
-        return Database(engine, without_secrets(url.render_as_string()))
+        return Database(engine, without_secrets(url.render_as_string()), Watch(engine))
     if url.database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url)
@@ -193,7 +245,7 @@ def _url(target: Path | str) -> URL:
 
 def _engine(url: URL) -> Engine:
     try:
-        return create_engine(url)
+        return create_engine(url, connect_args=connection_defaults(url))
     except (ArgumentError, ImportError) as error:
         raise HistoryError(
             f"there is no driver for {url.drivername}",
@@ -227,21 +279,20 @@ def _begin_explicitly(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _configure_postgres(connection: Any, _record: object) -> None:
-    with connection.cursor() as cursor:
-        for name, value in {"lock_timeout": BUSY_TIMEOUT_MS, **_KEEPALIVE}.items():
-            cursor.execute(f"SET {name} = {value}")
-    connection.commit()
-
-
 def _write_in_turn(engine: Engine) -> None:
-    """Serialise writers, as SQLite does.
+    """Serialise writers, as SQLite does; one waits for a lock for BUSY_TIMEOUT_MS.
 
+    Setting and lock are of the transaction: behind a pooler the next one has another connection.
     Otherwise two writers that do not see each other's rows could end the same session, or insert the same
     change twice: the server completes the last statement of a killed client while the next client begins.
     """
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        if connection.get_execution_options().get("tidemark_writes", False):
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITING})")
+        options = connection.get_execution_options()
+        if options.get("tidemark_writes", False):
+            milliseconds = options.get("tidemark_lock_ms") or BUSY_TIMEOUT_MS
+            connection.exec_driver_sql(
+                f"SELECT set_config('lock_timeout', '{milliseconds}', true),"
+                f" pg_advisory_xact_lock({_WRITING})"
+            )

@@ -4,9 +4,11 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, TableClause, insert, select
+from sqlalchemy import Connection, Insert, Select, TableClause, bindparam, insert, select
+from sqlalchemy.sql.dml import ReturningInsert
 
 from history.errors import RecordError
 from history.store.process import ProcessIdentity
@@ -37,25 +39,47 @@ def intern(connection: Connection, table: TableClause, key: str, row: Mapping[st
 
     No other writer can insert it in between, because writers are serialised (Database.writing).
     """
-    existing = select(table.c.id).where(table.c[key] == row[key])
-    row_id = connection.execute(existing).scalar()
+    row_id = connection.execute(_lookup(table, key), {"sought": row[key]}).scalar()
     if row_id is None:
-        row_id = connection.execute(insert(table).values(row).returning(table.c.id)).scalar_one()
+        row_id = connection.execute(_returning(table), dict(row)).scalar_one()
     return int(row_id)
 
 
-def insert_run(connection: Connection, session_id: int, record: RunRecord) -> int:
-    """Insert a run with its build, configuration, measurements and profile; return its id."""
-    build_id = intern(connection, builds, "key", _build_row(record.build))
-    row = _run_row(record, session_id, build_id, _configuration_id(connection, record.configuration))
-    run_id = int(connection.execute(insert(runs).values(row).returning(runs.c.id)).scalar_one())
-    if record.measurement is not None:
-        _insert_measurement(connection, run_id, record.measurement)
-        if record.measurement.profile is not None:
-            insert_profile(connection, run_id, record.measurement.profile)
-        if record.measurement.counted is not None:
-            insert_counted(connection, run_id, record.measurement.counted)
-    return run_id
+# Made once: to make a statement takes as long as to carry it out, and a fleet records many rounds a second.
+@cache
+def _lookup(table: TableClause, key: str) -> Select[Any]:
+    return select(table.c.id).where(table.c[key] == bindparam("sought"))
+
+
+@cache
+def _returning(table: TableClause) -> ReturningInsert[Any]:
+    return insert(table).returning(table.c.id)
+
+
+@cache
+def _plain(table: TableClause) -> Insert:
+    return insert(table)
+
+
+def insert_runs(connection: Connection, session_id: int, records: Sequence[RunRecord]) -> list[int]:
+    """Insert runs with their builds, configurations, measurements and profiles; return their ids."""
+    ids = []
+    for record in records:
+        build_id = intern(connection, builds, "key", _build_row(record.build))
+        row = _run_row(record, session_id, build_id, _configuration_id(connection, record.configuration))
+        ids.append(int(connection.execute(_returning(runs), row).scalar_one()))
+    measured = [
+        (run_id, record.measurement)
+        for run_id, record in zip(ids, records, strict=True)
+        if record.measurement is not None
+    ]
+    _insert_measurements(connection, measured)
+    for run_id, measurement in measured:
+        if measurement.profile is not None:
+            insert_profile(connection, run_id, measurement.profile)
+        if measurement.counted is not None:
+            insert_counted(connection, run_id, measurement.counted)
+    return ids
 
 
 def insert_profile(connection: Connection, run_id: int, profile: StepProfile) -> None:
@@ -102,23 +126,26 @@ def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNo
         connection.execute(insert(calibrations), rows)
 
 
-def _insert_measurement(connection: Connection, run_id: int, measured: Measurement) -> None:
-    values = [{"run_id": run_id, "metric": name, "value": value} for name, value in measured.values.items()]
+def _insert_measurements(connection: Connection, measured: Sequence[tuple[int, Measurement]]) -> None:
+    values = [
+        {"run_id": run_id, "metric": name, "value": value}
+        for run_id, each in measured
+        for name, value in each.values.items()
+    ]
     seconds = [
         {"run_id": run_id, "second": second, "qps": qps}
-        for second, qps in enumerate(measured.per_second, start=1)
+        for run_id, each in measured
+        for second, qps in enumerate(each.per_second, start=1)
     ]
-    if values:
-        connection.execute(insert(measurements), values)
-    if seconds:
-        connection.execute(insert(samples), seconds)
     by_kind = [
         {"run_id": run_id, "kind": kind, "metric": name, "value": value}
-        for kind, its in measured.kinds.items()
+        for run_id, each in measured
+        for kind, its in each.kinds.items()
         for name, value in its.items()
     ]
-    if by_kind:
-        connection.execute(insert(kinds), by_kind)
+    for table, rows in ((measurements, values), (samples, seconds), (kinds, by_kind)):
+        if rows:
+            connection.execute(_plain(table), rows)
 
 
 def check_values(measured: Measurement, where: str) -> None:

@@ -1,10 +1,11 @@
 """A history opened for writing, in which sessions are recorded run by run."""
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from history.errors import RecordError, stored_options
 from history.store.database import Database
@@ -15,7 +16,7 @@ from history.store.schema import dropped_rounds, machines, runs, sessions
 from history.store.session_writes import (
     check_values,
     insert_noise,
-    insert_run,
+    insert_runs,
     intern,
     json_text,
     machine_row,
@@ -28,6 +29,9 @@ from suites.metrics import PRIMARY
 if TYPE_CHECKING:
     from build.build import Build
     from history.store.resume import InterruptedSession
+
+LONGEST_DAYS = 7
+"""A session that began this long ago in a history that boxes share, and still runs, has died."""
 
 Derive = Callable[[Connection, int], object]
 """Derives a session that has ended, in the same transaction: writes its night or confirmation."""
@@ -45,6 +49,36 @@ class Store(Reader):
     def now(self) -> datetime:
         """Return the time by the clock of the store."""
         return self._clock()
+
+    @property
+    def away(self) -> str:
+        """Why what is recorded waits on this box instead of reaching the history; empty if it does not."""
+        return ""
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """What of recording needs somebody: what waits on this box and why, its name, its clock."""
+        return ()
+
+    def holder(self, uid: str) -> Reader:
+        """Return where a session can be read: in this history, unless it waits on the box."""
+        return self
+
+    def recorded_id(self, uid: str) -> int:
+        """Return the id by which more is recorded of a session of this box. Raises RecordError without it."""
+        session = self.latest_session((), uid=uid)
+        if session is None:
+            raise RecordError(f"there is no session {uid}", where=self.where)
+        return session.id
+
+    @contextmanager
+    def standing_in(self) -> Iterator[Sequence[Connection]]:
+        """Begin to read in what there is: this history, or what the box has while the history is away."""
+        with self._database.reading() as connection:
+            yield [connection]
+
+    def deliver(self) -> None:
+        """Send what waits on the box to the history, if anything does; `problems` say why that failed."""
 
     def start_session(self, start: SessionStart) -> int:
         """Begin a session of this process and return its id.
@@ -109,7 +143,7 @@ class Store(Reader):
             if record.measurement is not None:
                 check_values(record.measurement, where=f"{record.build.version} {record.step}")
         with self._database.writing() as connection:
-            return [insert_run(connection, session_id, record) for record in records]
+            return insert_runs(connection, session_id, records)
 
     def record_dropped(self, session_id: int, dropped: DroppedRound) -> None:
         """Keep what a disturbed round measured, and why it is measured again.
@@ -141,9 +175,17 @@ class Store(Reader):
             insert_noise(connection, session_id, noise)
 
     def _interrupt_dead_sessions(self, connection: Connection, machine_id: int) -> None:
+        its = sessions.c
+        here: ColumnElement[bool] = its.machine_id == machine_id
+        if self._database.is_shared:
+            # Another box may have the name and the hardware of this one: only an old session is surely dead.
+            here &= its.started_at < to_text(self._clock() - timedelta(days=LONGEST_DAYS))
         # A machine whose settings changed meanwhile is another row, but the boot id shows it is the same.
-        here = (sessions.c.machine_id == machine_id) | (sessions.c.boot_id == this_process().boot_id)
-        running = select(sessions).where(here, sessions.c.status == SessionStatus.RUNNING)
+        self.interrupt_dead(connection, here | (its.boot_id == this_process().boot_id))
+
+    def interrupt_dead(self, connection: Connection, which: ColumnElement[bool]) -> None:
+        """Mark sessions as interrupted that are running, but whose process is not alive on this machine."""
+        running = select(sessions).where(which, sessions.c.status == SessionStatus.RUNNING)
         for row in connection.execute(running).all():
             if is_alive(ProcessIdentity(row.process_id, row.process_start_ticks, row.boot_id)):
                 continue

@@ -9,13 +9,13 @@ from build.home import locate_for_writing
 from history.comparison.compare import CONFIDENCE, THRESHOLD, CompareOptions, Comparison, compare
 from history.comparison.pairs import noise_of
 from history.comparison.verdict import Verdict
-from history.open import open_store
+from history.spool.opening import open_recorded
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design, smallest_visible
 from history.store.records import StepNoise
 from history.store.writer import Store
 from runners.commands.run import RequestError
-from runners.console import progress
+from runners.console import progress, say_problems
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import TWIN, require_defined, variants_of
@@ -32,9 +32,10 @@ def main(arguments: argparse.Namespace) -> int:
     request = request_of(arguments)
     home = locate_for_writing()
     history = history_of(arguments.history, home)
-    with open_store(history) as store, progress() as shown:
+    with progress() as shown, open_recorded(history, home, shown.note) as store:
         outcome = run_session(request, home, store, shown)
         noise, comparison = recorded(store, request, outcome.uid)
+        say_problems(store)
     print(report(request, outcome, noise, comparison))
     print(f"history: {without_secrets(str(history))}")
     return exit_code(request, outcome, noise, comparison)
@@ -77,10 +78,11 @@ def recorded(store: Store, request: Request, uid: str) -> tuple[Mapping[str, Ste
     """Store the noise of every metric; return that of the primary metric by step, and the twins compared."""
     base, twin = request.versions
     primary = request.suite.primary
-    comparison = compare(store, base, (twin,), CompareOptions(session=uid, metric=primary))
+    held = store.holder(uid)
+    comparison = compare(held, base, (twin,), CompareOptions(session=uid, metric=primary))
     session = comparison.contenders[0].session
-    noise = noise_of(store.runs(session.id), str(base), str(twin))
-    store.record_noise(session.id, noise)
+    noise = noise_of(held.runs(session.id), str(base), str(twin))
+    store.record_noise(store.recorded_id(uid), noise)
     return {each.step: each for each in noise if each.metric == primary}, comparison
 
 

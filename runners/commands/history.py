@@ -10,6 +10,7 @@ MODULES = {
     "export": "transfers",
     "import": "transfers",
     "merge": "transfers",
+    "deliver": "delivery",
     "backup": "transfers",
     "prune": "transfers",
     "judge": "changes",

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from build.home import Home, locate_for_writing
 from build.progress import Progress
 from history.changes.level_shift import Direction
-from history.open import open_store
 from history.rendering.changes import box_note_lines
+from history.spool.opening import open_delivered, open_recorded
 from history.store.writer import Store
 from runners.console import add_to_job_summary, progress
 from runners.measuring.machine_lock import BusyError, measuring_alone
@@ -65,7 +65,7 @@ def _carry_out(
 ) -> int:
     """Measure on a box, if one is named, and report, unless that is left to another command."""
     history = history_of(str(plan_history(plan, home)), home)
-    with open_store(history) as store, progress() as shown:
+    with progress() as shown, _opened(arguments, plan, history, home, shown) as store:
         try:
             night = None if box is None else _measure(plan, box, home, store, shown, past)
         except BusyError as error:
@@ -79,6 +79,15 @@ def _carry_out(
         compared = [] if night is None else list(comparisons(night, store))
     _publish(summary(night, found, compared, datetime.now(UTC)), home)
     return _code(night, found)
+
+
+def _opened(
+    arguments: argparse.Namespace, plan: Plan, history: Path | str, home: Home, shown: Progress
+) -> Store:
+    """Open the history: to report it has to be there, to measure it does not."""
+    if arguments.report:
+        return open_delivered(history, home)
+    return open_recorded(history, home, shown.note, backups=home.backups)
 
 
 def matrix(plan: Plan, box: str | None) -> str:

@@ -4,8 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from build.home import locate_for_writing
-from history.open import existing_history, open_store
+from build.home import locate, locate_for_writing
+from history.open import existing_history
+from history.spool.opening import open_delivered
 from report.writing.site import SiteOptions, write_site
 from runners.console import progress
 from runners.reporting.bisects import read_bisects
@@ -18,12 +19,12 @@ def main(arguments: argparse.Namespace) -> int:
         from runners.reporting.pages import page_alone  # loaded only for one page
 
         kind, name = arguments.page
-        with open_store(existing_history(arguments.history)) as store:
+        with open_delivered(existing_history(arguments.history), locate()) as store:
             sys.stdout.write(page_alone(store, kind, name, is_public=arguments.public))
         return 0
     home = locate_for_writing()
     folder = Path(arguments.out) if arguments.out else home.site
-    with open_store(existing_history(arguments.history)) as store, progress() as shown:
+    with open_delivered(existing_history(arguments.history), locate()) as store, progress() as shown:
         options = SiteOptions(folder, arguments.public, bisects=read_bisects(store), draw=drawer(home))
         summary = write_site(store, options, shown)
     print(f"{summary.folder / 'index.html'}: {summary.pages} pages, {summary.changed} files written")

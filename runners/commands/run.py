@@ -7,8 +7,8 @@ from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.home import locate_for_writing
 from build.sources.source import resolved
-from history.open import open_store
-from runners.console import progress
+from history.spool.opening import open_recorded
+from runners.console import progress, say_problems
 from runners.measuring.request import PASSES, Exact, Request, Sampled
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import require_defined, variants_of
@@ -29,8 +29,9 @@ def main(arguments: argparse.Namespace) -> int:
         arguments.versions = [resolved(version, home, shown) for version in arguments.versions]
     request = request_of(arguments)
     history = history_of(arguments.history, home)
-    with open_store(history) as store, progress() as shown:
+    with progress() as shown, open_recorded(history, home, shown.note) as store:
         outcome = run_session(request, home, store, shown)
+        say_problems(store)
     print(summary(request, outcome, arguments.history))
     print(f"history: {without_secrets(str(history))}")
     return 0 if outcome.whole else 2

@@ -6,17 +6,20 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from build.home import locate
+from history.spool.journal import waiting_in
 from runners.nightly.heartbeat import WELL, Beat, State, Status, status
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the status; return 1 when a night failed, hangs, died or was missed, else 0."""
-    now = datetime.now(UTC)
-    found = status(locate().heartbeat, now)
+    now, home = datetime.now(UTC), locate()
+    found = status(home.heartbeat, now)
+    waits = [str(waiting) for waiting in waiting_in(home.spool)]
     if arguments.format == "json":
-        print(json.dumps({"state": found.state, **(asdict(found.beat) if found.beat else {})}, indent=1))
+        beat = asdict(found.beat) if found.beat else {}
+        print(json.dumps({"state": found.state, **beat, "waiting": waits}, indent=1))
     else:
-        print(status_text(found, now))
+        print("\n".join([status_text(found, now), *waits]))
     return 0 if found.state in WELL else 1
 
 

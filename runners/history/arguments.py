@@ -85,6 +85,10 @@ def _transfers(subcommands: "Subcommands") -> None:
     table.add_argument("--columns", type=names, default=(), metavar="NAMES", help=columns)
     merge = subcommands.add_parser("merge", help="import what other histories have and this one lacks")
     merge.add_argument("histories", nargs="+", metavar="HISTORY", help="a path, a URL, or an export")
+    deliver = subcommands.add_parser("deliver", help="send what waits on this box to histories on servers")
+    deliver.add_argument(
+        "--history", metavar="URL", help="only what waits for this one; needed if its URL has a password"
+    )
     backup = subcommands.add_parser("backup", help="copy the whole history, even while sessions run")
     backup.add_argument("file", metavar="FILE", help="new file, or an earlier backup, which is replaced")
     prune = subcommands.add_parser(

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+from build.home import locate
 from history.changes import repository
 from history.changes.box_notes import BoxNote, read_box_notes
 from history.changes.detector import DetectionReport, judge
@@ -13,12 +14,13 @@ from history.changes.report import ChangeReport, report_changes
 from history.changes.repository import ChangeStatus
 from history.open import existing_history, open_store
 from history.rendering.changes import box_note_lines, changes_json, render_changes
+from history.spool.opening import open_delivered
 from history.timestamps import now
 
 
 def judge_(arguments: argparse.Namespace) -> int:
     """Look for changes in all series; 1 when a regression is new or came back, else 0."""
-    with open_store(existing_history(arguments.history)) as store:
+    with open_delivered(existing_history(arguments.history), locate()) as store:
         report = judge(store.database)
         with store.database.reading() as connection:
             news = report_changes(connection, (*report.new, *report.reopened, *report.closed))
@@ -33,7 +35,10 @@ def judge_(arguments: argparse.Namespace) -> int:
 def changes_(arguments: argparse.Namespace) -> int:
     """Show what was found: open changes, or those of the statuses asked for."""
     statuses = [ChangeStatus(status) for status in arguments.status] or [ChangeStatus.OPEN]
-    with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
+    with (
+        open_delivered(existing_history(arguments.history), locate()) as store,
+        store.database.reading() as connection,
+    ):
         changes = repository.load(
             connection, branch=arguments.branch, suite=arguments.suite, statuses=statuses
         )

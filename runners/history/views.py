@@ -6,8 +6,9 @@ import sys
 
 from rich.console import Console
 
+from build.home import locate
 from history.changes.hindsight import changes_of, search_series
-from history.open import existing_history, open_store
+from history.open import existing_history
 from history.rendering.changes import change_points_json, render_change_points
 from history.rendering.inventory import (
     inventory_json,
@@ -25,12 +26,16 @@ from history.series.inventory import (
     list_unfinished,
 )
 from history.series.timeline import read_timeline
+from history.spool.opening import open_delivered
 
 
 def show_(arguments: argparse.Namespace) -> int:
     """Print what the history holds; return 0, or 2 when no branch matches."""
     wanted = _wanted(arguments)
-    with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
+    with (
+        open_delivered(existing_history(arguments.history), locate()) as store,
+        store.database.reading() as connection,
+    ):
         branches = list_branches(connection, wanted)
         failed = list_unfinished(connection, wanted)
         named = arguments.step is not None or arguments.metric is not None
@@ -47,7 +52,10 @@ def show_(arguments: argparse.Namespace) -> int:
 
 def series_(arguments: argparse.Namespace) -> int:
     """Print one series night by night; return 0. Raises SeriesError when no series matches, or several do."""
-    with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
+    with (
+        open_delivered(existing_history(arguments.history), locate()) as store,
+        store.database.reading() as connection,
+    ):
         timeline = read_timeline(connection, _wanted(arguments), arguments.base, arguments.since)
     if arguments.format == "csv":
         sys.stdout.write(series_csv(timeline))
@@ -62,7 +70,10 @@ def series_(arguments: argparse.Namespace) -> int:
 
 def change_points_(arguments: argparse.Namespace) -> int:
     """Print the changes in finished series; return 0, or 2 when no series matches."""
-    with open_store(existing_history(arguments.history)) as store, store.database.reading() as connection:
+    with (
+        open_delivered(existing_history(arguments.history), locate()) as store,
+        store.database.reading() as connection,
+    ):
         searched = search_series(connection, _wanted(arguments), arguments.base, arguments.since)
     if arguments.format == "json":
         json.dump(change_points_json(searched), sys.stdout, indent=1, ensure_ascii=False)

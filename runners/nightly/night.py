@@ -8,6 +8,7 @@ from functools import partial
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Progress
+from history.errors import HistoryError
 from history.placement.pool import PoolNight
 from history.store.writer import Store
 from runners.measuring.machine_lock import measuring_alone
@@ -17,6 +18,7 @@ from runners.nightly.backfill import BackfillPlace, BackfillResult, BackfillRun
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, find_suspicions, findings_of
 from runners.nightly.plan import Plan, PlanError
+from runners.nightly.pools.last_placement import recall, remember
 from runners.nightly.pools.share import begin_in_pool, elsewhere, examined_spots, is_mine
 from runners.nightly.work import Mine, PlannedSession, Spot, find_work
 
@@ -88,9 +90,9 @@ def measure(
     """
     night = NightResult(box)
     with measuring_alone(home):
-        mine = _join_pool(night, plan, hostname, store)
-        with store.database.reading() as connection:
-            work = find_work(plan, box, hostname, connection, home, mine)
+        mine = _join_pool(night, plan, hostname, home, store)
+        with store.standing_in() as (connection, *others):
+            work = find_work(plan, box, hostname, connection, home, mine, others)
         night.problems += work.problems
         began, budget = clock(), plan.boxes[box].budget_minutes * 60
         measuring = _Measuring(night, plan, home, store, progress, lambda: budget - (clock() - began))
@@ -99,16 +101,28 @@ def measure(
                 measuring.examine(spot)
         asked = [(task, each) for task in plan.tasks_of(box) for each in task.backfill]
         if asked and measuring.seconds_left() > 0:
-            filling = BackfillRun(plan, box, home, store, progress)
-            places = filling.places(asked, hostname)
-            places = [each for each in places if mine(each.environment, each.asked.branch)]
-            _fill(night, filling, places, measuring.seconds_left)
+            try:
+                filling = BackfillRun(plan, box, home, store, progress)
+                places = filling.places(asked, hostname)
+                places = [each for each in places if mine(each.environment, each.asked.branch)]
+                _fill(night, filling, places, measuring.seconds_left)
+            except HistoryError as error:
+                night.problems.append(f"past commits: {error}")
+    store.deliver()
+    night.problems += store.problems
     return night
 
 
-def _join_pool(night: NightResult, plan: Plan, hostname: str, store: Store) -> Mine:
-    """Agree with the other boxes of the pool, if there is one, on what this one measures."""
-    night.pool = begin_in_pool(plan, night.box, hostname, store)
+def _join_pool(night: NightResult, plan: Plan, hostname: str, home: Home, store: Store) -> Mine:
+    """Agree with the other boxes of the pool, if there is one, on what this one measures.
+
+    While the history cannot be reached, it is what they agreed on last.
+    """
+    try:
+        night.pool = begin_in_pool(plan, night.box, hostname, store)
+        remember(home, night.pool)
+    except HistoryError as error:
+        night.pool = recall(home, plan, night.box, str(error))
     if night.pool is not None:
         night.problems += night.pool.problems
     return partial(is_mine, night.pool)
@@ -139,7 +153,7 @@ def measure_past(
         raise PlanError(f"no task of box {box} measures {asked.engine}", hint="docs/nightly.md: tasks")
     with measuring_alone(home):
         began, budget = clock(), plan.boxes[box].budget_minutes * 60
-        _join_pool(night, plan, hostname, store)
+        _join_pool(night, plan, hostname, home, store)
         filling = BackfillRun(plan, box, home, store, progress)
         places = filling.places([(task, asked) for task in tasks], hostname)
         others = {elsewhere(night.pool, place.environment, asked.branch) for place in places} - {None}
@@ -151,6 +165,8 @@ def measure_past(
                 hint="fill its series there",
             )
         _fill(night, filling, places, lambda: budget - (clock() - began))
+    store.deliver()
+    night.problems += store.problems
     return night
 
 
@@ -197,10 +213,14 @@ class _Measuring:
 
     def examine(self, spot: Spot) -> None:
         """Measure again what looks changed in the last night of a place, which may be one that was killed."""
-        if not self.plan.confirm:
+        if not self.plan.confirm or self.store.away:
             return
-        with self.store.database.reading() as connection:
-            suspicions = find_suspicions(self.plan, spot, connection)
+        try:
+            with self.store.database.reading() as connection:
+                suspicions = find_suspicions(self.plan, spot, connection)
+        except HistoryError as error:  # the night goes on without it, and the next one looks again
+            self.night.problems.append(f"what looks changed was not looked into: {error}")
+            return
         for suspicion in suspicions:
             left = min(self.seconds_left(), self.plan.boxes[self.night.box].confirm_minutes * 60)
             if left <= 0:

@@ -58,6 +58,8 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
 
     What cannot be delivered stays in the outbox. Raises TidemarkError when the history cannot be read.
     """
+    if store.away:
+        return NightReport(0, (), (), (), 0, problems=["nothing was judged or told without the history"])
     detected = judge(store.database)
     with store.database.reading() as connection:
         new, reopened, closed = (
@@ -121,7 +123,7 @@ def comparisons(night: NightResult, store: Store) -> Iterator[Comparison | Tidem
         if contenders:
             built = [version for version in contenders if version not in outcome.not_built]
             try:
-                yield compare(store, base, built, CompareOptions(session=outcome.uid))
+                yield compare(store.holder(outcome.uid), base, built, CompareOptions(session=outcome.uid))
             except TidemarkError as error:
                 yield error
 

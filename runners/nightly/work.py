@@ -1,7 +1,7 @@
 """The work of a night on a box: releases without a result, and branches that have moved since theirs."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
@@ -91,9 +91,15 @@ def everything(environment: Environment, branch: str) -> bool:
 
 
 def find_work(
-    plan: Plan, box: str, hostname: str, connection: Connection, home: Home, mine: Mine = everything
+    plan: Plan,
+    box: str,
+    hostname: str,
+    connection: Connection,
+    home: Home,
+    mine: Mine = everything,
+    others: Sequence[Connection] = (),
 ) -> NightWork:
-    """Return what the history lacks for a box, in order of priority.
+    """Return what the history lacks for a box, in order of priority; `others` are further histories of it.
 
     A git source that cannot be fetched is reported as a problem; work that does not need it is still found.
     """
@@ -106,7 +112,8 @@ def find_work(
         for engine in plan.engines_of(task):
             tracked = plan.engines[engine]
             environment = environment_of(request_of(task, (parse_version(tracked.base),)), hostname)
-            session = _session(plan, engine, tips[engine], task, environment, connection, mine)
+            done = _done(connection, environment).union(*(_done(other, environment) for other in others))
+            session = _session(plan, engine, tips[engine], task, environment, done, mine)
             branches = (f"{engine}@{branch}" for branch in tracked.branches)
             its = frozenset(branch for branch in branches if mine(environment, branch))
             found.append(Spot(task, engine, environment, session, its))
@@ -149,12 +156,11 @@ def _session(
     tips: list[Tip],
     task: Task,
     environment: Environment,
-    connection: Connection,
+    done: Collection[str],
     mine: Mine,
 ) -> PlannedSession | None:
     tracked = plan.engines[engine]
     base = parse_version(tracked.base)
-    done = _done(connection, environment)
     releases = [parse_version(f"{engine}@{each}") for each in tracked.releases]
     new_releases = [
         each for each in releases if str(each) not in done and mine(environment, release_branch(each))

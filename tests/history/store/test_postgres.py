@@ -7,6 +7,7 @@ import pytest
 import compare as program
 from history.errors import HistoryError, RecordError
 from history.open import open_store
+from history.store.database import connect
 from history.store.records import DroppedRound, SessionStatus, StepNoise
 from history.store.writer import Store
 from tests.history.conftest import emptied
@@ -73,11 +74,18 @@ def test_a_record_that_fails_leaves_nothing(store: Store) -> None:
 
 def test_opening_again_and_newer_and_foreign(store: Store, url: str) -> None:
     open_store(url).close()
-    with store.database.writing() as connection:
-        connection.exec_driver_sql("INSERT INTO schema_migrations VALUES (999, 'future', 'now')")
+    execute(url, "INSERT INTO schema_migrations VALUES (999, 'future', 'now')")
     with pytest.raises(HistoryError, match="newer Tidemark"):
         open_store(url)
-    with store.database.writing() as connection:
-        connection.exec_driver_sql("ALTER TABLE schema_migrations RENAME TO pictures")
+    with pytest.raises(HistoryError, match=r"schema 999 by now(.*\n)*.*update this checkout"):
+        store.start_session(session_start())
+    execute(url, "ALTER TABLE schema_migrations RENAME TO pictures")
     with pytest.raises(HistoryError, match="not Tidemark's"):
         open_store(url)
+
+
+def execute(url: str, statement: str) -> None:
+    database = connect(url)
+    with database.writing() as connection:
+        connection.exec_driver_sql(statement)
+    database.close()

@@ -17,7 +17,7 @@ from build.home import Home
 from build.progress import Silent
 from build.version import Version
 from build.work import CompileError
-from history.open import open_store
+from history.spool.opening import open_recorded
 from runners.measuring import counted_passes, preparation
 from runners.measuring import session as session_module
 from runners.measuring.request import Exact
@@ -44,6 +44,8 @@ class Lab:
         self.home, self.source = Home(folder / "home"), folder / "source"
         self.home.path.mkdir()
         self.source.mkdir()
+        self.history = ""
+        """The URL of a history on a server; a file of the home unless said."""
         self.git("init", "-q", "-b", "master")
         self.speeds: dict[str, Mapping[str, float]] = {}
         """By version, and by step; 1 unless said."""
@@ -98,7 +100,7 @@ class Lab:
 
     def again(self, **changes: Any) -> NightResult:
         """The same night once more."""
-        with open_store(self.home.history, clock=self.clock) as store:
+        with open_recorded(self.history or self.home.history, self.home, clock=self.clock) as store:
             return measure(
                 self.plan(**changes),
                 "db1",

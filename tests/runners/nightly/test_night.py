@@ -312,12 +312,12 @@ def test_a_night_that_an_error_ends_is_not_well(
     monkeypatch: pytest.MonkeyPatch,
     fails: str,
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError("nobody expected this")
 
     assert main(["nightly", "--plan", str(plan_file)]) == 0
     with monkeypatch.context() as patched:
-        name = {"measuring": "measure", "reporting": "report", "opening": "open_store"}[fails]
+        name = {"measuring": "measure", "reporting": "report", "opening": "open_recorded"}[fails]
         patched.setattr(nightly_command, name, fail)
         with pytest.raises(RuntimeError, match="nobody expected this"):
             main(["nightly", "--plan", str(plan_file)])

@@ -1,0 +1,1 @@
+"""Parts of `./tidemark bench fleet`, and the stands they need."""

@@ -1,0 +1,58 @@
+"""Opening a history to record into it: on a server, with the journal of the box before it."""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from build.home import Home
+from history.errors import HistoryError
+from history.open import derive_ended, is_server, open_store
+from history.spool.journal import Journal, journal_path, open_journal_store
+from history.spool.spooled_store import SpooledStore
+from history.store.database import connect
+from history.store.writer import Store
+from history.timestamps import now
+
+
+def open_recorded(
+    target: Path | str,
+    home: Home,
+    note: Callable[[str], None] = lambda _: None,
+    clock: Callable[[], datetime] = now,
+    backups: Path | None = None,
+) -> Store:
+    """Open the history at a path or URL for a command that records, and deliver what waits on this box.
+
+    A server that is away raises nothing: what is recorded waits on the box, and `Store.away` says why.
+    `backups` is a folder with copies of this history, the last of which stands in for it. Raises HistoryError
+    when the journal cannot be opened, and as `open_store` for a file.
+    """
+    if not is_server(target):
+        return open_store(target, clock)
+    url = str(target)
+    database = connect(url)
+    try:
+        journal = open_journal_store(journal_path(home.spool, url), url, clock)
+    except BaseException:
+        database.close()
+        raise
+    copies = sorted(backups.glob("*.db")) if backups is not None else []
+    backup = copies[-1] if copies else None
+    store = SpooledStore(database, Journal(journal), clock, derive_ended, backup, note)
+    store.deliver()
+    return store
+
+
+def open_delivered(target: Path | str, home: Home) -> Store:
+    """Open a history to look at it, after what waits for it on this box was delivered.
+
+    Raises as `open_store`. What cannot be delivered goes on waiting; `./tidemark status` shows it.
+    """
+    if is_server(target) and journal_path(home.spool, str(target)).exists():
+        store = open_recorded(target, home)
+        if not store.away:
+            return store
+        why = store.away
+        store.close()
+        raise HistoryError(why)
+    return open_store(target)

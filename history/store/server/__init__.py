@@ -1,0 +1,1 @@
+"""What only a history on a server needs."""
