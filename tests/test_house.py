@@ -31,6 +31,7 @@ HISTORY = (
     "timestamps",
     "stats",
     "store",
+    "placement",
     "series",
     "comparison",
     "changes",

@@ -11,7 +11,7 @@ from history.comparison.verdict import MetricChange
 from history.errors import DamagedTextError
 from history.series.series import Night, SeriesKey, key_of, night_of
 from history.store.records import CONFIRMS
-from history.store.schema import confirmations, nights, series, sessions
+from history.store.schema import confirmations, machines, nights, series, sessions
 from suites.metric import Detection
 from suites.metrics import METRICS, PRIMARY, judged_metrics
 
@@ -103,6 +103,8 @@ class Confirmation:
     high: float
     rounds: int
     confidence: float
+    replicated_on: str = ""
+    """The host name of the box that measured it, if that is not the box of the series: a replication."""
 
     @property
     def is_step(self) -> bool:
@@ -137,12 +139,14 @@ def load(connection: Connection, series_ids: Collection[int] | None = None) -> t
             confirmations,
             series,
             sessions.c.uid,
+            machines.c.hostname,
             *(before.c[name].label(f"before_{name}") for name in ("started_at", "version", "build_id")),
             *(after.c[name].label(f"after_{name}") for name in ("started_at", "version", "build_id")),
             *(alias.c.started_at.label(f"{which}_measured_at") for which, alias in measured.items()),
         )
         .join_from(confirmations, series, series.c.id == confirmations.c.series_id)
         .join(sessions, sessions.c.id == confirmations.c.session_id)
+        .join(machines, machines.c.id == sessions.c.machine_id)
         .join(
             before,
             (before.c.session_id == confirmations.c.before_id) & (before.c.branch == series.c.branch),
@@ -182,6 +186,7 @@ def _confirmation(row: RowMapping) -> Confirmation:
         high=row["ratio_high"],
         rounds=row["rounds"],
         confidence=row["confidence"],
+        replicated_on=row["hostname"] if row["hostname"] != row["box"] else "",
     )
 
 

@@ -9,7 +9,7 @@ from history.changes.confirmation import Confirmation
 from history.changes.hindsight import LevelChange, SearchedSeries
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
-from history.rendering.confirmations import measurement, series_name
+from history.rendering.confirmations import measurement, occasion, series_name
 from history.rendering.numbers import amount, rounded
 from history.stats.change_points import FALSE_SHARE, SHORTEST
 from suites.metrics import METRICS, label_of
@@ -135,7 +135,7 @@ def _lines(report: ChangeReport) -> Iterator[str]:
         yield f"    {change.reason}"
     confirmed = report.confirmation
     if confirmed is not None:
-        yield f"    confirmed the same night, {series_name(confirmed)}: {measurement(confirmed)}"
+        yield f"    {occasion(confirmed)}, {series_name(confirmed)}: {measurement(confirmed)}"
     for member in change.members[:SHOWN_SERIES]:
         yield f"    {_member(member)}"
     more = len(change.members) - SHOWN_SERIES

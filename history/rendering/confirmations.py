@@ -12,6 +12,13 @@ def measurement(confirmed: Confirmation) -> str:
     )
 
 
+def occasion(confirmed: Confirmation) -> str:
+    """Return when and where: `confirmed the same night`, `replicated on db2`, another box of the pool."""
+    if confirmed.replicated_on:
+        return f"replicated on {confirmed.replicated_on}"
+    return "confirmed the same night"
+
+
 def counted_rounds(confirmed: Confirmation) -> str:
     """Return what was measured: `7 interleaved rounds`, `2 counted passes of each`."""
     if confirmed.is_counted:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from history.changes.hindsight import LevelChange
+from history.placement.pool import HandOver
 from history.rendering.changes import level_change, level_change_json
 from history.rendering.numbers import DASH, amount, rounded
 from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 SPARKLINE_NIGHTS = 90
 """The nights of the sparkline above a series."""
 
+SHOWN_HAND_OVERS = 20
+"""The hand-overs that the inventory lists."""
+
 _CSV_HEADS = (
     *("date", "session_id", "version", "value", "base_version", "base_value", "relative", "gap", "changes"),
     "measured_at",
@@ -33,9 +37,10 @@ def render_inventory(
     branches: Sequence[Branch],
     failed: Sequence[UnfinishedSession],
     held: Sequence[tuple[SeriesKey, int]],
+    handed_over: Sequence[HandOver],
     console: "Console",
 ) -> None:
-    """Print the branches of each environment, the given series, and the sessions that failed last."""
+    """Print the branches of each environment, the given series, hand-overs, and sessions that failed."""
     for environment, group in groupby(branches, key=lambda branch: branch.environment):
         console.print(
             f"{environment.box}: {environment.suite}, {environment.configuration}", style="bold", markup=False
@@ -53,12 +58,26 @@ def render_inventory(
             _add(table, key.step, key.metric, key.branch, key.environment.box, str(count))
         console.print(table)
         console.print()
+    if handed_over:
+        _print_hand_overs(handed_over, console)
     if failed:
         console.print("Sessions that did not finish, the latest first:", markup=False)
         for session in failed:
             start = f"{session.started_at:%Y-%m-%d %H:%M} UTC"
             line = f"  {start}  {session.uid}  {session.status}  {session.box}  {session.suite}"
             console.print(line, markup=False, highlight=False)
+
+
+def _print_hand_overs(handed_over: Sequence[HandOver], console: "Console") -> None:
+    head = "Handed on in a pool, the latest first; the series begin anew on their new box:"
+    console.print(head, markup=False, highlight=False)
+    for each in handed_over[:SHOWN_HAND_OVERS]:
+        line = f"  {each.placed_at:%Y-%m-%d %H:%M} UTC  {each}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if len(handed_over) > SHOWN_HAND_OVERS:
+        more = f"  and {len(handed_over) - SHOWN_HAND_OVERS} earlier ones"
+        console.print(more, markup=False, highlight=False)
+    console.print()
 
 
 def render_series(timeline: Timeline, changes: Sequence[LevelChange], console: "Console") -> None:
@@ -115,7 +134,10 @@ def series_csv(timeline: Timeline) -> str:
 
 
 def inventory_json(
-    branches: Sequence[Branch], failed: Sequence[UnfinishedSession], held: Sequence[tuple[SeriesKey, int]]
+    branches: Sequence[Branch],
+    failed: Sequence[UnfinishedSession],
+    held: Sequence[tuple[SeriesKey, int]],
+    handed_over: Sequence[HandOver],
 ) -> str:
     """Return what the history holds as one JSON object."""
     whole = {
@@ -137,6 +159,17 @@ def inventory_json(
                 "nights": count,
             }
             for key, count in held
+        ],
+        "handed_over": [
+            {
+                "at": each.placed_at.isoformat(),
+                "pool": each.pool,
+                **vars(each.task),
+                "before": each.before,
+                "after": each.after,
+                "reason": each.reason,
+            }
+            for each in handed_over
         ],
         "unfinished": [{**vars(session), "started_at": session.started_at.isoformat()} for session in failed],
     }

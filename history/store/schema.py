@@ -111,6 +111,12 @@ bisect_events = _table(
     "bisect_events", integers="bisect_id number", texts="kind session_uid detail happened_at"
 )
 
+pool_boxes = _table("pool_boxes", integers="missed", texts="pool box hostname seen_at missed_at left_at")
+
+placements = _table(
+    "placements", integers="number", texts="pool suite configuration branch box reason placed_at"
+)
+
 relative_qps = _table(
     "relative_qps",
     integers="session_id repetition",

@@ -46,6 +46,10 @@ class Store(Reader):
         self._clock = clock
         self._derive = derive
 
+    def now(self) -> datetime:
+        """Return the time by the clock of the store."""
+        return self._clock()
+
     @property
     def away(self) -> str:
         """Why what is recorded waits on this box instead of reaching the history; empty if it does not."""

@@ -268,7 +268,12 @@ class _Taking:
         )
 
 
-_JOINED = {"change_series": ("change_id", "series_id"), "bisect_events": ("bisect_id", "number")}
+_JOINED = {
+    "change_series": ("change_id", "series_id"),
+    "bisect_events": ("bisect_id", "number"),
+    "pool_boxes": ("pool", "box"),
+    "placements": ("pool", "suite", "configuration", "branch", "number"),
+}
 """Tables without an id, and what names a row of them here."""
 
 _NEWER = "update this checkout when a newer Tidemark wrote it; nothing of it was taken"

@@ -52,6 +52,10 @@ _KINDS = {
             "not_before",
             "began_at",
             "happened_at",
+            "seen_at",
+            "left_at",
+            "missed_at",
+            "placed_at",
         ),
         FieldKind.TIME,
     ),
@@ -290,6 +294,17 @@ _ALL = (
         Reference("bisect_id", "bisects", ("bisect",)),
         optional="session_uid",
     ),
+    _portable(
+        schema.pool_boxes,
+        "pool box",
+        "pool box hostname seen_at missed missed_at left_at",
+        optional="hostname missed_at left_at",
+    ),
+    _portable(
+        schema.placements,
+        "pool suite configuration branch number",
+        "pool suite configuration branch number box reason placed_at",
+    ),
 )
 
 PORTABLE: Mapping[str, Portable] = {each.name: each for each in _ALL}
@@ -303,7 +318,7 @@ PROGRESS = ("status", "ended_at")
 """Fields of a session that say how far it came: those of a copy made while it ran differ."""
 
 
-_AFTER = ("changes", "change_series", "alerts", "bisects", "bisect_events")
+_AFTER = ("changes", "change_series", "alerts", "bisects", "bisect_events", "pool_boxes", "placements")
 
 
 def before_sessions() -> Iterator[Portable]:

@@ -207,7 +207,8 @@ def replication(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> 
                 address,
             )
         )
-    boxes = len({member.key.environment.box for member in same})
+    replicated = {member.confirmed.replicated_on for member in same if member.confirmed} - {""}
+    boxes = len({member.key.environment.box for member in same} | replicated)
     lead = "One box has it." if boxes == 1 else f"{boxes} boxes have it: it is not one machine's doing."
     return section(
         "Replication: the same change on every box",

@@ -6,6 +6,7 @@ from dataclasses import replace
 import htpy as h
 
 from history.rendering.changes import box_note_lines
+from history.store.records import Environment
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.markup.formats import counted, day, moment, share
@@ -15,6 +16,7 @@ from report.values.catalog import Catalog
 from report.values.machine_page import MachinePage, MachinePeriod
 
 MOST_DISTURBED = 60
+MOST_HANDED_OVER = 60
 
 
 def machine_page(values: MachinePage, catalog: Catalog) -> Page:
@@ -36,6 +38,7 @@ def machine_page(values: MachinePage, catalog: Catalog) -> Page:
         _noise(values, catalog),
         _sees(values, root),
         _periods(values, catalog, root),
+        _handed_over(values, catalog),
         _disturbed(values, catalog, root),
         section(
             "Missed nights",
@@ -203,6 +206,30 @@ def _period(one: MachinePeriod, catalog: Catalog, root: str) -> h.Node:
         h.td[h.code[machine.fingerprint]],
         h.td[bullets(dict.fromkeys(changed)) or "the first one"],
     ]
+
+
+def _handed_over(values: MachinePage, catalog: Catalog) -> h.Node:
+    """Return the series that moved between this box and others of its pool; nothing for a box without any."""
+    if not values.handed_over:
+        return None
+    clearance = catalog.clearance
+    shown = []
+    for each in values.handed_over[:MOST_HANDED_OVER]:
+        place = Environment("", each.task.suite, each.task.configuration)
+        task = replace(each.task, configuration=clearance.place(place).configuration)
+        before, after = (
+            clearance.box(host or name)
+            for host, name in ((each.hostname_before, each.before), (each.hostname_after, each.after))
+        )
+        line = replace(each, task=task, before=before, after=after)
+        shown.append(f"{day(each.placed_at)}: {line}")
+    more = len(values.handed_over) - MOST_HANDED_OVER
+    return section(
+        "Series handed on",
+        bullets(shown),
+        note(f"and {counted(more, 'earlier one')}.") if more > 0 else None,
+        lead="Boxes of a pool share their tasks. A series that another box takes over begins anew there.",
+    )
 
 
 def _disturbed(values: MachinePage, catalog: Catalog, root: str) -> h.Node:

@@ -11,6 +11,8 @@ from sqlalchemy import Connection, select
 
 from history.changes.box_notes import BoxNote
 from history.comparison.result import THRESHOLD
+from history.placement.pool import HandOver
+from history.series.inventory import InventoryFilter, list_hand_overs
 from history.stats.repeated_intervals import Design, Noise, smallest_visible
 from history.store.records import Machine
 from history.store.schema import calibrations, dropped_rounds, machines, sessions
@@ -79,6 +81,9 @@ class MachinePage:
     notes: tuple[BoxNote, ...] = ()
     """What changed about the noise of the box: no changes of a branch."""
 
+    handed_over: tuple[HandOver, ...] = ()
+    """What the box handed on to others of its pool, or took over from them, latest first."""
+
 
 def read_machine(
     connection: Connection,
@@ -103,6 +108,7 @@ def read_machine(
         len(nights),
         _missed(nights),
         tuple(note for note in notes if note.environment.box == box),
+        list_hand_overs(connection, InventoryFilter(box=box)),
     )
 
 

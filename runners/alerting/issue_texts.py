@@ -9,7 +9,7 @@ from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change, ChangeStatus, Member
-from history.rendering.confirmations import counted_rounds, interval, series_name
+from history.rendering.confirmations import counted_rounds, interval, occasion, series_name
 from history.rendering.escaping import code_span, escaped, one_line
 from history.rendering.profiles import named_functions
 from history.series.series import Night
@@ -67,7 +67,8 @@ def _what(report: ChangeReport) -> Iterator[str]:
     confirmed = report.confirmation
     if confirmed is not None:
         yield ""
-        yield f"Confirmed the same night by {_measurement(confirmed)}."
+        how = escaped(occasion(confirmed))
+        yield f"{how[0].upper()}{how[1:]} by {_measurement(confirmed)}."
     if report.later and change.status is ChangeStatus.OPEN:
         yield ""
         yield _since(report)

@@ -18,7 +18,13 @@ from history.rendering.inventory import (
     series_json,
 )
 from history.rendering.plain_table import PLAIN_WIDTH
-from history.series.inventory import InventoryFilter, list_branches, list_series, list_unfinished
+from history.series.inventory import (
+    InventoryFilter,
+    list_branches,
+    list_hand_overs,
+    list_series,
+    list_unfinished,
+)
 from history.series.timeline import read_timeline
 from history.spool.opening import open_delivered
 
@@ -34,10 +40,11 @@ def show_(arguments: argparse.Namespace) -> int:
         failed = list_unfinished(connection, wanted)
         named = arguments.step is not None or arguments.metric is not None
         held = list_series(connection, wanted) if named else ()
+        handed_over = list_hand_overs(connection, wanted)
     if arguments.format == "json":
-        sys.stdout.write(inventory_json(branches, failed, held))
+        sys.stdout.write(inventory_json(branches, failed, held, handed_over))
     else:
-        render_inventory(branches, failed, held, _console())
+        render_inventory(branches, failed, held, handed_over, _console())
     if not branches:
         print("tidemark history: no night matches; use fewer options", file=sys.stderr)
     return 0 if branches else 2

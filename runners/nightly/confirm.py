@@ -31,6 +31,8 @@ class Suspicion:
 
     branch: str
     request: Request
+    whose: str = ""
+    """The box of the pool that has the series; empty for one's own."""
 
     @property
     def confirms(self) -> Confirms:
@@ -44,7 +46,8 @@ class Suspicion:
         what = (
             "is the change gone" if self.confirms.question is ConfirmationRequest.GONE else "has it changed"
         )
-        return f"{self.branch}: {what} in {', '.join(self.confirms.steps)}: {old} against {new}"
+        whose = f" of {self.whose}" if self.whose else ""
+        return f"{self.branch}{whose}: {what} in {', '.join(self.confirms.steps)}: {old} against {new}"
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,11 @@ class ExaminedSuspicion:
 
 def find_suspicions(plan: Plan, spot: Spot, connection: Connection) -> list[Suspicion]:
     """What looks changed or gone in the last nights in an environment, and was in no finished session yet."""
-    tracked, environment = plan.engines[spot.engine], spot.environment
-    tracked_branches = {f"{spot.engine}@{branch}" for branch in tracked.branches}
+    environment = spot.environment
     least = plan.regression_percent / 100
     suspicions = []
     for branch in branches_at(connection, environment):
-        if branch not in tracked_branches:
+        if branch not in spot.branches:
             continue
         known = repository.load(connection, branch=branch, suite=environment.suite)
         tonight = find_suspects(connection, environment, branch, known, least)
@@ -125,7 +127,7 @@ def _suspicion(
         request = replace(request, exact=Exact.ONLY, repetitions=PASSES, until_decided=False, perf=None)
     else:
         request = replace(request, until_decided=True, beside_passes=None)
-    return Suspicion(confirms.branch, request)
+    return Suspicion(confirms.branch, request, spot.whose)
 
 
 def _examined(connection: Connection, branch: str, tonight: ScreenedNight) -> list[Confirms]:

@@ -3,20 +3,24 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Progress
 from history.errors import HistoryError
+from history.placement.pool import PoolNight
 from history.store.writer import Store
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
-from runners.nightly.backfill import BackfillResult, BackfillRun
+from runners.nightly.backfill import BackfillPlace, BackfillResult, BackfillRun
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, find_suspicions, findings_of
-from runners.nightly.plan import Plan, PlanError, Task
-from runners.nightly.work import PlannedSession, Spot, find_work
+from runners.nightly.plan import Plan, PlanError
+from runners.nightly.pools.last_placement import recall, remember
+from runners.nightly.pools.share import begin_in_pool, elsewhere, examined_spots, is_mine
+from runners.nightly.work import Mine, PlannedSession, Spot, find_work
 
 EXHAUSTED = "time budget exhausted"
 """Why a session or a suspicion was skipped."""
@@ -39,6 +43,9 @@ class NightResult:
 
     past: BackfillResult | None = None
     """What was done about past commits; None without a backfill."""
+
+    pool: PoolNight | None = None
+    """What the box shares with others; None for a box without a pool."""
 
     problems: list[str] = field(default_factory=list)
     """What went wrong without ending the night."""
@@ -83,23 +90,42 @@ def measure(
     """
     night = NightResult(box)
     with measuring_alone(home):
+        mine = _join_pool(night, plan, hostname, home, store)
         with store.standing_in() as (connection, *others):
-            work = find_work(plan, box, hostname, connection, home, *others)
+            work = find_work(plan, box, hostname, connection, home, mine, others)
         night.problems += work.problems
         began, budget = clock(), plan.boxes[box].budget_minutes * 60
         measuring = _Measuring(night, plan, home, store, progress, lambda: budget - (clock() - began))
-        for spot in work.spots:
+        for spot in examined_spots(plan, night.pool, work.spots):
             if spot.session is None or measuring.carry_out(spot.session):
                 measuring.examine(spot)
         asked = [(task, each) for task in plan.tasks_of(box) for each in task.backfill]
         if asked and measuring.seconds_left() > 0:
             try:
-                _fill(night, asked, plan, hostname, home, store, progress, measuring.seconds_left)
+                filling = BackfillRun(plan, box, home, store, progress)
+                places = filling.places(asked, hostname)
+                places = [each for each in places if mine(each.environment, each.asked.branch)]
+                _fill(night, filling, places, measuring.seconds_left)
             except HistoryError as error:
                 night.problems.append(f"past commits: {error}")
     store.deliver()
     night.problems += store.problems
     return night
+
+
+def _join_pool(night: NightResult, plan: Plan, hostname: str, home: Home, store: Store) -> Mine:
+    """Agree with the other boxes of the pool, if there is one, on what this one measures.
+
+    While the history cannot be reached, it is what they agreed on last.
+    """
+    try:
+        night.pool = begin_in_pool(plan, night.box, hostname, store)
+        remember(home, night.pool)
+    except HistoryError as error:
+        night.pool = recall(home, plan, night.box, str(error))
+    if night.pool is not None:
+        night.problems += night.pool.problems
+    return partial(is_mine, night.pool)
 
 
 def measure_past(
@@ -127,8 +153,18 @@ def measure_past(
         raise PlanError(f"no task of box {box} measures {asked.engine}", hint="docs/nightly.md: tasks")
     with measuring_alone(home):
         began, budget = clock(), plan.boxes[box].budget_minutes * 60
-        pairs = [(task, asked) for task in tasks]
-        _fill(night, pairs, plan, hostname, home, store, progress, lambda: budget - (clock() - began))
+        _join_pool(night, plan, hostname, home, store)
+        filling = BackfillRun(plan, box, home, store, progress)
+        places = filling.places([(task, asked) for task in tasks], hostname)
+        others = {elsewhere(night.pool, place.environment, asked.branch) for place in places} - {None}
+        places = [each for each in places if elsewhere(night.pool, each.environment, asked.branch) is None]
+        if others and not places:
+            raise PlanError(
+                f"{asked.branch} is measured on {', '.join(sorted(map(str, others)))} of its pool",
+                where="nightly --backfill",
+                hint="fill its series there",
+            )
+        _fill(night, filling, places, lambda: budget - (clock() - began))
     store.deliver()
     night.problems += store.problems
     return night
@@ -136,16 +172,11 @@ def measure_past(
 
 def _fill(
     night: NightResult,
-    asked: Sequence[tuple[Task, Backfill]],
-    plan: Plan,
-    hostname: str,
-    home: Home,
-    store: Store,
-    progress: Progress,
+    filling: BackfillRun,
+    places: Sequence[BackfillPlace],
     seconds_left: Callable[[], float],
 ) -> None:
-    filling = BackfillRun(plan, night.box, home, store, progress)
-    night.past = filling.run(filling.places(asked, hostname), seconds_left)
+    night.past = filling.run(places, seconds_left)
     night.problems += night.past.problems
 
 

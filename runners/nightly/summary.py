@@ -8,8 +8,9 @@ from history.changes.confirmation import Confirmation, ConfirmationRequest
 from history.changes.report import ChangeReport
 from history.comparison.result import Comparison
 from history.comparison.verdict import MetricChange, verdict_of
+from history.placement.pool import PoolNight
 from history.rendering.changes import box_note_lines
-from history.rendering.confirmations import interval, measurement, series_name
+from history.rendering.confirmations import interval, measurement, occasion, series_name
 from history.rendering.escaping import escaped, one_line
 from history.rendering.summary import render_summary
 from runners.nightly.backfill import BackfillResult
@@ -34,6 +35,8 @@ def summary(
     lines = [f"## Night of {when:%Y-%m-%d}", ""]
     if night is not None:
         lines += [f"Box {escaped(night.box)}: {night.outcome}.", ""]
+    if night is not None and night.pool is not None and night.pool.handed_over:
+        lines += [*_handed_over(night.pool), ""]
     if report is not None:
         lines += [*_changes(report), ""]
     if night is not None and night.past is not None:
@@ -45,6 +48,12 @@ def summary(
     if night is not None:
         lines += ["", *map(_session, compared)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _handed_over(pool: PoolNight) -> Iterator[str]:
+    """What one box of the pool handed on to another."""
+    yield f"Pool {escaped(pool.pool)}: a series that is handed on begins anew on its new box."
+    yield from (f"- handed on: {escaped(str(each))}" for each in pool.handed_over)
 
 
 def _changes(report: NightReport) -> Iterator[str]:
@@ -70,7 +79,8 @@ def _change(report: ChangeReport) -> str:
     line = f"{change.direction} of {escaped(change.branch)} in {steps} ({change.fingerprint})"
     if report.confirmation is None:
         return line
-    return f"{line}, confirmed the same night: {escaped(measurement(report.confirmation))}"
+    found = f"{occasion(report.confirmation)}: {measurement(report.confirmation)}"
+    return f"{line}, {escaped(found)}"
 
 
 def _past(past: BackfillResult) -> Iterator[str]:

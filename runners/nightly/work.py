@@ -1,7 +1,7 @@
 """The work of a night on a box: releases without a result, and branches that have moved since theirs."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
@@ -27,6 +27,10 @@ COMMIT_DIGITS = 12
 
 NIGHT_PASSES = 1
 """The counted passes of a version and step in a night: what looks changed is counted again the same night."""
+
+
+Mine = Callable[[Environment, str], bool]
+"""Whether a box is to measure a branch in an environment. In a pool each branch is on one box."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,12 @@ class Spot:
     session: PlannedSession | None
     """The session that measures what is new; None when nothing is new."""
 
+    branches: frozenset[str] = frozenset()
+    """The tracked branches whose suspicions the box is to examine there."""
+
+    whose: str = ""
+    """The box of the pool whose suspicions these are; empty for one's own."""
+
 
 @dataclass(frozen=True)
 class NightWork:
@@ -75,8 +85,19 @@ class NightWork:
         return tuple(spot.session for spot in self.spots if spot.session is not None)
 
 
+def everything(environment: Environment, branch: str) -> bool:
+    """Return whether a box without a pool is to measure a branch: it is."""
+    return True
+
+
 def find_work(
-    plan: Plan, box: str, hostname: str, connection: Connection, home: Home, *others: Connection
+    plan: Plan,
+    box: str,
+    hostname: str,
+    connection: Connection,
+    home: Home,
+    mine: Mine = everything,
+    others: Sequence[Connection] = (),
 ) -> NightWork:
     """Return what the history lacks for a box, in order of priority; `others` are further histories of it.
 
@@ -92,8 +113,10 @@ def find_work(
             tracked = plan.engines[engine]
             environment = environment_of(request_of(task, (parse_version(tracked.base),)), hostname)
             done = _done(connection, environment).union(*(_done(other, environment) for other in others))
-            session = _session(plan, engine, tips[engine], task, environment, done)
-            found.append(Spot(task, engine, environment, session))
+            session = _session(plan, engine, tips[engine], task, environment, done, mine)
+            branches = (f"{engine}@{branch}" for branch in tracked.branches)
+            its = frozenset(branch for branch in branches if mine(environment, branch))
+            found.append(Spot(task, engine, environment, session, its))
     return NightWork(tuple(found), tuple(problems))
 
 
@@ -134,21 +157,31 @@ def _session(
     task: Task,
     environment: Environment,
     done: Collection[str],
+    mine: Mine,
 ) -> PlannedSession | None:
     tracked = plan.engines[engine]
     base = parse_version(tracked.base)
     releases = [parse_version(f"{engine}@{each}") for each in tracked.releases]
-    new_releases = [each for each in releases if str(each) not in done]
-    moved = [tip for tip in tips if str(tip.version) not in done]
+    new_releases = [
+        each for each in releases if str(each) not in done and mine(environment, release_branch(each))
+    ]
+    moved = [tip for tip in tips if str(tip.version) not in done and mine(environment, tip.branch)]
     contenders = tuple(dict.fromkeys([*new_releases, *(tip.version for tip in moved)]))
-    if not contenders and not (str(base) not in done and not releases and not tips):
+    is_alone = not releases and not tips and mine(environment, release_branch(base))
+    if not contenders and not (str(base) not in done and is_alone):
         return None
     named = {str(tip.version): tip.branch for tip in moved}
     # A variant of a release is followed from one release of the line to the next, as plain releases are.
-    named |= {str(it): f"{branch_line(it.plain)}#{it.variant}" for it in new_releases if it.variant}
+    named |= {str(it): release_branch(it) for it in new_releases if it.variant}
     versions = (base, *contenders)
     request = request_of(task, versions, named, tracked.git, plan.definitions())
     return PlannedSession(task, request, environment)
+
+
+def release_branch(version: Version) -> str:
+    """Return the branch of a release: `postgres@18` of `postgres@18.6`, `postgres@18#uring` of a variant."""
+    line = branch_line(version.plain)
+    return f"{line}#{version.variant}" if version.variant else line
 
 
 def request_of(

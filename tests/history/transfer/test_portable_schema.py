@@ -111,4 +111,8 @@ def test_fields_have_the_kinds_that_readers_rely_on() -> None:
         "alerts.not_before",
         "bisects.began_at",
         "bisect_events.happened_at",
+        "pool_boxes.seen_at",
+        "pool_boxes.missed_at",
+        "pool_boxes.left_at",
+        "placements.placed_at",
     }

@@ -1,0 +1,1 @@
+"""Boxes that are alike share the tasks of the plan."""
