@@ -88,8 +88,9 @@ class Store(Reader):
         """
         with self._database.writing() as connection:
             machine_id = intern(connection, machines, "fingerprint", machine_row(start.machine))
-            self._interrupt_dead_sessions(connection, machine_id)
-            row = session_row(start, machine_id, this_process()) | {"started_at": to_text(self._clock())}
+            now = self._clock()
+            self._interrupt_dead_sessions(connection, machine_id, now)
+            row = session_row(start, machine_id, this_process()) | {"started_at": to_text(now)}
             statement = insert(sessions).values(row).returning(sessions.c.id)
             return int(connection.execute(statement).scalar_one())
 
@@ -104,7 +105,7 @@ class Store(Reader):
 
         with self._database.writing() as connection:
             machine_id = intern(connection, machines, "fingerprint", machine_row(start.machine))
-            self._interrupt_dead_sessions(connection, machine_id)
+            self._interrupt_dead_sessions(connection, machine_id, self._clock())
             interrupted = find_interrupted(connection, start, builds, since)
             if interrupted is not None:
                 reopen(connection, interrupted.id, this_process())
@@ -174,12 +175,12 @@ class Store(Reader):
         with self._database.writing() as connection:
             insert_noise(connection, session_id, noise)
 
-    def _interrupt_dead_sessions(self, connection: Connection, machine_id: int) -> None:
+    def _interrupt_dead_sessions(self, connection: Connection, machine_id: int, now: datetime) -> None:
         its = sessions.c
         here: ColumnElement[bool] = its.machine_id == machine_id
         if self._database.is_shared:
             # Another box may have the name and the hardware of this one: only an old session is surely dead.
-            here &= its.started_at < to_text(self._clock() - timedelta(days=LONGEST_DAYS))
+            here &= its.started_at < to_text(now - timedelta(days=LONGEST_DAYS))
         # A machine whose settings changed meanwhile is another row, but the boot id shows it is the same.
         self.interrupt_dead(connection, here | (its.boot_id == this_process().boot_id))
 
