@@ -15,6 +15,7 @@ from history.store.records import Machine, RunRecord, RunStatus, SessionStart
 from history.store.schema import measurements, runs, samples, sessions
 from history.store.writer import Store
 from suites.measurement import Measurement
+from suites.metric import QPS
 from suites.metrics import METRICS
 
 VERSIONS = ("postgres@17.11", "postgres@18.6")
@@ -22,7 +23,7 @@ STEPS = ("insert", "update-index", "delete")
 SECONDS = 2
 """Samples of a run of a smoke session."""
 
-_POSSIBLE = (name for name, metric in METRICS.items() if name != "qps" and metric.is_plausible(100.0))
+_POSSIBLE = (name for name, metric in METRICS.items() if name != QPS and metric.is_plausible(100.0))
 VALUES = dict.fromkeys(islice(_POSSIBLE, 40), 100.0)
 """As many metrics as a run of a smoke session has."""
 
@@ -60,7 +61,7 @@ def round_of(step: int, number: int, qps: float, position: int) -> list[RunRecor
             failure=None,
             started_at=began,
             ended_at=began + timedelta(seconds=SECONDS),
-            measurement=Measurement({"qps": qps, **VALUES}, (qps,) * SECONDS),
+            measurement=Measurement({QPS: qps, **VALUES}, (qps,) * SECONDS),
         )
         for place, version in enumerate(VERSIONS)
     ]
@@ -104,7 +105,7 @@ def recorded_in(store: Store) -> Counter[RecordedRound]:
         select(sessions.c.uid, runs.c.step, runs.c.repetition, measurements.c.value)
         .join_from(runs, sessions, runs.c.session_id == sessions.c.id)
         .join(measurements, measurements.c.run_id == runs.c.id)
-        .where(measurements.c.metric == "qps")
+        .where(measurements.c.metric == QPS)
     )
     with store.database.reading() as connection:
         return Counter(RecordedRound(*row) for row in connection.execute(query))
