@@ -13,10 +13,20 @@ import psutil
 import psycopg
 
 from build.build import Build
+from suites.additions import pooler
 from suites.data_sets import EqualTables
 from suites.durability import Durability
 from suites.postgres.server import NAME, PORT, PostgresServer
-from suites.processes import ProcessError, as_server_user, kill_processes_in, own, run, start
+from suites.processes import (
+    ProcessError,
+    as_server_user,
+    kill_processes_in,
+    own,
+    run,
+    start,
+    tool,
+    write_for_server,
+)
 from suites.sizing import Sizes
 
 SMALL = Sizes(1, EqualTables(1, 1, 1), 128 * 1024**2, 1024**3, 1, 1)
@@ -32,21 +42,6 @@ SETTINGS = {
 
 FULL_BYTES = 1024**2
 """The largest file while there is no room: less than the tables of a history that was written to have."""
-
-BOUNCER_PORT = 6432
-
-_BOUNCER = """[databases]
-{name} = host={folder} port={port} user={name} dbname={name}
-[pgbouncer]
-listen_port = {listen}
-listen_addr =
-unix_socket_dir = {folder}
-unix_socket_mode = 0700
-auth_type = any
-pool_mode = {mode}
-default_pool_size = {connections}
-max_client_conn = 200
-"""
 
 
 class HistoryServer:
@@ -111,21 +106,20 @@ class HistoryServer:
     @contextmanager
     def pooled(self, mode: str = "transaction", connections: int = 2) -> Iterator[str]:
         """Run PgBouncer before it, with few connections; yield the URL through it."""
-        file = self.server.folder / "pgbouncer.ini"
         folder = self.server.folder
-        file.write_text(
-            _BOUNCER.format(
-                name=NAME, folder=folder, port=PORT, listen=BOUNCER_PORT, mode=mode, connections=connections
-            )
+        file = folder / "pgbouncer.ini"
+        write_for_server(
+            file, pooler.configuration_before(self.server.address, mode=mode, connections=connections)
         )
-        file.chmod(0o644)
         with (folder / "pgbouncer.log").open("ab") as log:
-            process = start(as_server_user(["pgbouncer", file]), log, stderr=subprocess.STDOUT, cwd=folder)
+            process = start(
+                as_server_user([tool(pooler.PROGRAM), file]), log, stderr=subprocess.STDOUT, cwd=folder
+            )
         try:
             deadline = time.monotonic() + 20
-            while not (folder / f".s.PGSQL.{BOUNCER_PORT}").exists() and time.monotonic() < deadline:
+            while not (folder / f".s.PGSQL.{pooler.PORT}").exists() and time.monotonic() < deadline:
                 time.sleep(0.05)
-            yield f"postgresql+psycopg://{NAME}@/{NAME}?host={folder}&port={BOUNCER_PORT}"
+            yield f"postgresql+psycopg://{NAME}@/{NAME}?host={folder}&port={pooler.PORT}"
         finally:
             process.terminate()
             process.wait(20)

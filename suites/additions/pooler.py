@@ -26,7 +26,7 @@ listen_addr =
 unix_socket_dir = {folder}
 unix_socket_mode = 0700
 auth_type = any
-pool_mode = transaction
+pool_mode = {mode}
 default_pool_size = {pool}
 max_client_conn = {clients}
 ignore_startup_parameters = extra_float_digits
@@ -34,6 +34,22 @@ log_connections = 0
 log_disconnections = 0
 stats_period = 3600
 """
+
+
+def configuration_before(
+    server: Address, *, mode: str = "transaction", connections: int = SERVER_CONNECTIONS
+) -> str:
+    """Return the configuration of a PgBouncer whose socket is beside that of a server, on PORT."""
+    return _CONFIGURATION.format(
+        database=server.database,
+        user=server.user,
+        folder=server.socket.parent,
+        port=postgres_port(server.socket),
+        listen=PORT,
+        mode=mode,
+        pool=connections,
+        clients=MOST_CLIENTS,
+    )
 
 
 class Pooler(Companion):
@@ -46,16 +62,7 @@ class Pooler(Companion):
 
     def prepare(self) -> None:
         """Write its configuration."""
-        text = _CONFIGURATION.format(
-            database=self.server.database,
-            user=self.server.user,
-            folder=self.server.socket.parent,
-            port=postgres_port(self.server.socket),
-            listen=PORT,
-            pool=SERVER_CONNECTIONS,
-            clients=MOST_CLIENTS,
-        )
-        write_for_server(self._file, text)
+        write_for_server(self._file, configuration_before(self.server))
 
     def command(self) -> Sequence[str | Path]:
         """Return the command line; it logs to stderr."""

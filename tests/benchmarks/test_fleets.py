@@ -3,9 +3,23 @@
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
+from benchmarks.fleets import stand
+from benchmarks.fleets.faults import fault_figures
 from benchmarks.fleets.sessions import STEPS, RecordedRound, differences, round_of, session_start
+from build.build import Build
+from build.home import Home
 from history.open import open_store
 from history.store.records import SessionStatus
+
+
+@pytest.mark.server
+def test_a_few_faults(home: Home, postgres_18: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(home.path))
+    monkeypatch.setattr(stand, "provide", lambda *_: postgres_18)
+    figures = list(fault_figures(4, seed=3))
+    assert all(figure.met for figure in figures), figures
 
 
 def test_what_is_missing_or_there_twice_is_seen(tmp_path: Path) -> None:

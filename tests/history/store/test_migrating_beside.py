@@ -1,6 +1,5 @@
 """A history that is migrated while others work with it: they wait, or are refused, and nothing is half."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from pathlib import Path
@@ -14,21 +13,12 @@ from history.store.database import connect
 from history.store.migrate import migrate, schema_number
 from history.store.schema_status import MIGRATIONS, newest
 from history.store.writer import Store
-from tests.history.conftest import emptied
 from tests.history.handmade import run_record, session_start
+from tests.history.store.test_postgres import store, url
+
+__all__ = ["store", "url"]  # fixtures
 
 pytestmark = pytest.mark.server
-
-
-@pytest.fixture
-def url(server_url: str) -> str:
-    return emptied(server_url)
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    with open_store(url) as store:
-        yield store
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 from build.home import Home
 from build.progress import Silent
 from build.version import parse_version
+from history.errors import HistoryError
 from history.open import open_store
 from history.store.records import Machine
 from history.store.writer import Store
@@ -132,6 +133,28 @@ def test_a_series_moves_when_its_box_is_gone_and_says_so(
     shown = capsys.readouterr().out
     assert nights[0].pool is not None
     assert shown.count("a had no night for 3 nights") == len(nights[0].pool.handed_over) > 0
+
+
+def test_a_night_without_the_history_measures_what_was_placed_last(
+    boxes: PooledBoxes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boxes.night("a")
+    before = {suite for suite, _ in measured(boxes)["a"]}
+    assert 0 < len(before) < len(SUITES)
+
+    def away(*_: object) -> None:
+        raise HistoryError("the server does not answer")
+
+    monkeypatch.setattr(night_module, "begin_in_pool", away)
+    boxes.asked.clear()
+    boxes.releases.append("18.3")
+    known, unknown = boxes.night("a"), boxes.night("b")
+    # The placement is of a line of versions: what follows 18.2 is measured by whoever measured that.
+    assert {release for _, release in measured(boxes)["a"]} == {"postgres@18.3"}
+    assert {suite for suite, _ in measured(boxes)["a"]} <= before
+    assert "what was placed last is measured: the server does not answer" in known.problems[0]
+    assert "b" not in boxes.asked
+    assert "nothing of the pool is measured" in unknown.problems[0]
 
 
 def test_the_report_says_what_moved(boxes: PooledBoxes, tmp_path: Path) -> None:
