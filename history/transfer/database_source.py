@@ -181,9 +181,8 @@ class StoredRows:
         if self._selection.is_all:
             return []
         if table.name in ("alerts", "bisects", "bisect_events", "pool_boxes", "placements"):
-            return [
-                false()
-            ]  # of the whole history's changes, of sessions of any suite, of all tasks of a pool
+            # Of the whole history's changes, of sessions of any suite, of all tasks of a pool.
+            return [false()]
         if table.name == "machines":
             return [table.table.c.id.in_(select(sessions.c.machine_id).where(sessions.c.id.in_(chosen)))]
         if table.name in ("builds", "configurations"):

@@ -12,6 +12,7 @@ from build.errors import TidemarkError
 from build.files import toml_value
 from build.home import Home
 from build.version import Engine, VersionError, is_ref, is_release, is_variant, parse_version
+from history.open import is_server
 from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from runners.measuring.variants import Variants
@@ -317,7 +318,7 @@ def find_box(plan: Plan, chosen: str | None, hostname: str) -> str:
 def _pool_problems(plan: Plan) -> Iterator[str]:
     pools = [box.pool for box in plan.boxes.values() if box.pool is not None]
     for pool in pools:
-        if pools.count(pool) > 1 and not plan.history.startswith("postgresql"):
+        if pools.count(pool) > 1 and not is_server(plan.history):
             yield f"history: the boxes of pool {pool} share it, so it must be the URL of a Postgres database"
     for pool in plan.pools:
         if pool not in pools:
