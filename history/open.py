@@ -27,6 +27,8 @@ def existing_history(chosen: str | None) -> Path | str:
     if chosen and "://" in chosen:
         return chosen
     path = Path(chosen) if chosen else locate().history
+    if path.exists() and not path.is_file():
+        raise HistoryError("this is not a file, so it cannot be a history", where=str(path))
     if not path.is_file():
         raise HistoryError("there is no history yet", where=str(path), hint="./tidemark demo creates one")
     return path

@@ -64,6 +64,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["build", "export", "somewhere"], "build export FOLDER VERSION..."),
         (["build", "import"], "build import FILE..."),
         (["build", "oracle@19"], "unknown engine 'oracle'"),
+        (["history", "show", "--history", "/"], "this is not a file"),
         (["compare", "postgres@1", "postgres@2"], "there is no history yet"),
         (["build", "import", ""], "is not the path of an archive"),
         (["run", "--seconds", "86400", KNOWN], "a round of 1 versions would have 1,7"),
