@@ -32,6 +32,7 @@ def ladder_page(ladder: Ladder, clearance: Clearance) -> Page:
             "Ratios of queries per second to ",
             h.b[ladder.base],
             ", measured in the same session. The head of a column makes it the base.",
+            _unjudged(ladder),
         ],
         _table(ladder, root),
         legend(),
@@ -80,6 +81,15 @@ def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
     )
     until = max((column.started_at for one in ladders for column in one.columns), default=None)
     return Page(addresses.LADDERS, "Versions", body, until)
+
+
+def _unjudged(ladder: Ladder) -> str:
+    """Say how many ratios have no verdict, so that their colour is not taken for one."""
+    cells = [cell for column in ladder.columns for cell in column.cells.values() if cell.ratio is not None]
+    unjudged = sum(cell.verdict is None for cell in cells)
+    if not unjudged:
+        return ""
+    return f" {unjudged} of {len(cells)} ratios have no verdict: they have no sign, and colour by size alone."
 
 
 def _table(ladder: Ladder, root: str) -> h.Node:

@@ -1,5 +1,6 @@
 """Histories that lack something: nothing at all, one session, one version, a pruned or merged one, tables."""
 
+import re
 import resource
 from datetime import timedelta
 from pathlib import Path
@@ -153,6 +154,8 @@ def test_the_ladder_of_the_published_tables_is_the_published_one(tmp_path: Path)
     site = site_of(path)
     (ladder,) = [page for page in (site / "compare").iterdir() if page.name != "index.html"]
     page = parsed(ladder)
+    # One value of each version: a grey cell must not be taken for one that was judged as unchanged.
+    assert re.search(r"(\d+) of \1 ratios have no verdict", ladder.read_text(encoding="utf-8"))
     heads = [given["data-version"] for tag, given in page.tags if tag == "button"]
     assert heads == [BASE, *CONTENDERS]
     rows = {row[0]: row[1:] for row in page.rows}
