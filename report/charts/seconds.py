@@ -84,9 +84,15 @@ def _rounds(
         yield svg.text(round(x, 1), HEIGHT - 7, f"round {one.number}", "tick")
         yield svg.line(round(x - gap / 2, 1), _TOP, round(x - gap / 2, 1), HEIGHT - _BOTTOM, "axis")
         for values, class_ in ((one.base, "base"), (one.contender, "contender")):
-            places = [(round(x + second * (at + 0.5), 1), y.at(value)) for at, value in enumerate(values)]
-            yield svg.path(svg.polyline(places), f"seconds {class_}")
+            yield svg.path(svg.polyline(_places(values, x, second, y)), f"seconds {class_}")
         x += length + gap
+
+
+def _places(values: Sequence[float], x: float, second: float, y: LinearScale) -> list[tuple[float, float]]:
+    """Return the points of a run's line: the middles of its seconds, or both ends of an only one."""
+    if len(values) == 1:
+        return [(round(x, 1), y.at(values[0])), (round(x + second, 1), y.at(values[0]))]
+    return [(round(x + second * (at + 0.5), 1), y.at(value)) for at, value in enumerate(values)]
 
 
 def _numbers(rounds: Sequence[RoundSeconds], base: str, contender: str) -> h.Node:

@@ -1,5 +1,6 @@
 """The site says what the history says: a planted regression, on every page that has to show it."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from history.open import open_reader
 from history.series.series import Night
 from history.store.records import Environment
 from report import addresses
+from report.charts.seconds import RoundSeconds, seconds_figure
 from report.markup.formats import amount
 from report.markup.frame import rendered
 from report.pages.machine import machine_page
@@ -113,6 +115,16 @@ def test_the_step_page_shows_the_same_seconds_and_why_a_round_was_dropped(site: 
     assert "dropped: other processes took 31 % of the CPU: backup.sh" in page.text
     assert "tidemark_burn" in page.text
     assert len([row for row in page.rows if row and row[0] in ("1", "2", "3") and len(row) == 4]) == 120
+
+
+def test_rounds_of_one_second_are_drawn_too() -> None:
+    """A step that uses up its rows, as `delete` does in the demo, ends within a second: a path with one point
+    draws nothing."""
+    rounds = [RoundSeconds(1, [900.0], [1000.0]), RoundSeconds(2, [900.0, 950.0], [1000.0])]
+    chart = str(seconds_figure(rounds, BASE, "postgres@18.6", "seconds"))
+    lines = re.findall(r'<path d="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)" class="seconds', chart)
+    assert len(lines) == 4
+    assert all(float(line[2]) - float(line[0]) > 100 for line in lines)
 
 
 # Rows of tables, each with its own values. A generator inside a row is read when the page is rendered, and
