@@ -4,9 +4,10 @@ The series are a year long, with noise of 2 % and steps of 0.75 to 5 standard de
 (simulation/detection_series.py). Every tool is applied to finished series, and every night to the nights so
 far. Years of noise that changes or has odd tails (simulation/odd_noise.py) are only watched night by night.
 `$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), odd, speed, finished (short and drifting ones,
-rivals/finished_series.py), and `$TIDEMARK_BENCH_KINDS`, a pattern, the noise of odd by its names. Seeds are
-fixed: (kind, 0) without steps, (kind, 1, 100 * size) with one, (kind, 2) with several, where kind is the
-index of the kind, and (ODD_SEED, kind) for odd noise.
+rivals/finished_series.py), and `$TIDEMARK_BENCH_KINDS`, a pattern, the noise of odd by its names. The part
+shares, false changes at smaller shares, runs only when it is named. Seeds are fixed: (kind, 0) without steps,
+(kind, 1, 100 * size) with one, (kind, 2) with several, where kind is the index of the kind, (ODD_SEED, kind)
+for odd noise, and (SHARES_SEED, kind) for shares.
 """
 
 import math
@@ -72,6 +73,13 @@ JUDGED_SHARE = 0.0125
 MOST_FALSE_ODD = 3.0
 """Percent of years of odd noise in which a change may be raised with JUDGED_SHARE."""
 
+SHARES_SEED = 9900
+SHARES = (FALSE_SHARE, 0.005, 0.001)
+"""What callers may ask the watch for: the share of quiet years in which anything may be raised."""
+
+SHARES_SERIES = 20_000
+"""Quiet years of each kind at each of the SHARES."""
+
 SHARES_OF_BOUND = {"gaussian": 1.3, "t3": 1.6}
 
 LEAST_SPEED = 1.0
@@ -103,6 +111,8 @@ def main() -> int:
         figures += finished_figures()
     if "odd" in parts:
         figures += odd_figures()
+    if "shares" in parts:
+        figures += share_figures()
     if {"own", "rivals"} & set(parts):
         series: dict[str, Series] = {}
         own = {}
@@ -191,6 +201,15 @@ def odd_figures() -> Iterator[Figure]:
         stepped = one_step(KINDS["gaussian"], (0, 1, round(100 * size)), STEPPED_SERIES, size)
         delay = delay_of(stepped.steps, _nightly(stepped.values, JUDGED_SHARE)).mean
         yield Figure(f"gaussian: delay of {size:g} sigma, as judged", delay, "nights")
+
+
+def share_figures() -> Iterator[Figure]:
+    """Yield how many quiet years have a change, for each share that a caller may ask for."""
+    for seed, (name, kind) in enumerate(KINDS.items()):
+        values = kind(np.random.default_rng((SHARES_SEED, seed)), (SHARES_SERIES, NIGHTS))
+        for asked in SHARES:
+            share = 100 * float(np.mean([bool(changes) for changes in watch_many(values, asked)]))
+            yield Figure(f"{name}: false, nightly, at {asked:g}", share, "% of years", at_most=100 * asked)
 
 
 def _rival_figures(own: Mapping[str, Own], series: Mapping[str, Series]) -> Iterator[Figure]:
