@@ -1,5 +1,6 @@
 """What unit files, hooks and sudo are told, also of awkward folders."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -68,6 +69,22 @@ def test_root_may_write_no_more_than_settings_and_its_state(tmp_path: Path) -> N
         assert found[unit]["ReadWritePaths"] == f"{tmp_path}/home -/run/lock"
         # flock(1) creates a file through a link, which in /run/lock anybody may have made.
         assert found[unit]["ExecCondition"].startswith("/usr/bin/setpriv --reuid=tidemark --regid=tidemark ")
+
+
+def test_a_machine_that_measures_is_left_alone(tmp_path: Path) -> None:
+    """systemd skips a unit whose condition ends with 1 to 254, but what is a success of its commands is one of its
+    condition too."""
+    found = {file.path.name: keys(file.text) for file in files(a_site(tmp_path))}
+    lock = tmp_path / "tidemark.lock"
+    for unit in ("tidemark-tune.service", "tidemark-restore.service"):
+        _, _, command = found[unit]["ExecCondition"].partition("--clear-groups ")
+        condition = command.replace("/run/lock/tidemark.lock", str(lock)).split()
+        assert subprocess.run(condition, check=False).returncode == 0
+        with lock.open("w") as measuring:
+            fcntl.flock(measuring, fcntl.LOCK_EX)
+            skipped = subprocess.run(condition, check=False).returncode
+        assert 1 <= skipped <= 254
+        assert str(skipped) not in found[unit].get("SuccessExitStatus", "").split()
 
 
 def test_the_limit_of_the_unit_is_that_of_the_workflow() -> None:
