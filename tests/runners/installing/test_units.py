@@ -72,8 +72,7 @@ def test_root_may_write_no_more_than_settings_and_its_state(tmp_path: Path) -> N
 
 
 def test_a_machine_that_measures_is_left_alone(tmp_path: Path) -> None:
-    """systemd skips a unit whose condition ends with 1 to 254, but what is a success of its commands is one of its
-    condition too."""
+    """systemd skips a unit whose condition ends with 1 to 254, but SuccessExitStatus= goes for it, too."""
     found = {file.path.name: keys(file.text) for file in files(a_site(tmp_path))}
     lock = tmp_path / "tidemark.lock"
     for unit in ("tidemark-tune.service", "tidemark-restore.service"):
