@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import compare as program
+from build.errors import TidemarkError
 from build.home import ROOT
 from build.version import parse_version
 from compare import CompareOptions, compare
@@ -204,6 +205,11 @@ def test_text_of_others_does_nothing_on_github() -> None:
     assert escaped("mysql@8.0.46, postgres@REL_18_STABLE") == "mysql@8.0.46, postgres@REL\\_18\\_STABLE"
     assert escaped("# a heading") == "\\# a heading"
     assert escaped("\x1b[31mred\u202eder\u2066\x00") == f"{REPLACED}\\[31mred{REPLACED}der{REPLACED * 2}"
+
+
+def test_an_error_in_one_line_says_where_and_what_to_do_behind_semicolons() -> None:
+    error = TidemarkError("sysbench is not installed", where="PATH", hint="run ./tidemark setup")
+    assert one_line(str(error)) == "sysbench is not installed; where: PATH; to do: run ./tidemark setup"
 
 
 def test_a_title_and_a_code_span_are_one_line() -> None:

@@ -28,6 +28,10 @@ _INVISIBLE = ("Cc", "Cf", "Cs")
 direction of text or are not shown; halves of a character."""
 
 
+_ERROR_LINE = re.compile(r"\n  (where|to do):")
+"""How a TidemarkError begins its further lines."""
+
+
 def escaped(text: str) -> str:
     """Return text as one literal line, without markup, HTML, table cells, mentions and links.
 
@@ -46,8 +50,11 @@ def code_span(text: str) -> str:
 
 
 def one_line(text: str, longest: int | None = None) -> str:
-    """Text without line ends, control and direction characters, cut to so many characters."""
-    line = visible(" ".join(text.split()))
+    """Text without line ends, control and direction characters, cut to so many characters.
+
+    The lines of an error, which begin with `where:` and `to do:`, are set off by semicolons.
+    """
+    line = visible(" ".join(_ERROR_LINE.sub(r"; \1:", text).split()))
     return line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"
 
 
