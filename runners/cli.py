@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from build.addresses import redacted
 from build.errors import TidemarkError, machine_refusal
@@ -64,7 +64,20 @@ def _run_words(words: list[str]) -> int:
         return INTERRUPTED
 
 
+class _HelpFormatter(argparse.HelpFormatter):
+    """Aligns subcommands with their help as Python 3.13 does; older ones break the line of the longest."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        for indented in self._iter_indented_subactions(action):
+            length = len(self._format_action_invocation(indented)) + self._current_indent
+            self._action_max_length = max(self._action_max_length, length)
+
+
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"formatter_class": _HelpFormatter, **options})
+
     def error(self, message: str) -> NoReturn:
         """Complain without the passwords of addresses that were mistyped."""
         super().error(redacted(message))

@@ -162,7 +162,7 @@ def read_commits(mirror: Mirror, span: str) -> list[CommitInfo]:
             CommitInfo(
                 commit=commit.strip(),
                 author=author,
-                date=date,
+                date=re.sub(r"Z$", "+00:00", date),  # which git 2.45 and newer writes
                 subject=subject,
                 message=message.strip(),
                 parents=tuple(parents.split()),
