@@ -13,7 +13,7 @@ from typing import Any
 
 from build import host
 from build.build import Build
-from build.cache import manifest, members, store
+from build.cache import libraries, manifest, members, store
 from build.cache.manifest import FORMAT, ArchiveError, ArchiveInfo
 from build.files import json_value, make_folder, write_atomically
 from build.home import Home
@@ -39,9 +39,9 @@ def import_(path: Path, home: Home, progress: Progress) -> Build:
 
     `path` is the archive or the `.json` file beside it; both must be in the same folder.
 
-    Digest, architecture, C library and the name of every member are checked before anything is unpacked. The
-    build then appears in the cache by one rename. A build that is already there is left as it is. Raises
-    ArchiveError or MemberError.
+    Digest, architecture, C library and the name of every member are checked before anything is unpacked, and
+    then whether this machine has the libraries that the programs need. The build then appears in the cache by
+    one rename. A build that is already there is left as it is. Raises ArchiveError or MemberError.
     """
     archive, sidecar = _archive_and_sidecar(path)
     contents = manifest.read(sidecar)
@@ -159,12 +159,24 @@ def _unpack(archive: Path, contents: ArchiveInfo, digest: str, home: Home) -> Bu
                 where=str(archive),
                 hint="copy both files from the same export",
             )
+        _check_libraries(tree, contents)
         at = datetime.now(UTC).isoformat(timespec="seconds")
         return store.publish(tree, home, {"archive": archive.name, "sha256": digest, "imported_at": at})
     except (OSError, ValueError) as error:
         raise ArchiveError(f"{archive.name} cannot be unpacked", where=str(error)) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def _check_libraries(tree: Path, contents: ArchiveInfo) -> None:
+    lacking = libraries.missing(tree)
+    if lacking:
+        needed_by = next(iter(lacking.values())).relative_to(tree)
+        raise ArchiveError(
+            f"{contents.name} needs {', '.join(sorted(lacking))}, which this machine does not have",
+            where=str(needed_by),
+            hint="install the package that has it, or compile the version on this machine",
+        )
 
 
 @contextmanager

@@ -133,7 +133,8 @@ class InnodbServer(LocalServer):
             self._initialize()
 
     def _initialize(self) -> None:
-        argv = [*self.initialize_command(), f"--log-error={self.folder / 'initialize.log'}"]
+        log = self.folder / "initialize.log"
+        argv = [*self.initialize_command(), f"--log-error={log}"]
         try:
             run(
                 as_server_user(argv, dies_by="TERM"),
@@ -141,9 +142,10 @@ class InnodbServer(LocalServer):
                 cwd=self.folder,
             )
         except Exception as error:
-            last_lines = tail_of(self.folder / "initialize.log")
+            # A program that does not even start has no log, and says why itself.
+            said = tail_of(log) if log.exists() else str(error)
             raise ServerError(
-                f"{self.build.version} cannot create a data directory: {last_lines}", where=str(self.folder)
+                f"{self.build.version} cannot create a data directory: {said}", where=str(self.folder)
             ) from error
 
     def start(self, instrument: Instrument | None = None) -> None:

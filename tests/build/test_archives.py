@@ -45,6 +45,18 @@ def elsewhere(tmp_path: Path) -> Home:
     return Home(tmp_path / "elsewhere")
 
 
+@pytest.fixture
+def unlinked(made: Build, tmp_path: Path) -> None:
+    """A program of the build needs a library that is gone, as one of another distribution may."""
+    library, source = tmp_path / "libtidemark-gone.so.1", tmp_path / "main.c"
+    source.write_text("int main(void) { return 0; }")
+    compiler = ["gcc", "-o"]
+    subprocess.run([*compiler, library, "-shared", f"-Wl,-soname,{library.name}", source], check=True)
+    program = made.prefix / "bin/psql"
+    subprocess.run([*compiler, program, "-Wl,--no-as-needed", source, library], check=True)
+    library.unlink()
+
+
 def sidecar_of(archive: Path) -> Path:
     return archive.with_name(archive.name.removesuffix(".tar.zst") + ".json")
 
@@ -54,6 +66,17 @@ def change(archive: Path, edit: Callable[[dict[str, Any]], object]) -> None:
     about = json.loads(sidecar_of(archive).read_text())
     edit(about)
     sidecar_of(archive).write_text(json.dumps(about))
+
+
+@pytest.mark.usefixtures("unlinked")
+def test_a_build_that_lacks_a_library_here_is_refused(made: Build, tmp_path: Path, elsewhere: Home) -> None:
+    archive = archives.export([made], tmp_path / "out")[0]
+    with pytest.raises(ArchiveError) as refused:
+        archives.import_(archive, elsewhere, Silent())
+    assert "needs libtidemark-gone.so.1, which this machine does not have" in refused.value.what
+    assert refused.value.where == "bin/psql"
+    assert lookup(RELEASE, elsewhere) is None
+    assert not list(elsewhere.builds.glob("[!.]*"))
 
 
 def test_a_build_arrives_as_it_was(made: Build, archive: Path, elsewhere: Home) -> None:
