@@ -5,6 +5,7 @@ from typing import Any
 
 from build.errors import TidemarkError
 from build.files import json_value
+from build.version import Version, VersionError, parse_version
 
 
 class HistoryError(TidemarkError):
@@ -44,6 +45,14 @@ def stored_list(text: object) -> list[Any]:
     if not isinstance(kept, list):
         raise DamagedTextError(f"{_short(text)} is not a JSON array")
     return kept
+
+
+def stored_version(text: str) -> Version:
+    """Parse a version of the history. Raises DamagedTextError."""
+    try:
+        return parse_version(text)
+    except VersionError as error:
+        raise DamagedTextError(f"{_short(text)} is not a version") from error
 
 
 _OPTIONS: Mapping[str, tuple[type, ...]] = {

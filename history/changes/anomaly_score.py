@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
-from build.version import parse_version
 from history.changes.confirm import level_starts
 from history.changes.detection import rule_of, tonight
 from history.changes.repository import Change
 from history.comparison.pairs import pair_steps
+from history.errors import stored_version
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
 from history.stats.change_points import Known
@@ -148,7 +148,7 @@ class RoundNoise:
         base = self.connection.execute(query).scalar()
         if base is None:
             return {}
-        both = (parse_version(base), parse_version(night.version))
+        both = (stored_version(base), stored_version(night.version))
         runs = runs_of(self.connection, night.session_id, both, judged_metrics())
         return {
             (step.step, metric): logs

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, RowMapping, insert, select
 
-from build.version import parse_version
 from history.changes import repository
 from history.changes.confirmation import CONFIDENCE, METRIC_CONFIDENCE, ConfirmationRequest, Confirms
 from history.changes.repository import Member
@@ -17,6 +16,7 @@ from history.comparison.exact import exact_rule
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import MetricChange, change_of
+from history.errors import stored_version
 from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import base_branch
 from history.stats.estimators import Interval
@@ -61,7 +61,7 @@ def insert_findings(
     members = _members(connection, confirms)
     paired = pair_steps(runs, *versions)
     intervals = _intervals(connection, session_id, paired)
-    intervals.exact = exact_rule({parse_version(version).engine for version in versions})
+    intervals.exact = exact_rule({stored_version(version).engine for version in versions})
     measured = {}
     for series_id, step, metric in matrix.series:
         pairs = next((pairs for pairs in paired if pairs.step == step), None)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from build.version import parse_version
 from history.changes import confirmation, repository
 from history.changes.confirmation import Confirmation
 from history.changes.repository import Change, Member
 from history.comparison.profile_diff import FunctionChange, differential
-from history.errors import stored_options
+from history.errors import stored_options, stored_version
 from history.series.environment_changes import changes_between
 from history.series.series import Night, Point, base_branch, nights_of, read_series
 from history.series.variants import definition_in, option_words
@@ -114,7 +113,7 @@ def _report(connection: Connection, change: Change) -> ChangeReport:
 
 
 def _variant_options(connection: Connection, night: Night) -> list[str]:
-    name = parse_version(night.version).variant
+    name = stored_version(night.version).variant
     if not name:
         return []
     query = select(sessions.c.options).where(sessions.c.id == night.session_id)

@@ -5,8 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
-from build.version import parse_version
-from history.errors import DamagedTextError, stored_object, stored_options
+from history.errors import DamagedTextError, stored_object, stored_options, stored_version
 from history.series.matrix import SeriesMatrix
 from history.series.series import IDS_PER_QUERY, Night
 from history.series.variants import definition_in, described
@@ -117,7 +116,7 @@ def _other_changes(before: RowMapping, now: RowMapping) -> list[str]:
     texts = []
     if before["version"] != now["version"]:
         texts.append(f"the base changed: {before['version']} -> {now['version']}")
-    elif before["build_id"] != now["build_id"] and parse_version(now["version"]).is_release:
+    elif before["build_id"] != now["build_id"] and stored_version(now["version"]).is_release:
         # A base branch is another build after every commit, which does not explain a shift.
         texts.append(f"the base {now['version']} is another build")
     if before["suite_digest"] != now["suite_digest"]:

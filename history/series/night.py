@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 
 from build.engines import ENGINES
-from build.version import Version, parse_version, release_numbers
-from history.errors import stored_options
+from build.version import Version, release_numbers
+from history.errors import stored_options, stored_version
 from history.stats.estimators import geometric_mean, mean
 from history.store.records import ALL_STEPS, STANDS_AT, Run, RunStatus
 from history.store.schema import builds, gaps, nights, points, series
@@ -49,7 +49,7 @@ def branches(versions: Iterable[str], named: Mapping[str, str]) -> dict[str, str
 
     When several versions belong to the same line, each is a branch of its own.
     """
-    lines = {version: named.get(version) or branch_line(parse_version(version)) for version in versions}
+    lines = {version: named.get(version) or branch_line(stored_version(version)) for version in versions}
     counted = list(lines.values())
     return {version: line if counted.count(line) == 1 else version for version, line in lines.items()}
 
@@ -149,7 +149,7 @@ def _session_versions(session_runs: Sequence[Run], options: Mapping[str, Any]) -
 
 
 def _age(version: str) -> tuple[str, tuple[int, ...], str]:
-    parsed = parse_version(version)
+    parsed = stored_version(version)
     return parsed.engine, release_numbers(parsed.ref), version
 
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import htpy as h
 
 from build.engines import ENGINES
-from build.version import Version, parse_version
+from build.version import Version
 from history.changes.repository import ChangeStatus
 from history.comparison.result import THRESHOLD
+from history.errors import stored_version
 from history.rendering.confirmations import counted_rounds
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
@@ -127,7 +128,7 @@ def _commits(dossier: Dossier) -> h.Node:
     text = commits_text(report)
     if not old or not new:
         return text
-    page = ENGINES[parse_version(report.change.first_after.version).engine].compare_page
+    page = ENGINES[stored_version(report.change.first_after.version).engine].compare_page
     address = f"{page}{old[:12]}...{new[:12]}"
     return h.a(href=address, rel="noreferrer")[text] if address.startswith("https:") else text
 
@@ -335,9 +336,9 @@ def _commands(dossier: Dossier) -> Sequence[str]:
         f"./compare.py {old} {new} {what} --costs",
     ]
     if change.status is ChangeStatus.OPEN and old != new:
-        engine = parse_version(change.first_after.version).engine
+        engine = stored_version(change.first_after.version).engine
         good, bad = (
-            _ref(parse_version(night.version), commit)
+            _ref(stored_version(night.version), commit)
             for commit, night in zip(
                 dossier.report.commits, (change.last_before, change.first_after), strict=True
             )

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from build.version import Version, parse_version
+from build.version import Version
 from history.comparison.compare import CompareOptions, ComparisonError, as_judged, compare
 from history.comparison.result import Comparison, ContenderComparison
+from history.errors import stored_version
 from history.store.reader import Reader
 
 
@@ -20,7 +21,7 @@ class Comparisons:
         key = (uid, base, contender)
         if key not in self._found:
             try:
-                (self._found[key],) = self._compare(uid, parse_version(base), [parse_version(contender)])
+                (self._found[key],) = self._compare(uid, stored_version(base), [stored_version(contender)])
             except ComparisonError:
                 self._found[key] = None
         return self._found[key]

@@ -6,13 +6,12 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, select
 
-from build.version import parse_version
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
 from history.comparison.compare import CompareOptions, ComparisonError, compare
 from history.comparison.pairs import pair_steps
 from history.comparison.result import ContenderComparison
-from history.errors import stored_object
+from history.errors import stored_object, stored_version
 from history.series.environment_changes import changes_between
 from history.series.series import Night, Point, base_branch, nights_of, read_series
 from history.store.reader import Reader
@@ -142,7 +141,7 @@ def _with_sight(history: Reader, catalog: Catalog, one: MemberSeries) -> MemberS
 def _visible(history: Reader, uid: str, base: str, contender: str, step: str) -> float | None:
     options = CompareOptions(session=uid, steps=(step,))
     try:
-        (found,) = compare(history, parse_version(base), [parse_version(contender)], options).contenders
+        (found,) = compare(history, stored_version(base), [stored_version(contender)], options).contenders
     except ComparisonError:
         return None
     return found.steps[0].smallest_visible if found.steps else None
@@ -154,7 +153,7 @@ def _confirmed(
     confirmed = report.confirmation
     if confirmed is None:
         return None, ()
-    versions = [parse_version(night.version) for night in (confirmed.before, confirmed.after)]
+    versions = [stored_version(night.version) for night in (confirmed.before, confirmed.after)]
     options = CompareOptions(session=confirmed.uid, metric=confirmed.key.metric)
     try:
         (found,) = compare(history, versions[0], versions[1:], options).contenders

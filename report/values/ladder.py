@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from build.version import parse_version
 from history.comparison.recent_nights import step_positions, values_of
 from history.comparison.result import StepComparison
 from history.comparison.verdict import Verdict
+from history.errors import stored_version
 from history.stats.estimators import Interval, geometric_mean
 from history.store.reader import Reader
 from history.store.records import Environment
@@ -101,11 +101,11 @@ def read_ladder(comparisons: Comparisons, nights: PlaceNights) -> Ladder | None:
 
 def _column_of(branch: str, version: str) -> tuple[str, str]:
     """Return what a column stands for: a release, or the tip of a branch."""
-    return (branch, version if parse_version(version).is_release else "")
+    return (branch, version if stored_version(version).is_release else "")
 
 
 def _order(version: str) -> tuple[str, bool, list[int], str]:
-    parsed = parse_version(version)
+    parsed = stored_version(version)
     numbers = [int(part) for part in parsed.ref.replace("_", ".").split(".") if part.isdigit()]
     return parsed.engine, not parsed.is_release, numbers, version
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from sqlalchemy import select
 
-from build.version import parse_version
 from history.comparison.profile_diff import Differential, Rounds, differential
 from history.comparison.result import Comparison
-from history.errors import ComparisonError, stored_object
+from history.errors import ComparisonError, stored_object, stored_version
 from history.rendering.notes import notes
 from history.store.reader import Reader
 from history.store.records import DroppedRound, Run, Session, SessionStatus
@@ -110,7 +109,7 @@ def _compared(
     ordered = [one for one in entry.versions if one in measured] or list(measured)
     if len(ordered) < 2:
         return None, f"it measured one version, {ordered[0]}"
-    base, *contenders = map(parse_version, ordered)
+    base, *contenders = map(stored_version, ordered)
     try:
         return comparisons.of_session(entry.uid, base, contenders[:MOST_CONTENDERS]), ""
     except ComparisonError as error:
@@ -132,7 +131,7 @@ def _steps(
     for (position, step), versions in sorted(by_step.items()):
         own = [run.id for one in versions.values() for run in one.values() if run.id in per_second]
         rounds = {
-            version: history.profiles(entry.id, step, parse_version(version))
+            version: history.profiles(entry.id, step, stored_version(version))
             for name, version in catalog.profiles.get(entry.id, ())
             if name == step
         }

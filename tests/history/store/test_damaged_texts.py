@@ -24,9 +24,9 @@ def history(tmp_path: Path) -> Path:
     return path
 
 
-def damage(path: Path, table: str, column: str, content: bytes) -> None:
+def damage(path: Path, table: str, column: str, content: bytes, rows: str = "TRUE") -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute(f"UPDATE {table} SET {column} = CAST(? AS TEXT)", (content,))
+        connection.execute(f"UPDATE {table} SET {column} = CAST(? AS TEXT) WHERE {rows}", (content,))
     connection.close()
 
 
@@ -62,6 +62,14 @@ def test_a_listing_of_a_damaged_history(history: Path, capsys: pytest.CaptureFix
     damage(history, "nights", "started_at", b"yesterday")
     assert main(["history", "show", "--history", str(history)]) == 2
     assert "the history is damaged" in capsys.readouterr().err
+
+
+def test_pages_of_a_damaged_history(
+    history: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(history, "runs", "version", b"nonsense", f"version = '{VERSIONS[1]}' AND repetition = 1")
+    assert main(["report", "--history", str(history), "--out", str(tmp_path / "site")]) == 2
+    assert "the history is damaged: 'nonsense' is not a version" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [b"", b"no zlib", packed({"role;main": 5})[:-3], packed({"role": -1})])
