@@ -28,7 +28,7 @@ from history.comparison.compare import CONFIDENCE, THRESHOLD
 from history.stats.estimators import ratio_interval, simultaneous_confidence
 from history.stats.repeated_intervals import Design, Noise, smallest_visible
 from runners import cli
-from runners.commands import calibrate, run
+from runners.commands import bench, calibrate, run
 from runners.measuring.request import Request
 from suites.capabilities import CapabilityError, knows_setting
 from suites.definition import load_suite, suite_names
@@ -321,6 +321,11 @@ def test_every_command_has_its_help() -> None:
     shown = {command.replace("./compare.py", "./tidemark compare").split()[1] for command in HELPS}
     commands = set(re.findall(r"^    ([a-z]+)(?:$| )", cli.parser().format_help(), re.MULTILINE))
     assert shown == (commands - HELPLESS) | {"--help"}
+
+
+def test_every_benchmark_is_listed() -> None:
+    listed = re.findall(r"^\./tidemark bench (\w+)", CLI.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(set(listed)) == bench.names()
 
 
 @pytest.mark.parametrize("command", HELPS)
