@@ -67,6 +67,10 @@ def kill_sessions(home: Home, versions: Sequence[str], kills: int, seed: int) ->
     while done.kills < kills and not done.faults:
         with _home_of_its_own(home) as folder:
             _one_session(folder, done, draw, kills)
+        print(
+            f"{' '.join(versions)}: {done.kills} of {kills} kills, {done.finished} sessions finished",
+            flush=True,
+        )
     return done
 
 
