@@ -192,7 +192,9 @@ def _run_stages(
         "{compiler}": spec.compiler.command,
         "{source}": str(folder),
         "{staging}": str(staging),
-        "{answers}": str(answers.file),
+        # Relative, because configure writes its words into a header that all files include: a path of this
+        # compile alone would be another header for ccache each time.
+        "{answers}": os.path.relpath(answers.file, folder),
     }
     answers.take_over(folder)
     for stage in spec.recipe.stages:

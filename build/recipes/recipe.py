@@ -23,8 +23,9 @@ class Stage:
 
     Words of `command` may contain the placeholders `{jobs}` (number of parallel processes), `{compiler}`,
     `{source}` (the unpacked tree, in which the command runs), `{staging}` (the root folder of the
-    installation) and `{answers}` (the file with configure's answers, see build/cache/answers.py). They are
-    replaced when the command runs, so that their values do not change the build key.
+    installation) and `{answers}` (the file with configure's answers, relative to `{source}`; see
+    build/cache/answers.py). They are replaced when the command runs, so that their values do not change the
+    build key.
     """
 
     name: str

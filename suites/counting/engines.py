@@ -72,7 +72,7 @@ COUNTED = EngineRegistry(
             waits=("vio_read(Vio*, unsigned char*, unsigned long)",),
             settings={"innodb_stats_auto_recalc": "OFF"},
             agreement=0.005,
-            allowance=0.007,
+            allowance=0.004,
             options=("--separate-threads=yes",),
             beside_rounds=False,
         ),

@@ -16,7 +16,7 @@ Pins = Callable[..., Path]
 CONFIGURE = """#!/bin/sh
 # A stand-in for autoconf's script: PACKAGE_VERSION is where Tidemark reads the release.
 PACKAGE_VERSION='{release}'
-echo ran >>'{runs}'
+echo "$*" >>'{runs}'
 echo "configured with $*"
 for word; do
     case $word in --cache-file=*)
@@ -96,9 +96,13 @@ class Stand:
         )
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
+    def configured_with(self) -> list[str]:
+        """The words that the configure script was given, run by run."""
+        return self.runs.read_text().splitlines() if self.runs.exists() else []
+
     def times_configured(self) -> int:
         """How often the configure script ran."""
-        return len(self.runs.read_text().splitlines()) if self.runs.exists() else 0
+        return len(self.configured_with())
 
 
 def served_at(address: str, folder: Path) -> EngineDescription:

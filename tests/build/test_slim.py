@@ -104,6 +104,16 @@ def test_configure_takes_over_the_answers_of_the_same_script(
     assert stand.answers_taken_over() == ["of 18.99"], "a whole build asks the machine"
 
 
+def test_configure_is_given_the_same_words_in_every_compile(
+    home: Home, progress: Silent, pinned: Stand
+) -> None:
+    # Postgres' configure writes them into pg_config.h, which every file includes.
+    provide(RELEASE, home, progress, slim=())
+    provide(RELEASE, home, progress, slim=("pgbench",))
+    first, second = pinned.configured_with()
+    assert first == second
+
+
 def test_the_key_of_a_whole_build_does_not_know_of_slim_ones() -> None:
     whole = postgres.recipe("18.6", lambda name: False)
     assert not whole.is_slim
