@@ -26,7 +26,7 @@ HELD = replace(BASE, variant="held")
 PATCH = Path(__file__).with_name("held_lock.patch")
 """Holds ProcArrayLock longer, which every commit that has written takes, and every snapshot."""
 
-SUITE, PROFILE, STEP = "write-heavy", "smoke", "update-nonindex"
+SUITE, PROFILE, STEP = "write-heavy", "smoke", "write-only"
 FEW, MANY = 1, 16
 ROUNDS = 10
 

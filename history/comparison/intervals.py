@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from history.comparison.exact import LEAST_PASSES, ExactRule, exact_interval, is_exact
 from history.comparison.pairs import StepPairs
+from history.comparison.priors import priors_of
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval
 from history.stats.repeated_intervals import (
     Design,
     Noise,
-    pooled_noise,
     sequential_interval,
     smallest_visible,
 )
@@ -107,9 +107,7 @@ class Intervals:
 
     def _pooled(self, metric: str, until: int | None) -> Mapping[str, Noise | None]:
         usable = {each.step: logs for each in self.steps if (logs := each.log_ratios(metric, until))}
-        known = self.calibrated(metric)
-        noise = pooled_noise(list(usable.values()), [known.get(step) for step in usable])
-        return dict(zip(usable, noise, strict=True))
+        return priors_of(usable, self.calibrated(metric))
 
 
 def looks_of(session: Session) -> tuple[int, int] | None:

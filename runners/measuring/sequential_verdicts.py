@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import log
 
+from history.comparison.priors import priors_of
 from history.comparison.verdict import TRAITS, Verdict, judge
-from history.stats.repeated_intervals import Design, Noise, pooled_noise, sequential_interval
+from history.stats.repeated_intervals import Design, Noise, sequential_interval
 from suites.metrics import METRICS, PRIMARY
 
 
@@ -84,8 +85,7 @@ class SequentialVerdicts:
         }
         if step not in rounds:
             return Verdict.INCONCLUSIVE
-        priors = pooled_noise(list(rounds.values()), [self._calibrated.get(name) for name in rounds])
-        prior = dict(zip(rounds, priors, strict=True))[step]
+        prior = priors_of(rounds, self._calibrated)[step]
         interval = sequential_interval(rounds[step], self._design, prior)
         if interval is None:
             return Verdict.INCONCLUSIVE

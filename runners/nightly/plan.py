@@ -19,7 +19,8 @@ from runners.measuring.variants import Variants
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.variant_plan import VariantPlan
 from suites.definition import Suite, SuiteError, load_suite
-from suites.keys.step import LEVEL, Levels, require_levels
+from suites.keys.levels import LEVEL
+from suites.keys.step import Levels, require_levels
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
 
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]

@@ -5,14 +5,13 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from suites.keys.levels import LEVEL, plain_name
 from suites.keys.values import MOST_SHARE, Count, Name, Number, Option, Strict, TableName
 
 MOST_COUNTED = 1_000_000
 """The most transactions of a counted pass."""
 MOST_CLIENTS = 10_000
 """The most clients of a level."""
-LEVEL = "@"
-"""What stands between the name of a step and the clients of a level of it: `read-write@8`."""
 Levels = tuple[Annotated[Count, Field(ge=1, le=MOST_CLIENTS)], ...]
 """Numbers of clients, each of which makes a step of its own; empty if the machine's cores decide."""
 
@@ -84,7 +83,7 @@ class Step(Strict):
     @property
     def plain_name(self) -> str:
         """The name without a level."""
-        return self.name.partition(LEVEL)[0]
+        return plain_name(self.name)
 
     @property
     def level(self) -> int | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from history.comparison.result import ContenderComparison
 from history.comparison.verdict import Verdict
 from history.store.records import LIMIT_SECONDS, PLANS
+from suites.keys.levels import plain_name
 
 DECIDED = (Verdict.REGRESSION, Verdict.IMPROVEMENT)
 
@@ -34,6 +35,6 @@ def changed_plans(contender: ContenderComparison) -> Iterator[ChangedPlan]:
     long_queries = LIMIT_SECONDS in contender.session.options
     for step in contender.steps:
         if long_queries or step.judgement.verdict in DECIDED:
-            base, other = (side.get(step.step.partition("@")[0]) for side in (old, new))
+            base, other = (side.get(plain_name(step.step)) for side in (old, new))
             if isinstance(base, str) and isinstance(other, str) and base != other:
                 yield ChangedPlan(step.step, base, other)

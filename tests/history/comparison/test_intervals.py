@@ -40,10 +40,30 @@ ONE = step_of("one", [0.01, -0.02, 0.005, 0.012])
 TWO = step_of("two", [-0.03, 0.04, 0.02, -0.05])
 SHORT = step_of("short", [0.01, 0.02])
 
+QUIET = step_of("write@1", [0.001, -0.002, 0.003, -0.001])
+OTHER_QUIET = step_of("read@1", [0.002, -0.003, 0.001, -0.001])
+NOISY = step_of("write@64", [0.08, 0.09, 0.085, 0.075])
+
 logs = st.lists(st.floats(-0.2, 0.2), min_size=3, max_size=20)
 
 
 # --- a number of rounds that was fixed beforehand
+
+
+@pytest.mark.parametrize("looks", [FIXED, UNTIL_DECIDED])
+def test_a_level_lends_its_noise_to_no_other_level(looks: tuple[int, int] | None) -> None:
+    # Four rounds of 64 clients that agree by chance are no more sure beside a quiet level.
+    beside = Intervals([QUIET, NOISY], 0.95, looks)
+    alike = Intervals([QUIET, OTHER_QUIET], 0.95, looks)
+    (found, alone), (lent, own) = (
+        (intervals.of(step, "qps"), sequential_interval(step.log_ratios("qps") or (), its_design, None))
+        for intervals, step in ((beside, NOISY), (alike, QUIET))
+        for its_design in [intervals.design("qps", 4)]
+    )
+    assert found == alone
+    assert lent is not None
+    assert own is not None
+    assert lent.high / lent.low < own.high / own.low, "steps of one level still pool theirs"
 
 
 @given(logs)
