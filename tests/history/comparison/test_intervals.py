@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
+from history.comparison.priors import priors_of
 from history.comparison.verdict import Gap, Verdict, judge_step
 from history.stats.estimators import ratio_interval
 from history.stats.noise_model import Noise
@@ -74,6 +75,15 @@ def test_a_step_alone_has_the_plain_interval(rounds: list[float]) -> None:
     assert plain is not None
     assert math.log(found.low) == pytest.approx(math.log(plain.low), abs=1e-6, rel=1e-6)
     assert math.log(found.high) == pytest.approx(math.log(plain.high), abs=1e-6, rel=1e-6)
+
+
+def test_levels_lend_each_other_their_noise_if_all_are_calibrated() -> None:
+    known = {"write@1": Noise(0.002, 9), "write@64": Noise(0.08, 9)}
+    logs = {step.step: step.log_ratios("qps") or () for step in (QUIET, NOISY)}
+    pooled = pooled_noise(list(logs.values()), list(known.values()))
+    assert priors_of(logs, known) == dict(zip(logs, pooled, strict=True))
+    half = {"write@64": known["write@64"]}
+    assert priors_of(logs, half)["write@64"] == pooled_noise([logs["write@64"]], [known["write@64"]])[0]
 
 
 def test_steps_with_an_interval_share_the_error_and_others_do_not() -> None:
