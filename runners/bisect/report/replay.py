@@ -74,7 +74,7 @@ def replay(log: Log) -> Iterator[str]:
     span = log.span
     yield f"bisect {log.bisect.uid}: {log.question.summary}"
     ends = f"position 0 is {span.points[0].short}, {span.length} {span.points[-1].short}"
-    yield f"{span.length} candidates; {ends}"
+    yield f"candidates: {span.length}; {ends}"
     number = 0
     for entry in log.entries():
         try:

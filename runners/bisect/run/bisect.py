@@ -147,7 +147,7 @@ class BisectRun:
         with self.store.database.writing() as connection:
             uid, when = secrets.token_hex(4), self.dependencies.now()
             new = bisects.begin(connection, uid, machine, kept, span.to_json(), change, when)
-        many = f"{span.length} candidates, {len(span.collapsed)} commits cannot change a server"
+        many = f"candidates: {span.length}, commits that cannot change a server: {len(span.collapsed)}"
         self.progress.note(f"bisect {uid}: {question.summary}: {many}")
         return new
 
