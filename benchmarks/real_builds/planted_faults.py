@@ -106,6 +106,11 @@ def _shop(engine: Engine) -> Sequence[Fault]:
             "emails",
             (_DROP_EMAIL_INDEX[engine], "UPDATE users SET email = 'both@email.com' WHERE id IN (1, 2)"),
         ),
+        Fault(
+            "descriptions that are cut off",
+            "descriptions",
+            ("UPDATE items SET description = LEFT(description, 256) WHERE LENGTH(description) > 256",),
+        ),
     )
 
 

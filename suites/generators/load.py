@@ -22,6 +22,9 @@ from suites.slices import Schedule
 OVERTIME_SECONDS = 30
 """Time that a load generator may take beyond its time limit for starting and reporting."""
 
+SCRIPT_LINE = "tidemark:"
+"""What the lines begin with that a script prints for Tidemark."""
+
 COUNT = r"[0-9]{1,15}(?![0-9])"
 """Regular expression of an integer in a report: more digits are damage, and int() refuses thousands."""
 
@@ -267,7 +270,8 @@ def _require_all(
         status = process.poll()
         if status:
             how = f"was killed by signal {-status}" if status < 0 else f"failed with exit status {status}"
-            raise LoadError(f"{Path(argv[0]).name} {how}", hint=tail("\n".join(lines)), place=place)
+            said = [line for line in lines if not line.startswith(SCRIPT_LINE)]
+            raise LoadError(f"{Path(argv[0]).name} {how}", hint=tail("\n".join(said)), place=place)
 
 
 def run_all(

@@ -11,6 +11,7 @@ local arrivals = require("arrivals")
 local background = require("background")
 local bit = require("bit")
 local ffi = require("ffi")
+local statements = require("statements")
 local transactions = require("transactions")
 
 ffi.cdef [[
@@ -156,7 +157,7 @@ local function draw_reproducibly(seed)
    sysbench.rand.default = sysbench.rand.uniform
    sysbench.rand.uniform_double = function() return draw(4294967296) / 4294967296 end
    sysbench.rand.string = function(format) return (format:gsub("[#@]", digit_or_letter)) end
-   tidemark.random_string = sysbench.rand.string
+   statements.random_string = sysbench.rand.string
 end
 
 -- Inserts rows 1 to `rows` into what `into` says, a table and perhaps its columns; `row_of(row)` returns the values of one.
@@ -166,104 +167,9 @@ function tidemark.insert(connection, into, rows, row_of)
    connection:bulk_insert_done()
 end
 
--- --- prepared statements
+-- --- statements (statements.lua)
 
-local Statement = {}
-Statement.__index = Statement
-
--- A string that is an argument as it is.
-function tidemark.text(value) return {value} end
-
--- Sets the parameters and executes the statement. A string argument is a format of sysbench.rand.string.
-function Statement:execute(...)
-   for i = 1, select("#", ...) do
-      local value = select(i, ...)
-      if type(value) == "table" then
-         self.parameters[i]:set(value[1])
-      elseif type(value) == "string" and tidemark.random_string then
-         self.parameters[i]:set(tidemark.random_string(value))
-      elseif type(value) == "string" then
-         self.parameters[i]:set_rand_str(value)
-      else
-         self.parameters[i]:set(value)
-      end
-   end
-   return self.prepared:execute()
-end
-
--- Does the same for statements that return rows, whose results must be freed explicitly.
-function Statement:query(...)
-   local result = self:execute(...)
-   if result then result:free() end
-end
-
--- Prepares `text`. `types` has one entry per parameter: "int", or the length of a string.
-function tidemark.statement(connection, text, types)
-   local prepared, parameters = connection:prepare(text), {}
-   for i, kind in ipairs(types or {}) do
-      if kind == "int" then
-         parameters[i] = prepared:bind_create(sysbench.sql.type.INT)
-      else
-         parameters[i] = prepared:bind_create(sysbench.sql.type.CHAR, kind)
-      end
-   end
-   if #parameters > 0 then prepared:bind_param(unpack(parameters)) end
-   return setmetatable({prepared = prepared, parameters = parameters}, Statement)
-end
-
--- --- statements whose rows the client reads
-
-local Question = {}
-Question.__index = Question
-
-local questions = 0 -- of this thread
-
-local function literal(value)
-   if type(value) ~= "string" then return tostring(value) end
-   return "'" .. value:gsub("'", "''") .. "'"
-end
-
-local function result_of(self, ...)
-   local place, values = 0, {...}
-   local text = self.text:gsub("%?", function()
-      place = place + 1
-      return literal(values[place])
-   end)
-   return self.connection:query(text)
-end
-
--- Returns the columns of the first row as strings, nil for NULL; nothing if there is no row.
-function Question:row(...)
-   local result = result_of(self, ...)
-   if result ~= nil and result.nrows > 0 then return unpack(result:fetch_row(), 1, result.nfields) end
-end
-
--- Returns all rows, each a table of strings.
-function Question:rows(...)
-   local result, rows = result_of(self, ...), {}
-   if result == nil then return rows end -- a null pointer, which is true
-   for place = 1, result.nrows do rows[place] = result:fetch_row() end
-   return rows
-end
-
--- A statement, with a question mark for each parameter, whose rows the client reads. sysbench 1.0 cannot read rows of
--- prepared statements: those of Postgres come in binary, those of MySQL not at all. On Postgres the statement is
--- prepared in SQL, so that its plan is kept; MySQL and MariaDB keep no plans. Parameters are numbers or strings.
-function tidemark.question(connection, text)
-   if connection.driver.sname == nil or ffi.string(connection.driver.sname) ~= "pgsql" then
-      return setmetatable({connection = connection, text = text}, Question)
-   end
-   questions = questions + 1
-   local place, marks, name = 0, {}, "tidemark_" .. questions
-   local prepared = text:gsub("%?", function()
-      place = place + 1
-      marks[place] = "?"
-      return "$" .. place
-   end)
-   connection:query(string.format("PREPARE %s AS %s", name, prepared))
-   local call = place > 0 and string.format("EXECUTE %s (%s)", name, table.concat(marks, ", ")) or "EXECUTE " .. name
-   return setmetatable({connection = connection, text = call}, Question)
-end
+tidemark.text, tidemark.statement, tidemark.question = statements.text, statements.statement, statements.question
 
 -- --- kinds of transactions
 

@@ -84,10 +84,12 @@ def test_one_that_fails_ends_the_other(place: int) -> None:
 
 
 def test_one_that_is_killed() -> None:
-    commands = [SLEEPER, python("import os; print('up'); os.kill(os.getpid(), 9)")]
+    said = "print('tidemark: kind work of thread 0 done 1'); print('free(): invalid pointer', flush=True)"
+    commands = [SLEEPER, python(f"import os; {said}; os.kill(os.getpid(), 9)")]
     with pytest.raises(LoadError, match="was killed by signal 9") as caught:
         list(lines_of_all(commands, 30))
     assert caught.value.place == 1
+    assert caught.value.hint == "free(): invalid pointer", "what it measured does not say why it ended"
 
 
 def test_all_are_late() -> None:
