@@ -4,9 +4,8 @@
 factor 1 on three engines.
 """
 
-import os
-
 from benchmarks.output.figures import report
+from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.analytical_sessions import PARTS
 from benchmarks.real_builds.ingest_sessions import ingest_figures
 from build.home import locate
@@ -16,6 +15,6 @@ from runners.console import Lines
 def main() -> int:
     """Measure the figures of the chosen parts; return 0 if all targets are met, else 1."""
     parts = {**PARTS, "ingest": ingest_figures}
-    chosen = os.environ.get("TIDEMARK_BENCH_PARTS", " ".join(parts)).split()
+    chosen = chosen_parts("analytics", parts)
     home, shown = locate(), Lines()
     return report([figure for name in chosen for figure in parts[name](home, shown)])

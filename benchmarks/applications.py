@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.output.figures import Figure, report
+from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.killed_servers import STEPS, KilledServer, WitnessedSuite
 from benchmarks.real_builds.planted_faults import unseen
 from benchmarks.real_builds.received_mix import mix_figures
@@ -35,7 +36,7 @@ from suites.slices import Schedule
 
 VERSIONS = tuple(map(parse_version, ("postgres@18.6", "mysql@9.7.2", "mariadb@11.8.6")))
 
-PARTS = "script waiting mix faults kills"
+PARTS = ("script", "waiting", "mix", "faults", "kills")
 
 STATEMENTS_A_SECOND = 10_000
 """The statements to which the cost of the script is scaled."""
@@ -64,7 +65,7 @@ KILLS, SEED = 20, 7600
 
 def main() -> int:
     """Measure the chosen parts, all in about 20 minutes; return 0 if all targets are met, else 1."""
-    chosen = os.environ.get("TIDEMARK_BENCH_PARTS", PARTS).split()
+    chosen = chosen_parts("applications", PARTS)
     home = locate()
     home.path.mkdir(parents=True, exist_ok=True)
     with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:

@@ -6,14 +6,13 @@ compile, other noise, two steps, slopes), `planted` (a git history of Postgres w
 benchmarks/counting/exact_bisect.py). The default is the first three.
 """
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks.counting import exact_bisect
 from benchmarks.output.figures import Figure, report
+from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.planted_bisect import larger_figures, planted_figures
 from benchmarks.simulation.simulated_bisect import beyond_figures, simulated_figures
-from build.errors import TidemarkError
 
 PARTS: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "simulated": simulated_figures,
@@ -24,15 +23,12 @@ PARTS: Mapping[str, Callable[[], Iterable[Figure]]] = {
 }
 """Part -> function that returns its figures with their targets."""
 
-DEFAULT_PARTS = "simulated beyond planted"
+DEFAULT_PARTS = ("simulated", "beyond", "planted")
 """The parts that run without `$TIDEMARK_BENCH_PARTS`."""
 
 
 def main() -> int:
     """Print the figures with their targets; return 0 if all are met, else 1."""
-    parts = os.environ.get("TIDEMARK_BENCH_PARTS", DEFAULT_PARTS).split()
-    if unknown := [part for part in parts if part not in PARTS]:
-        raise TidemarkError(
-            f"bench bisect has no part '{unknown[0]}'", hint="the parts are: " + ", ".join(sorted(PARTS))
-        )
+    default = [part for part in PARTS if part in DEFAULT_PARTS]
+    parts = chosen_parts("bisect", default, [part for part in PARTS if part not in default])
     return report([figure for part in parts for figure in PARTS[part]()])

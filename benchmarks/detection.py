@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.output.figures import Figure, report
+from benchmarks.output.parts import chosen_parts
 from benchmarks.rivals.figures import RIVALS, RivalScore, Series, finished_series, rivals_found
 from benchmarks.rivals.finished_series import finished_figures
 from benchmarks.rivals.scores import (
@@ -52,7 +53,7 @@ from history.stats.change_points import (
     watch_many,
 )
 
-PARTS = "own rivals odd speed finished"
+PARTS = ("own", "rivals", "odd", "speed", "finished")
 
 QUIET_SERIES = 5_000
 """Series without a step per kind: the standard error of a rate of 2 % is 0.2 %."""
@@ -103,7 +104,7 @@ class Own:
 
 def main() -> int:
     """Print the figures with their targets; return 0 if all are met, else 1."""
-    parts = os.environ.get("TIDEMARK_BENCH_PARTS", PARTS).split()
+    parts = chosen_parts("detection", PARTS, ("shares",))
     figures: list[Figure] = []
     if "speed" in parts:
         figures += speed_figures()

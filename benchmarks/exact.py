@@ -6,12 +6,12 @@ busy processes) and `time` (two versions of Postgres). With `record`, the passes
 added to benchmarks/real_builds/passes.json, which `false` draws from.
 """
 
-import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from benchmarks.output.figures import Figure, report
+from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.counted_sessions import (
     CountedSessions,
     busy_figures,
@@ -21,7 +21,6 @@ from benchmarks.real_builds.counted_sessions import (
     time_figures,
 )
 from benchmarks.real_builds.recorded_passes import false_figures
-from build.errors import TidemarkError
 from build.home import locate
 from runners.console import Lines
 
@@ -40,11 +39,7 @@ RECORD = "record"
 
 def main() -> int:
     """Print the figures with their targets; return 0 if all are met, else 1."""
-    words = os.environ.get("TIDEMARK_BENCH_PARTS", " ".join(PARTS)).split()
-    if unknown := [word for word in words if word not in (*PARTS, RECORD)]:
-        raise TidemarkError(
-            f"bench exact has no part '{unknown[0]}'", hint=f"the parts are: {', '.join((*PARTS, RECORD))}"
-        )
+    words = chosen_parts("exact", PARTS, modifiers=(RECORD,))
     home = locate()
     home.path.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=home.path) as folder:

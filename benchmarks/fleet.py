@@ -19,10 +19,11 @@ from benchmarks.fleets.faults import fault_figures
 from benchmarks.fleets.reading import NIGHTS, reading_figures
 from benchmarks.fleets.writing import writing_figures
 from benchmarks.output.figures import Figure, report
+from benchmarks.output.parts import chosen_parts
 from benchmarks.simulation.backfill_years import SIZES, BackfilledYear, SimulatedYear
 from benchmarks.simulation.pool_nights import MOST_BOXES, TASKS, SimulatedPool
 
-PARTS = "backfill pools writers judge compare faults"
+PARTS = ("backfill", "pools", "writers", "judge", "compare", "faults")
 
 WRITING_SECONDS, MOMENTS = 600, 100
 
@@ -44,7 +45,7 @@ HARDER = 1.5
 
 def main() -> int:
     """Print the figures of all parts, which takes half an hour; return 0 if all targets are met."""
-    parts = os.environ.get("TIDEMARK_BENCH_PARTS", PARTS).split()
+    parts = chosen_parts("fleet", PARTS)
     figures: list[Figure] = []
     if "backfill" in parts:
         figures += backfill_figures()

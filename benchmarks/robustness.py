@@ -15,6 +15,7 @@ from benchmarks.fuzzing.campaign import Surprise, first_surprise
 from benchmarks.fuzzing.kills import KilledSessions, kill_sessions
 from benchmarks.fuzzing.targets import TARGETS
 from benchmarks.output.figures import Figure, report
+from benchmarks.output.parts import chosen_parts
 from build.errors import TidemarkError
 from build.home import locate
 from build.host import cores
@@ -22,7 +23,7 @@ from build.make import lookup, provide
 from build.version import parse_version
 from runners.console import Lines
 
-PARTS = "parsers kills"
+PARTS = ("parsers", "kills")
 
 INPUTS = 1_000_000
 """For each parser."""
@@ -40,7 +41,7 @@ Chunk = tuple[str, range]
 
 def main() -> int:
     """Print the figures beside their targets; 0 when nothing was surprising, else 1 with the first input."""
-    parts = os.environ.get("TIDEMARK_BENCH_PARTS", PARTS).split()
+    parts = chosen_parts("robustness", PARTS)
     figures: list[Figure] = []
     if "parsers" in parts:
         began = time.perf_counter()

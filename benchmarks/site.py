@@ -7,7 +7,6 @@ empty page in the same run. `$TIDEMARK_BENCH_PARTS` selects parts: `written` (th
 """
 
 import gzip
-import os
 import re
 import shutil
 import subprocess
@@ -21,8 +20,8 @@ from statistics import median
 from typing import Any
 
 from benchmarks.output.figures import Figure, report
+from benchmarks.output.parts import chosen_parts
 from benchmarks.simulation.years import FIRST_NIGHT, HistoryScale, add_night, write
-from build.errors import TidemarkError
 from build.home import ROOT, locate
 from history.changes import repository
 from history.changes.level_shift import Direction, Shift, ShiftOutcome
@@ -56,11 +55,7 @@ print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_m
 
 def main() -> int:
     """Write the histories and their sites, measure, and return 0 if all targets are met, else 1."""
-    parts = os.environ.get("TIDEMARK_BENCH_PARTS", " ".join(PARTS)).split()
-    if unknown := [part for part in parts if part not in PARTS]:
-        raise TidemarkError(
-            f"bench site has no part '{unknown[0]}'", hint=f"the parts are: {', '.join(PARTS)}"
-        )
+    parts = chosen_parts("site", PARTS)
     home = locate()
     home.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home.scratch) as name:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.output.figures import Figure, report
+from benchmarks.output.parts import chosen_parts
 from benchmarks.overhead import alternate
 from benchmarks.real_builds.contention import contention_figures
 from build.build import Build
@@ -59,7 +60,6 @@ MOST_READ_MINUTES = 8.0
 
 def main() -> int:
     """Measure the figures of the chosen parts; return 0 if all targets are met, else 1."""
-    chosen = os.environ.get("TIDEMARK_BENCH_PARTS", "same overhead read contention").split()
     home, shown = locate(), Lines()
     parts = {
         "same": same_figures,
@@ -67,6 +67,7 @@ def main() -> int:
         "read": read_figures,
         "contention": contention_figures,
     }
+    chosen = chosen_parts("sweep", parts)
     with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
         return report([figure for name in chosen for figure in parts[name](home, folder, shown)])
 

@@ -5,23 +5,23 @@ There are simulations with noise of 2 %, and sessions on real servers, which tak
 writes the rounds to benchmarks/simulation/noise.json, for the simulation.
 """
 
-import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.output.figures import Figure, report
+from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.real_verdicts import bench_of, equal_figures, planted_figures
 from benchmarks.simulation.simulated_verdicts import RECORDING, simulated_figures
 from build.home import locate
 from runners.console import Lines
 
-PARTS = "simulated equal widths planted"
+PARTS = ("simulated", "equal", "widths", "planted")
 
 
 def main() -> int:
     """Print the figures with their targets; return 0 if all are met, else 1."""
-    parts = os.environ.get("TIDEMARK_BENCH_PARTS", PARTS).split()
+    parts = chosen_parts("verdicts", PARTS, modifiers=("widths", "record"))
     figures: list[Figure] = []
     if {"equal", "planted"} & set(parts):
         figures += _real_figures(parts)
