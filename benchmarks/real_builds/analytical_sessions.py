@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from benchmarks.output.figures import Figure
+from benchmarks.real_builds.client_share import share_figures
 from build.home import Home
 from build.progress import Progress
 from build.version import Version, parse_version
@@ -23,7 +24,6 @@ from runners.measuring.variants import TWIN, Variant
 from suites.definition import load_suite
 from suites.generators.load import Generator
 from suites.generators.queries.sessions import SESSIONS
-from suites.metric import QPS
 from suites.server import Address
 
 SUITE = load_suite("tpch")
@@ -33,11 +33,6 @@ ENGINES = (BASE, parse_version("mysql@9.7.2"), parse_version("mariadb@11.8.6"))
 DROPPED_INDEX = "lineitem_part_supp"
 SETTING = {"enable_hashjoin": "off"}
 ROUNDS = 3
-LONG_MS = 10.0
-"""From so many milliseconds on a query's share of the client counts."""
-
-MOST_SHARE = 2.0
-"""Percent of a query's time that is the client's own CPU time, at most."""
 
 
 def answer_figures(home: Home, shown: Progress) -> Iterator[Figure]:
@@ -49,25 +44,6 @@ def answer_figures(home: Home, shown: Progress) -> Iterator[Figure]:
         wrong = [f"{run.step}: {run.failure}" for run in runs if run.failure]
         name = f"right answers at scale factor 1, {version}"
         yield Figure(name, right, "", at_least=len(QUERIES), note="; ".join(wrong))
-
-
-def share_figures(home: Home, shown: Progress) -> Iterator[Figure]:
-    """Yield the largest share of the client's CPU time in the time of a query, and its query."""
-    for version in ENGINES:
-        request = Request((version,), SUITE, "smoke", QUERIES, ROUNDS, keep_disturbed=True, seconds=1.0)
-        runs = runs_of(request, home, shown)
-        shares = {}
-        for step in QUERIES:
-            its = [run.values for run in runs if run.step == step.name and run.status is RunStatus.FINISHED]
-            seconds = [1 / values[QPS] for values in its]
-            if its and 1000 * sum(seconds) / len(its) >= LONG_MS:
-                # Clock ticks are 10 ms, so that only the sum over the rounds says something.
-                used = sum(values["client_cpu_us_per_op"] for values in its) / 1e6
-                shares[step.name] = 100 * used / sum(seconds)
-        worst = max(shares, key=lambda name: shares[name])
-        name = f"share of the client, {version}, queries from {LONG_MS:g} ms on"
-        note = f"{worst}; of {len(shares)} queries"
-        yield Figure(name, shares[worst], "%", at_most=MOST_SHARE, note=note)
 
 
 def index_figures(home: Home, shown: Progress) -> Iterator[Figure]:

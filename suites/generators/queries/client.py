@@ -7,8 +7,6 @@ object a line, and answers each by one. It is a process of its own so that its c
 import json
 import sys
 from collections.abc import Callable, Mapping
-from datetime import date
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,28 +22,32 @@ from suites.server import Address
 def serve(session: QuerySession, connect: Callable[[], QuerySession]) -> None:
     """Answer each line of standard input: run a query until its slice is over, at least once, or streams."""
     print(json.dumps({"ready": True}), flush=True)
+    limit: float | None = None
     for line in sys.stdin:
         asked = json.loads(line)
         if "streams" in asked:
             done = run_streams(connect, asked["streams"], asked["limit"])
             print(json.dumps({"runs": done.runs, "took": done.seconds, "is_over": done.over}), flush=True)
         else:
+            if limit != asked["limit"]:
+                limit = asked["limit"]
+                session.set_limit(asked["limit"])
             print(json.dumps(_slice(session, asked)), flush=True)
 
 
 def _slice(session: QuerySession, asked: Mapping[str, Any]) -> Mapping[str, Any]:
     """Run a query until its slice is over, at least once; return the answer."""
-    session.set_limit(asked["limit"])
     runs: list[float] = []
     rows: Rows = ()
     is_over = False
     while not is_over and (not runs or (not asked["keys"] and sum(runs) < asked["seconds"])):
-        done = execute(session, asked["statements"], asked["limit"], asked["keys"])
+        done = execute(session, asked["statements"], asked["limit"], asked["keys"], wants_rows=asked["rows"])
         runs.append(done.seconds)
         rows, is_over = done.rows, done.is_over
     answer: dict[str, Any] = {"runs": runs, "is_over": is_over}
     if asked["rows"]:
-        answer["rows"] = [[text_of(cell) for cell in row] for row in rows]
+        # Columns of a fixed length are padded by one engine and not by the others.
+        answer["rows"] = [[None if cell is None else cell.rstrip(" ") for cell in row] for row in rows]
     return answer
 
 
@@ -59,17 +61,6 @@ def load(session: QuerySession, asked: Mapping[str, Any]) -> None:
         session.fill(table, Path(asked["rows"]) / f"{table}.csv")
     for text in statements_of(folder / "indexes.sql", scale):
         session.execute(text)
-
-
-def text_of(cell: object) -> str | None:
-    """Return a cell of a result as text that is the same on every engine: no padding, dates as ISO 8601."""
-    if cell is None:
-        return None
-    if isinstance(cell, Decimal):
-        return f"{cell:f}"
-    if isinstance(cell, date):
-        return cell.isoformat()
-    return str(cell).rstrip(" ")
 
 
 def main() -> int:

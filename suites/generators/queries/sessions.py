@@ -18,7 +18,11 @@ CHUNK_BYTES = 1 << 20
 CANCEL_SECONDS = 10.0
 """How long a server may take to accept that a statement is to end."""
 
-Rows = Sequence[Sequence[object]]
+DONE = (psycopg.pq.ExecStatus.COMMAND_OK, psycopg.pq.ExecStatus.TUPLES_OK)
+"""What Postgres says of a statement that has succeeded."""
+
+Rows = Sequence[Sequence[str | None]]
+"""Values as the texts that the server sends."""
 
 ERRORS = (psycopg.Error, pymysql.err.Error)
 """What a statement raises in any session."""
@@ -28,11 +32,18 @@ class RowsError(Exception):
     """A table does not take its rows; the text says why."""
 
 
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
+
+
 class QuerySession(Protocol):
     """A connection in which statements take effect at once, unless a transaction is begun."""
 
     def execute(self, text: str) -> Rows:
         """Carry one statement out, and return all its rows. Raises one of ERRORS."""
+
+    def discard(self, text: str) -> None:
+        """Carry one statement out, and receive all its rows, but do not read them. Raises one of ERRORS."""
 
     def cancel(self) -> None:
         """End the statement that another thread is waiting for."""
@@ -63,9 +74,24 @@ class PostgresSession:
         )
 
     def execute(self, text: str) -> Rows:
-        """Carry one statement out with the simple protocol, so that it is planned each time."""
-        cursor = self._connection.execute(text.encode(), prepare=False)
-        return cursor.fetchall() if cursor.description else []
+        """Carry one statement out, and return all its rows."""
+        result = self._done(text)
+        columns = range(result.nfields)
+        return [[_text(result.get_value(row, column)) for column in columns] for row in range(result.ntuples)]
+
+    def discard(self, text: str) -> None:
+        """Carry one statement out, and receive its rows."""
+        self._done(text)
+
+    def _done(self, text: str) -> psycopg.pq.abc.PGresult:
+        """Carry one statement out with the simple protocol, so that it is planned each time.
+
+        A cursor of psycopg would do the same, and take longer than everything else that the client does.
+        """
+        result = self._connection.pgconn.exec_(text.encode())
+        if result.status not in DONE:
+            raise psycopg.errors.error_from_result(result, encoding="utf-8")
+        return result
 
     def cancel(self) -> None:
         """Send a request to cancel."""
@@ -114,6 +140,7 @@ class InnodbSession:
             charset="utf8mb4",
             autocommit=True,
             local_infile=True,
+            conv={},  # values stay the texts that the server sends
         )
 
     def execute(self, text: str) -> Rows:
@@ -121,6 +148,11 @@ class InnodbSession:
         with self._connection.cursor() as cursor:
             cursor.execute(text)
             return cursor.fetchall() if cursor.description else ()
+
+    def discard(self, text: str) -> None:
+        """Carry one statement out; closing a cursor of this kind drops the rows that nobody fetched."""
+        with self._connection.cursor(pymysql.cursors.SSCursor) as cursor:
+            cursor.execute(text)
 
     def cancel(self) -> None:
         """Kill the running statement from a second connection, which ends those of every kind."""

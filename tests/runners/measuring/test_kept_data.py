@@ -60,7 +60,7 @@ def test_a_server_begins_with_data_of_another_folder(
         second.create(copies.find(key))
         second.start()
         session = SESSIONS[build.version.engine](second.address)
-        assert [tuple(row) for row in session.execute("SELECT a FROM t")] == [(42,)]
+        assert [tuple(row) for row in session.execute("SELECT a FROM t")] == [("42",)]
         session.execute("INSERT INTO t VALUES (43)")
         session.close()
         second.keep()

@@ -55,7 +55,7 @@ def test_streams_run_every_query_and_leave_as_many_orders(server: Server) -> Non
         ((orders, new),) = session.execute(
             "SELECT COUNT(*), SUM(CASE WHEN o_orderkey % 32 BETWEEN 8 AND 15 THEN 1 ELSE 0 END) FROM orders"
         )
-    assert (orders, int(str(new))) == (15_000, 45)
+    assert (orders, new) == ("15000", "45")
     short = Share(ONCE, 1, limit_seconds=0.001)
     with pytest.raises(LoadError, match=r"took longer than its limit of 0.001 s in power"):
         generator.alternate([server.address], STEPS["power"], short, [Meter(server.pid)])

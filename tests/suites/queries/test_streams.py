@@ -34,6 +34,9 @@ class RecordingSession:
             raise psycopg.errors.SyntaxError("syntax error")
         return ()
 
+    def discard(self, text: str) -> None:
+        self.execute(text)
+
     def cancel(self) -> None:
         self.cancelled.set()
 
