@@ -1,0 +1,90 @@
+"""How soon a server begins with a kept copy of its data, over the time that copying the files takes."""
+
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.output.figures import Figure
+from benchmarks.real_builds.client_share import SUITE, VERSIONS
+from build.build import Build
+from build.errors import TidemarkError
+from build.home import Home
+from build.make import provide
+from build.progress import Progress
+from runners.measuring.cleanup import data_folder
+from runners.measuring.machine_lock import measuring_alone
+from suites.data_copies.store import DataCopies, KeptCopy, read_copy
+from suites.durability import Durability
+from suites.engines import make_server
+from suites.sizing import sizes, this_machine
+
+PAIRS, SEED = 5, 7700
+
+MOST_TIMES = 1.2
+"""The time until a server answers, over that of copying its files, at most."""
+
+
+def restored_figures(home: Home, shown: Progress) -> Iterator[Figure]:
+    """Yield, for each engine, the median ratio of pairs in random order."""
+    for version in VERSIONS:
+        build = provide(version, home, shown)
+        kept = _newest(home, build)
+        draw = random.Random(SEED)
+        ratios = []
+        with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
+            for _ in range(PAIRS):
+                took = {}
+                for what in draw.sample((_copied, _begun), 2):
+                    os.sync()  # so that neither waits for what the other has written
+                    took[what] = what(build, kept, folder / "1")
+                ratios.append(took[_begun] / took[_copied])
+        name = f"a restored copy begins, over copying its files, {version}"
+        note = f"{kept.bytes / 2**30:.1f} GiB, {PAIRS} pairs: {min(ratios):.2f} to {max(ratios):.2f}"
+        yield Figure(name, statistics.median(ratios), "", at_most=MOST_TIMES, note=note)
+
+
+def _newest(home: Home, build: Build) -> KeptCopy:
+    """Return the newest copy of the data of short. Raises TidemarkError if there is none."""
+    copies = DataCopies(home.copies).all()
+    usable = [
+        kept
+        for kept in copies
+        if (kept.build, kept.suite, kept.profile) == (build.key, SUITE.name, "short") and kept.damage is None
+    ]
+    if not usable:
+        raise TidemarkError(
+            f"there is no kept copy of {build.version} in tpch, short",
+            where=str(home.copies),
+            hint="run the part answers before, which keeps one",
+        )
+    return max(usable, key=lambda kept: kept.kept_at)
+
+
+def _copied(build: Build, kept: KeptCopy, place: Path) -> float:
+    began = time.perf_counter()
+    command: list[str | Path] = ["cp", "--archive", "--reflink=auto", kept.data, place]
+    subprocess.run(command, check=True)
+    took = time.perf_counter() - began
+    shutil.rmtree(place)
+    return took
+
+
+def _begun(build: Build, kept: KeptCopy, place: Path) -> float:
+    """Return the seconds until a new server with the copy answers, with the check of the copy."""
+    room = sizes(SUITE, SUITE.profile("short"), this_machine(), SUITE.steps)
+    settings = dict(SUITE.server[build.version.engine])
+    server = make_server(build, room, Durability.RELAXED, place, settings)
+    try:
+        began = time.perf_counter()
+        checked = read_copy(kept.folder)
+        assert checked.damage is None
+        server.create(checked.data)
+        server.start()
+        return time.perf_counter() - began
+    finally:
+        server.destroy()
