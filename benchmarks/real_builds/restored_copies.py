@@ -1,4 +1,4 @@
-"""How soon a server begins with a kept copy of its data, over the time that copying the files takes."""
+"""How soon a server can start with a kept copy of its data, over the time that copying the files takes."""
 
 import os
 import random
@@ -26,7 +26,7 @@ from suites.sizing import sizes, this_machine
 PAIRS, SEED = 5, 7700
 
 MOST_TIMES = 1.2
-"""The time until a server answers, over that of copying its files, at most."""
+"""The time until a server can start, with the check of the copy, over that of copying its files, at most."""
 
 
 def restored_figures(home: Home, shown: Progress) -> Iterator[Figure]:
@@ -35,17 +35,22 @@ def restored_figures(home: Home, shown: Progress) -> Iterator[Figure]:
         build = provide(version, home, shown)
         kept = _newest(home, build)
         draw = random.Random(SEED)
-        ratios = []
+        ratios, starts = list[float](), list[float]()
         with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
             for _ in range(PAIRS):
                 took = {}
-                for what in draw.sample((_copied, _begun), 2):
+                for is_restored in draw.sample((True, False), 2):
                     os.sync()  # so that neither waits for what the other has written
-                    took[what] = what(build, kept, folder / "1")
-                ratios.append(took[_begun] / took[_copied])
+                    if is_restored:
+                        took[True], start = _restored(build, kept, folder / "1")
+                        starts.append(start)
+                    else:
+                        took[False] = _copied(kept, folder / "1")
+                ratios.append(took[True] / took[False])
         name = f"a restored copy begins, over copying its files, {version}"
         note = f"{kept.bytes / 2**30:.1f} GiB, {PAIRS} pairs: {min(ratios):.2f} to {max(ratios):.2f}"
         yield Figure(name, statistics.median(ratios), "", at_most=MOST_TIMES, note=note)
+        yield Figure(f"start of a server with a restored copy, {version}", statistics.median(starts), "s")
 
 
 def _newest(home: Home, build: Build) -> KeptCopy:
@@ -65,7 +70,7 @@ def _newest(home: Home, build: Build) -> KeptCopy:
     return max(usable, key=lambda kept: kept.kept_at)
 
 
-def _copied(build: Build, kept: KeptCopy, place: Path) -> float:
+def _copied(kept: KeptCopy, place: Path) -> float:
     began = time.perf_counter()
     command: list[str | Path] = ["cp", "--archive", "--reflink=auto", kept.data, place]
     subprocess.run(command, check=True)
@@ -74,8 +79,8 @@ def _copied(build: Build, kept: KeptCopy, place: Path) -> float:
     return took
 
 
-def _begun(build: Build, kept: KeptCopy, place: Path) -> float:
-    """Return the seconds until a new server with the copy answers, with the check of the copy."""
+def _restored(build: Build, kept: KeptCopy, place: Path) -> tuple[float, float]:
+    """Return the seconds until a new server with the copy can start, and those of its start."""
     room = sizes(SUITE, SUITE.profile("short"), this_machine(), SUITE.steps)
     settings = dict(SUITE.server[build.version.engine])
     server = make_server(build, room, Durability.RELAXED, place, settings)
@@ -84,7 +89,8 @@ def _begun(build: Build, kept: KeptCopy, place: Path) -> float:
         checked = read_copy(kept.folder)
         assert checked.damage is None
         server.create(checked.data)
+        ready = time.perf_counter()
         server.start()
-        return time.perf_counter() - began
+        return ready - began, time.perf_counter() - ready
     finally:
         server.destroy()

@@ -32,6 +32,7 @@ from suites.generators.load import (
 from suites.generators.placement import placement
 from suites.generators.plausibility import require_plausible
 from suites.generators.queries.answers import Row, answers_of, difference
+from suites.generators.queries.innodb_client import library_version
 from suites.generators.queries.scripts import HUNDREDTHS, refresh_keys, statements_of, with_key
 from suites.generators.queries.streams import load_of_streams, streams_in
 from suites.keys.generator_rules import STREAMS
@@ -72,7 +73,9 @@ class QueryConductor:
 
     def version(self) -> str:
         """Return the versions of the drivers, and of what makes the data."""
-        drivers = ", ".join(f"{name} {version(name)}" for name in ("psycopg", "pymysql"))
+        drivers = (
+            f"psycopg {version('psycopg')}, MySQL's client library {library_version() or 'not installed'}"
+        )
         return f"{drivers}, {run([self.program, '--version'], what='tpchgen-cli --version').strip()}"
 
     def load(self, address: Address) -> None:

@@ -10,6 +10,7 @@ import pymysql
 
 from build.engines import EngineRegistry
 from build.version import Engine
+from suites.generators.queries.innodb_client import InnodbClient
 from suites.server import Address, postgres_port
 
 CHUNK_BYTES = 1 << 20
@@ -121,43 +122,31 @@ class PostgresSession:
 
 
 class InnodbSession:
-    """A session of PyMySQL, with MySQL or MariaDB."""
+    """A session with MySQL or MariaDB."""
 
     limit: str | None = None
     """The statement that limits the seconds of all later statements; None if the server has none."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._connection = self._connect()
-        ((self._number,),) = self.execute("SELECT CONNECTION_ID()")
-
-    def _connect(self) -> "pymysql.connections.Connection[pymysql.cursors.Cursor]":
-        return pymysql.connect(
-            unix_socket=str(self._address.socket),
-            user=self._address.user,
-            password=self._address.password,
-            database=self._address.database,
-            charset="utf8mb4",
-            autocommit=True,
-            local_infile=True,
-            conv={},  # values stay the texts that the server sends
-        )
+        self._client = InnodbClient(address)
 
     def execute(self, text: str) -> Rows:
-        """Carry one statement out."""
-        with self._connection.cursor() as cursor:
-            cursor.execute(text)
-            return cursor.fetchall() if cursor.description else ()
+        """Carry one statement out, and return all its rows."""
+        return self._client.execute(text)
 
     def discard(self, text: str) -> None:
-        """Carry one statement out; closing a cursor of this kind drops the rows that nobody fetched."""
-        with self._connection.cursor(pymysql.cursors.SSCursor) as cursor:
-            cursor.execute(text)
+        """Carry one statement out, and receive its rows."""
+        self._client.discard(text)
 
     def cancel(self) -> None:
         """Kill the running statement from a second connection, which ends those of every kind."""
-        with contextlib.suppress(*ERRORS, OSError), self._connect() as other, other.cursor() as cursor:
-            cursor.execute(f"KILL QUERY {self._number}")
+        with contextlib.suppress(*ERRORS):
+            other = InnodbClient(self._address)
+            try:
+                other.discard(f"KILL QUERY {self._client.number}")
+            finally:
+                other.close()
 
     def set_limit(self, seconds: float) -> None:
         """Set the server's own limit where it holds for every statement."""
@@ -181,8 +170,7 @@ class InnodbSession:
 
     def close(self) -> None:
         """Close the connection."""
-        with contextlib.suppress(*ERRORS):
-            self._connection.close()
+        self._client.close()
 
 
 class MariadbSession(InnodbSession):
