@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from build.errors import TidemarkError
 from build.version import Engine
 from suites.generators.queries.execution import execute
 from suites.generators.queries.scripts import statements_of
@@ -78,7 +79,7 @@ def main() -> int:
         else:
             serve(session, connect)
         session.close()
-    except (*ERRORS, RowsError, OSError) as error:
+    except (*ERRORS, RowsError, OSError, TidemarkError) as error:
         print(json.dumps({"error": " ".join(str(error).split()) or repr(error)}), flush=True)
         return 1
     return 0
