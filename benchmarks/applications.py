@@ -9,25 +9,22 @@ import os
 import statistics
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.output.figures import Figure, report
 from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.killed_servers import STEPS, KilledServer, WitnessedSuite
+from benchmarks.real_builds.loaded_server import loaded_server
 from benchmarks.real_builds.planted_faults import unseen
 from benchmarks.real_builds.received_mix import mix_figures
 from benchmarks.real_builds.stub_suite import SUITE_FILES
 from build.home import Home, locate
-from build.make import provide
 from build.version import parse_version
-from runners.console import Lines
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone
 from suites.accounting.costs import Meter
 from suites.definition import Suite, load_suite
 from suites.durability import Durability
-from suites.engines import make_server
 from suites.generators.load import Load, Share, WorkLimit, committed_in
 from suites.generators.registry import make_generator
 from suites.server import Server
@@ -75,7 +72,7 @@ def main() -> int:
         stub = load_suite(f"{folder / 'stub'}")
         figures: list[Figure] = []
         if {"script", "waiting"} & {*chosen}:
-            with _loaded(home, folder / "1", stub, 0) as server:
+            with loaded_server(stub, VERSIONS[0], home, folder / "1") as server:
                 figures += _costs(stub, server) if "script" in chosen else []
                 figures += _waiting(stub, server) if "waiting" in chosen else []
         figures += _mix(home, folder) if "mix" in chosen else []
@@ -84,22 +81,6 @@ def main() -> int:
         for number, name in itertools.product(range(len(VERSIONS)), STEPS):
             figures += [_kills(home, folder, name, number)] if "kills" in chosen else []
     return report(figures)
-
-
-@contextmanager
-def _loaded(
-    home: Home, folder: Path, suite: Suite, number: int, durability: Durability = Durability.RELAXED
-) -> Iterator[Server]:
-    build = provide(VERSIONS[number], home, Lines())
-    room = sizes(suite, suite.profile("smoke"), this_machine(), suite.steps)
-    server = make_server(build, room, durability, folder, {})
-    try:
-        server.create()
-        server.start()
-        make_generator(suite, room, [build]).load(server.address)
-        yield server
-    finally:
-        server.destroy()
 
 
 def _work(
@@ -169,7 +150,7 @@ def _mix(home: Home, folder: Path) -> Iterator[Figure]:
     suite = load_suite("tpcc")
     (step,) = suite.select(("mix",), "smoke")
     room = sizes(suite, suite.profile("smoke"), this_machine(), [step])
-    with _loaded(home, folder / "mix", suite, 0) as server:
+    with loaded_server(suite, VERSIONS[0], home, folder / "mix") as server:
         generator = make_generator(suite, room, [server.build])
         load = generator.run(server.address, step, WorkLimit(MIX_SECONDS, None), Meter(server.pid))
         yield from mix_figures(server, load)
@@ -179,7 +160,7 @@ def _faults(home: Home, folder: Path, name: str, number: int) -> Figure:
     suite = load_suite(name)
     step = {"payments": "payments-keep", "shop": "select-user-by-id"}[name]
     room = sizes(suite, suite.profile("smoke"), this_machine(), suite.steps)
-    with _loaded(home, folder / f"{name}{number}", suite, number) as server:
+    with loaded_server(suite, VERSIONS[number], home, folder / f"{name}{number}") as server:
         load, _ = _work(suite, server, step, 1)
         committed = Counter(committed_in(load))
         planted, missed = unseen(server.address, suite, committed, room.data.rows_by_table)
@@ -192,7 +173,9 @@ def _kills(home: Home, folder: Path, name: str, number: int) -> Figure:
     witnessed = WitnessedSuite(load_suite(name), folder / f"seen-{name}{number}")
     suite = witnessed.suite
     room = sizes(suite, suite.profile("smoke"), this_machine(), suite.steps)
-    with _loaded(home, folder / f"kills-{name}{number}", suite, number, Durability.FULL) as server:
+    with loaded_server(
+        suite, VERSIONS[number], home, folder / f"kills-{name}{number}", Durability.FULL
+    ) as server:
         total, wrong = KilledServer(server, witnessed, room, "smoke").kill_often(KILLS, SEED + number)
     title = f"{name} on {VERSIONS[number].engine}: wrong after {KILLS} kills"
     return Figure(

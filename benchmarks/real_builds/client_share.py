@@ -4,22 +4,18 @@ import os
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from benchmarks.output.figures import Figure
+from benchmarks.real_builds.loaded_server import loaded_server
 from build.home import Home
-from build.make import provide
 from build.progress import Progress
-from build.version import Version, parse_version
+from build.version import parse_version
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone
 from suites.definition import load_suite
-from suites.durability import Durability
-from suites.engines import make_server
-from suites.generators.load import Generator, Share
+from suites.generators.load import Share
 from suites.generators.registry import make_generator
-from suites.server import Server
 from suites.sizing import sizes, this_machine
 from suites.slices import Schedule
 
@@ -62,7 +58,14 @@ def share_figures(home: Home, shown: Progress) -> Iterator[Figure]:
     """Yield the largest share of the client's CPU time in the time of a query, and its query."""
     for version in VERSIONS:
         shares: dict[str, float] = {}
-        with _loaded(version, home, shown) as (server, generator):
+        with (
+            measuring_alone(home),
+            data_folder(home, f"b{os.getpid()}") as folder,
+            loaded_server(SUITE, version, home, folder / "1") as server,
+        ):
+            server.reset()
+            room = sizes(SUITE, SUITE.profile("smoke"), this_machine(), SUITE.steps)
+            generator = make_generator(SUITE, room, [server.build])
             for step in SUITE.steps:
                 if not step.reads_only:
                     continue
@@ -75,23 +78,3 @@ def share_figures(home: Home, shown: Progress) -> Iterator[Figure]:
         name = f"share of the client, {version}, queries from {LONG_MS:g} ms on"
         note = f"{worst}; of {len(shares)} queries; {statistics.mean(shares.values()):.2f} % in the mean"
         yield Figure(name, shares[worst], "%", at_most=MOST_SHARE, note=note)
-
-
-@contextmanager
-def _loaded(version: Version, home: Home, shown: Progress) -> Iterator[tuple[Server, Generator]]:
-    """A server of a version with the data of smoke, and what puts it under load."""
-    build = provide(version, home, shown)
-    room = sizes(SUITE, SUITE.profile("smoke"), this_machine(), SUITE.steps)
-    with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
-        server = make_server(
-            build, room, Durability.RELAXED, folder / "1", dict(SUITE.server[version.engine])
-        )
-        try:
-            server.create()
-            server.start()
-            generator = make_generator(SUITE, room, [build])
-            generator.load(server.address)
-            server.reset()
-            yield server, generator
-        finally:
-            server.destroy()
