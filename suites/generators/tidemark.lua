@@ -169,7 +169,11 @@ end
 
 -- --- statements (statements.lua)
 
-tidemark.text, tidemark.statement, tidemark.question = statements.text, statements.statement, statements.question
+function tidemark.text(value) return statements.text(value) end
+
+function tidemark.statement(connection, text, types) return statements.statement(connection, text, types) end
+
+function tidemark.question(connection, text) return statements.question(connection, text) end
 
 -- --- kinds of transactions
 
