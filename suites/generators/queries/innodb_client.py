@@ -26,7 +26,7 @@ class InnodbClient:
 
     def __init__(self, address: Address) -> None:
         """Connect. Raises pymysql.err.OperationalError, or TidemarkError if there is no library."""
-        self._library = _library()
+        self._library = client_library()
         self._handle = ctypes.c_void_p(self._library.mysql_init(None))
         self._library.mysql_options(self._handle, CHARSET_NAME, b"utf8mb4")
         self._library.mysql_options(self._handle, LOCAL_INFILE, ctypes.byref(ctypes.c_uint(1)))
@@ -92,14 +92,14 @@ def _text(value: int | None, length: int) -> str | None:
 def library_version() -> str:
     """Return the version of the library; empty if there is none, as may be where only Postgres runs."""
     try:
-        version: bytes = _library().mysql_get_client_info()
+        version: bytes = client_library().mysql_get_client_info()
     except TidemarkError:
         return ""
     return version.decode()
 
 
 @cache
-def _library() -> ctypes.CDLL:
+def client_library() -> ctypes.CDLL:
     """Return the library, with the types of its functions. Raises TidemarkError."""
     for name in LIBRARIES:
         try:

@@ -197,8 +197,9 @@ def test_a_missing_client_library_of_mysql_is_an_error_that_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(innodb_client, "LIBRARIES", ("libnothing.so.1",))
-    monkeypatch.setattr(innodb_client, "_library", innodb_client._library.__wrapped__)
+    innodb_client.client_library.cache_clear()
     address = Address(Engine.MYSQL, Path("/srv/mysqld.sock"), "someone", "somewhere")
     with pytest.raises(TidemarkError, match=r"none of libnothing\.so\.1 is installed\n.*install sysbench"):
         InnodbClient(address)
     assert innodb_client.library_version() == ""
+    innodb_client.client_library.cache_clear()
