@@ -1,4 +1,4 @@
-"""Twenty boxes that record as fast as they can, while one judges, compares and copies beside them."""
+"""Twenty boxes that record as fast as they can; one judges, compares, writes the report and copies beside them."""
 
 import tempfile
 import time
@@ -10,11 +10,13 @@ from statistics import median
 from benchmarks.fleets.sessions import VERSIONS, RecordedRound, differences
 from benchmarks.fleets.stand import WriterBox, new_server
 from benchmarks.output.figures import Figure
+from build.progress import Silent
 from build.version import parse_version
 from history.changes.detector import judge
 from history.comparison.compare import CompareOptions, compare
-from history.open import open_store
+from history.open import open_reader, open_store
 from history.transfer.backup import back_up
+from report.writing.site import SiteOptions, write_site
 
 BOXES = 20
 PAUSE_SECONDS = 10.0
@@ -49,11 +51,11 @@ def writing_figures(seconds: float) -> Iterator[Figure]:
         at_least=ROUNDS_PER_SECOND,
         note=f"{BOXES} boxes, {elapsed:.0f} s",
     )
-    yield Figure("judged, compared and copied beside them", looked, "times", at_least=1)
+    yield Figure("judged, compared and reported beside them", looked, "times", at_least=1)
 
 
 def _look_beside(url: str, until: float, folder: Path) -> int:
-    """Judge and compare again and again until a time, and copy once; return how often."""
+    """Judge, compare and renew the report again and again until a time, and copy once; return how often."""
     base, contender = map(parse_version, VERSIONS)
     number = 0
     with open_store(url) as store:
@@ -64,6 +66,8 @@ def _look_beside(url: str, until: float, folder: Path) -> int:
         with open_store(url) as store:
             judge(store.database)
             compare(store, base, [contender], CompareOptions())
+        with open_reader(url) as reader:
+            write_site(reader, SiteOptions(folder / "report"), Silent())
         if not number:
             with tempfile.TemporaryDirectory(dir=folder) as copies:
                 back_up(url, Path(copies) / "backup.db")
