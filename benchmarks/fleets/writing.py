@@ -1,4 +1,4 @@
-"""Twenty boxes that record as fast as they can; one judges, compares, writes the report and copies beside them."""
+"""Twenty boxes that record as fast as they can; one judges, compares, reports and copies beside them."""
 
 import tempfile
 import time

@@ -44,7 +44,11 @@ class Database:
 
         On a server a writer waits for another for at most `lock_ms`, or BUSY_TIMEOUT_MS.
         """
-        self._reader = engine
+        self._engine = engine
+        # Of a long series of queries none sees more than the first: a session that ends meanwhile would be
+        # in some of them only. SQLite is like that by itself.
+        isolated = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        self._reader = engine.execution_options(**isolated)
         self._writer = engine.execution_options(tidemark_writes=True, tidemark_lock_ms=lock_ms)
         self._watch, self._patience = watch, patience
         self._schema: int | None = None
@@ -55,7 +59,7 @@ class Database:
 
         A server that answers no more, without a word of the network, would otherwise be waited for for ever.
         """
-        other = Database(self._reader, self.where, self._watch, seconds, lock_ms)
+        other = Database(self._engine, self.where, self._watch, seconds, lock_ms)
         other._schema = self._schema
         return other
 
@@ -75,9 +79,18 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Begin a transaction that only reads, and does not block writers."""
+        """Begin a transaction that only reads, and does not block writers. All of it sees the same rows."""
         with explained(self.where), self._limited(), self._reader.begin() as connection:
             yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator["Snapshot"]:
+        """Yield the database as it is now, to be read in several transactions by one thread.
+
+        Postgres cannot vacuum what is deleted meanwhile, and SQLite's write-ahead log grows.
+        """
+        with explained(self.where), self._reader.begin() as connection:
+            yield Snapshot(self._engine, self.where, connection)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -119,7 +132,7 @@ class Database:
             with self._file_lock():
                 yield
             return
-        with explained(self.where), self._reader.connect() as connection:
+        with explained(self.where), self._engine.connect() as connection:
             # The lock of a transaction, which a pooler in transaction mode keeps on one connection. It has
             # neither a snapshot nor an id, so that it holds up no vacuum while the tracker is slow.
             connection.exec_driver_sql(
@@ -144,11 +157,45 @@ class Database:
 
     def close(self) -> None:
         """Close every connection."""
-        self._reader.dispose()
+        self._engine.dispose()
 
     def forget_connections(self) -> None:
         """In a process that was forked: use none of the connections, which are still the parent's."""
-        self._reader.dispose(close=False)
+        self._engine.dispose(close=False)
+
+
+class Snapshot(Database):
+    """A database as it was at one moment, see `Database.snapshot`."""
+
+    def __init__(self, engine: Engine, where: str, connection: Connection) -> None:
+        super().__init__(engine, where)
+        self._connection, self._is_forked, self._name = connection, False, ""
+        if self.is_shared:
+            # Whoever renders what it has read is idle for longer than a server may allow.
+            connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+            self._name = str(connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one())
+        else:  # a transaction of SQLite begins with its first query
+            connection.exec_driver_sql("SELECT max(number) FROM schema_migrations").all()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Yield the one transaction, or in a forked process one of its own.
+
+        That sees the same on a server, and perhaps more in SQLite, which has no name for a snapshot.
+        """
+        if not self._is_forked:
+            with explained(self.where):
+                yield self._connection
+            return
+        with super().reading() as connection:
+            if self._name:
+                connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{self._name}'")
+            yield connection
+
+    def forget_connections(self) -> None:
+        """In a process that was forked: use none of the connections, the snapshot's included."""
+        super().forget_connections()
+        self._is_forked = True
 
 
 def plain_rows(connection: Connection, query: Select[Any]) -> Sequence[Any]:

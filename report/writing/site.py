@@ -102,19 +102,24 @@ class _Site:
 def write_site(
     history: Reader, options: SiteOptions, progress: Progress, clock: Callable[[], datetime] = now
 ) -> SiteSummary:
-    """Write the site of a history, or renew it. Raises SiteError, and leaves the old site as it is then."""
+    """Write the site of a history as it is now, or renew it, while others record.
+
+    Raises SiteError, and leaves the old site as it is then.
+    """
     with (
         renewed(options.folder, clock()) as tree,
         progress.task("reading the history") as task,
-        InParallel(history.database, partial(_notes, history.database)) as notes,
+        history.database.snapshot() as database,
+        InParallel(database, partial(_notes, database)) as notes,
     ):
-        with history.database.reading() as connection:
+        history = Reader(database)
+        with database.reading() as connection:
             catalog = read_catalog(connection, is_public=options.is_public)
             reports = report_changes(connection, repository.load(connection))
         comparisons = Comparisons(history)
         latest = [one for nights in catalog.places for one in latest_comparisons(comparisons, nights)]
         site = _Site(history, options, catalog, reports, latest, comparisons, tree)
-        with InParallel(history.database, partial(_changed_branches, site)) as pages:
+        with InParallel(database, partial(_changed_branches, site)) as pages:
             parts: Mapping[str, Callable[[_Site], None]] = {
                 "sessions": partial(_sessions, task=task),
                 "data of the series": _series,
