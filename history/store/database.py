@@ -84,13 +84,13 @@ class Database:
             yield connection
 
     @contextmanager
-    def snapshot(self) -> Iterator["Snapshot"]:
+    def snapshot(self) -> Iterator["DatabaseSnapshot"]:
         """Yield the database as it is now, to be read in several transactions by one thread.
 
         Postgres cannot vacuum what is deleted meanwhile, and SQLite's write-ahead log grows.
         """
         with explained(self.where), self._reader.begin() as connection:
-            yield Snapshot(self._engine, self.where, connection)
+            yield DatabaseSnapshot(self._engine, self.where, connection)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -164,7 +164,7 @@ class Database:
         self._engine.dispose(close=False)
 
 
-class Snapshot(Database):
+class DatabaseSnapshot(Database):
     """A database as it was at one moment, see `Database.snapshot`."""
 
     def __init__(self, engine: Engine, where: str, connection: Connection) -> None:
