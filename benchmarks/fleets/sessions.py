@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from sqlalchemy import select
+from sqlalchemy import exists, select
 
 from build.build import Build
 from build.version import parse_version
@@ -121,8 +121,8 @@ def differences(
     with open_store(url) as store:
         found = recorded_in(store)
         with store.database.reading() as connection:
-            whole = select(runs.c.id).where(runs.c.id.not_in(select(samples.c.run_id)))
-            half = len(connection.execute(whole).all())
+            has_samples = exists().where(samples.c.run_id == runs.c.id)
+            half = len(connection.execute(select(runs.c.id).where(~has_samples)).all())
     versions = len(VERSIONS)
     least = Counter({one: versions * times for one, times in told.items()})
     most = Counter({one: versions * times for one, times in (begun or told).items()})

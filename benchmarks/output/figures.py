@@ -31,6 +31,7 @@ def report(figures: Sequence[Figure]) -> int:
         verdict = ("met" if figure.met else "MISSED") if bounds else "shown"
         value = f"{figure.value:10.4f} {figure.unit}"
         print(
-            f"{figure.name:<{width}}  {value:<22} target {' and '.join(bounds):<8} {verdict}  {figure.note}"
+            f"{figure.name:<{width}}  {value:<22} target {' and '.join(bounds):<8} {verdict}  {figure.note}",
+            flush=True,
         )
     return 0 if all(figure.met for figure in figures) else 1
