@@ -178,4 +178,5 @@ def _interval(interval: Interval | None) -> str:
 
 
 def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f} %"
+    text = f"{100 * (ratio - 1):+.1f}"
+    return f"{'±0.0' if float(text) == 0 else text} %"
