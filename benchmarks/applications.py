@@ -14,12 +14,11 @@ from pathlib import Path
 from benchmarks.output.figures import Figure, report
 from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.killed_servers import STEPS, KilledServer, WitnessedSuite
-from benchmarks.real_builds.loaded_server import loaded_server
+from benchmarks.real_builds.loaded_server import ENGINES, loaded_server
 from benchmarks.real_builds.planted_faults import unseen
 from benchmarks.real_builds.received_mix import mix_figures
 from benchmarks.real_builds.stub_suite import SUITE_FILES
 from build.home import Home, locate
-from build.version import parse_version
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone
 from suites.accounting.costs import Meter
@@ -30,8 +29,6 @@ from suites.generators.registry import make_generator
 from suites.server import Server
 from suites.sizing import sizes, this_machine
 from suites.slices import Schedule
-
-VERSIONS = tuple(map(parse_version, ("postgres@18.6", "mysql@9.7.2", "mariadb@11.8.6")))
 
 PARTS = ("script", "waiting", "mix", "faults", "kills")
 
@@ -72,13 +69,13 @@ def main() -> int:
         stub = load_suite(f"{folder / 'stub'}")
         figures: list[Figure] = []
         if {"script", "waiting"} & {*chosen}:
-            with loaded_server(stub, VERSIONS[0], home, folder / "1") as server:
+            with loaded_server(stub, ENGINES[0], home, folder / "1") as server:
                 figures += _costs(stub, server) if "script" in chosen else []
                 figures += _waiting(stub, server) if "waiting" in chosen else []
         figures += _mix(home, folder) if "mix" in chosen else []
-        for number, name in itertools.product(range(len(VERSIONS)), ("payments", "shop")):
+        for number, name in itertools.product(range(len(ENGINES)), ("payments", "shop")):
             figures += [_faults(home, folder, name, number)] if "faults" in chosen else []
-        for number, name in itertools.product(range(len(VERSIONS)), STEPS):
+        for number, name in itertools.product(range(len(ENGINES)), STEPS):
             figures += [_kills(home, folder, name, number)] if "kills" in chosen else []
     return report(figures)
 
@@ -150,7 +147,7 @@ def _mix(home: Home, folder: Path) -> Iterator[Figure]:
     suite = load_suite("tpcc")
     (step,) = suite.select(("mix",), "smoke")
     room = sizes(suite, suite.profile("smoke"), this_machine(), [step])
-    with loaded_server(suite, VERSIONS[0], home, folder / "mix") as server:
+    with loaded_server(suite, ENGINES[0], home, folder / "mix") as server:
         generator = make_generator(suite, room, [server.build])
         load = generator.run(server.address, step, WorkLimit(MIX_SECONDS, None), Meter(server.pid))
         yield from mix_figures(server, load)
@@ -160,11 +157,11 @@ def _faults(home: Home, folder: Path, name: str, number: int) -> Figure:
     suite = load_suite(name)
     step = {"payments": "payments-keep", "shop": "select-user-by-id"}[name]
     room = sizes(suite, suite.profile("smoke"), this_machine(), suite.steps)
-    with loaded_server(suite, VERSIONS[number], home, folder / f"{name}{number}") as server:
+    with loaded_server(suite, ENGINES[number], home, folder / f"{name}{number}") as server:
         load, _ = _work(suite, server, step, 1)
         committed = Counter(committed_in(load))
         planted, missed = unseen(server.address, suite, committed, room.data.rows_by_table)
-    title = f"{name} on {VERSIONS[number].engine}: faults that no check saw"
+    title = f"{name} on {ENGINES[number].engine}: faults that no check saw"
     return Figure(title, len(missed), "", at_most=0, note="; ".join(missed) or f"{planted} planted")
 
 
@@ -174,10 +171,10 @@ def _kills(home: Home, folder: Path, name: str, number: int) -> Figure:
     suite = witnessed.suite
     room = sizes(suite, suite.profile("smoke"), this_machine(), suite.steps)
     with loaded_server(
-        suite, VERSIONS[number], home, folder / f"kills-{name}{number}", Durability.FULL
+        suite, ENGINES[number], home, folder / f"kills-{name}{number}", Durability.FULL
     ) as server:
         total, wrong = KilledServer(server, witnessed, room, "smoke").kill_often(KILLS, SEED + number)
-    title = f"{name} on {VERSIONS[number].engine}: wrong after {KILLS} kills"
+    title = f"{name} on {ENGINES[number].engine}: wrong after {KILLS} kills"
     return Figure(
         title, len(wrong), "", at_most=0, note="; ".join(wrong) or f"{total} transactions seen committed"
     )

@@ -9,9 +9,10 @@ from typing import cast
 
 from benchmarks.output.figures import Figure
 from benchmarks.real_builds.client_share import share_figures
+from benchmarks.real_builds.loaded_server import ENGINES
 from build.home import Home
 from build.progress import Progress
-from build.version import Version, parse_version
+from build.version import Version
 from history.comparison.beside.plans import DECIDED, changed_plans
 from history.comparison.compare import CompareOptions, compare
 from history.comparison.result import ContenderComparison
@@ -28,8 +29,7 @@ from suites.server import Address
 
 SUITE = load_suite("tpch")
 QUERIES = tuple(step for step in SUITE.steps if step.reads_only)
-BASE = parse_version("postgres@18.6")
-ENGINES = (BASE, parse_version("mysql@9.7.2"), parse_version("mariadb@11.8.6"))
+BASE = ENGINES[0]
 DROPPED_INDEX = "lineitem_part_supp"
 SETTING = {"enable_hashjoin": "off"}
 ROUNDS = 3

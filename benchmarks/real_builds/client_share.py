@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks.output.figures import Figure
-from benchmarks.real_builds.loaded_server import loaded_server
+from benchmarks.real_builds.loaded_server import ENGINES, loaded_server
 from build.home import Home
 from build.progress import Progress
-from build.version import parse_version
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone
 from suites.definition import load_suite
@@ -20,7 +19,6 @@ from suites.sizing import sizes, this_machine
 from suites.slices import Schedule
 
 SUITE = load_suite("tpch")
-VERSIONS = tuple(map(parse_version, ("postgres@18.6", "mysql@9.7.2", "mariadb@11.8.6")))
 
 LONG_MS = 10.0
 """From so many milliseconds on a query's share of the client counts."""
@@ -56,7 +54,7 @@ class ClientClock:
 
 def share_figures(home: Home, shown: Progress) -> Iterator[Figure]:
     """Yield the largest share of the client's CPU time in the time of a query, and its query."""
-    for version in VERSIONS:
+    for version in ENGINES:
         shares: dict[str, float] = {}
         with (
             measuring_alone(home),

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from benchmarks.output.figures import Figure
-from benchmarks.real_builds.analytical_sessions import ENGINES, runs_of
+from benchmarks.real_builds.analytical_sessions import runs_of
+from benchmarks.real_builds.loaded_server import ENGINES
 from build.home import Home
 from build.progress import Progress
 from history.store.records import RunStatus

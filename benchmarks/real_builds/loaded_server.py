@@ -1,4 +1,4 @@
-"""A server of its own with the data of a suite's smoke profile."""
+"""A server of its own with the data of a suite's smoke profile, and a version of each engine for it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from build.home import Home
 from build.make import provide
-from build.version import Version
+from build.version import Version, parse_version
 from runners.console import Lines
 from suites.definition import Suite
 from suites.durability import Durability
@@ -14,6 +14,9 @@ from suites.engines import make_server
 from suites.generators.registry import make_generator
 from suites.server import Server
 from suites.sizing import sizes, this_machine
+
+ENGINES = tuple(map(parse_version, ("postgres@18.6", "mysql@9.7.2", "mariadb@11.8.6")))
+"""A version of each engine."""
 
 
 @contextmanager

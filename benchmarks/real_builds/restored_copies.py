@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.output.figures import Figure
-from benchmarks.real_builds.client_share import SUITE, VERSIONS
+from benchmarks.real_builds.client_share import SUITE
+from benchmarks.real_builds.loaded_server import ENGINES
 from build.build import Build
 from build.errors import TidemarkError
 from build.home import Home
@@ -31,7 +32,7 @@ MOST_TIMES = 1.2
 
 def restored_figures(home: Home, shown: Progress) -> Iterator[Figure]:
     """Yield, for each engine, the median ratio of pairs in random order."""
-    for version in VERSIONS:
+    for version in ENGINES:
         build = provide(version, home, shown)
         kept = _newest(home, build)
         draw = random.Random(SEED)
