@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,19 +18,21 @@ from build.version import parse_version
 from history.errors import HistoryError
 from history.open import open_store
 from history.spool.opening import open_recorded
+from runners.measuring.cleanup import data_folder
+from runners.measuring.machine_lock import measuring_alone
 
 VERSION = "postgres@18.6"
 
 
 @contextmanager
 def new_server() -> Iterator[tuple[HistoryServer, Path]]:
-    """Start a server with an empty history; yield it and a folder for what belongs to it."""
+    """Start a server with an empty history; yield it and a folder for what belongs to it.
+
+    Nothing else is measured meanwhile. Raises BusyError when something is.
+    """
     home = locate()
     build = provide(parse_version(VERSION), home, Silent())
-    home.data.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="fleet-", dir=home.data) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
         server = HistoryServer(build, folder / "1")
         try:
             server.begin()
