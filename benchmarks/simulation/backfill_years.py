@@ -1,7 +1,7 @@
 """Simulated years of a branch with planted steps, which a backfill has to find.
 
-Commits, levels and noise are simulated; what is measured next is decided by runners/nightly/filling.py, as in
-a backfill of real servers.
+Commits, levels and noise are simulated; what is measured next is decided by runners/nightly/past/filling.py,
+as in a backfill of real servers.
 """
 
 import math
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
 from history.store.records import Environment
-from runners.nightly.filling import (
+from runners.nightly.past.filling import (
     Dates,
     ExaminedPair,
     ExaminePair,

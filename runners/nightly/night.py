@@ -14,9 +14,9 @@ from history.store.writer import Store
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
-from runners.nightly.backfill import BackfillPlace, BackfillResult, BackfillRun
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, find_suspicions, findings_of
+from runners.nightly.past.backfill import BackfillPlace, BackfillResult, BackfillRun
 from runners.nightly.plan import Plan, PlanError
 from runners.nightly.pools.last_placement import recall, remember
 from runners.nightly.pools.share import begin_in_pool, elsewhere, examined_spots, is_mine

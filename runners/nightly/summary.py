@@ -13,9 +13,9 @@ from history.rendering.changes import box_note_lines
 from history.rendering.confirmations import interval, measurement, occasion, series_name
 from history.rendering.escaping import escaped, one_line
 from history.rendering.summary import render_summary
-from runners.nightly.backfill import BackfillResult
 from runners.nightly.confirm import ExaminedSuspicion
 from runners.nightly.night import EXHAUSTED, NightResult
+from runners.nightly.past.backfill import BackfillResult
 from runners.nightly.report import NightReport
 from suites.metric import Better
 from suites.metrics import METRICS, PRIMARY

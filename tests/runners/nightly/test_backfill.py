@@ -14,9 +14,9 @@ from history.series.series import nights_of
 from history.store.records import Environment
 from history.timestamps import from_text
 from runners.bisect.run import builds as bisect_builds
-from runners.nightly import backfill
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.night import NightResult, measure_past
+from runners.nightly.past import backfill
 from runners.nightly.report import NightReport, report
 from runners.nightly.summary import summary
 from tests.history.conftest import rows

@@ -12,7 +12,7 @@ from benchmarks.simulation.backfill_years import SimulatedYear
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
 from history.store.records import Environment
-from runners.nightly.filling import (
+from runners.nightly.past.filling import (
     MOST_IN_VAIN,
     Dates,
     PastCommit,
@@ -21,7 +21,7 @@ from runners.nightly.filling import (
     measured_at,
     next_date,
 )
-from runners.nightly.past_commits import in_order, measurable
+from runners.nightly.past.past_commits import in_order, measurable
 
 BEGIN = datetime(2025, 1, 1, tzinfo=UTC)
 WEEKS = Dates(BEGIN, timedelta(days=7))

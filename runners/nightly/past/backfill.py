@@ -29,7 +29,7 @@ from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import definition_of
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, findings_of
-from runners.nightly.filling import (
+from runners.nightly.past.filling import (
     Dates,
     ExaminedPair,
     ExaminePair,
@@ -41,7 +41,7 @@ from runners.nightly.filling import (
     has_value,
     next_action,
 )
-from runners.nightly.past_commits import measurable, past_commits
+from runners.nightly.past.past_commits import measurable, past_commits
 from runners.nightly.plan import Plan, Task
 from runners.nightly.work import COMMIT_DIGITS, PlannedSession, environment_of, request_of
 from suites.generators.registry import GENERATORS

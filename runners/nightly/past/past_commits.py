@@ -7,7 +7,7 @@ from build.sources.commits import collapse, immaterial, read_commits
 from build.sources.git import GitError, Mirror
 from build.version import Engine
 from history.series.series import Night
-from runners.nightly.filling import PastCommit
+from runners.nightly.past.filling import PastCommit
 from runners.nightly.work import COMMIT_DIGITS
 
 APART = timedelta(milliseconds=1)

@@ -1,0 +1,1 @@
+"""Past commits of branches: which are measured next, and measuring them."""
