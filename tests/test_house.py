@@ -39,6 +39,7 @@ HISTORY = (
     "open",
     "spool",
     "transfer",
+    "backups",
     "rendering",
 )
 REPORT = ("addresses", "values", "markup", "charts", "pages", "writing")

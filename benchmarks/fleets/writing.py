@@ -12,10 +12,10 @@ from benchmarks.fleets.stand import WriterBox, new_server
 from benchmarks.output.figures import Figure
 from build.progress import Silent
 from build.version import parse_version
+from history.backups.backup import back_up
 from history.changes.detector import judge
 from history.comparison.compare import CompareOptions, compare
 from history.open import open_reader, open_store
-from history.transfer.backup import back_up
 from report.writing.site import SiteOptions, write_site
 
 BOXES = 20

@@ -2,16 +2,19 @@
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
+
+from sqlalchemy import func, select
 
 from build.home import Home, HomeError, locate_for_writing
 from history.errors import HistoryError
 from history.open import derive_ended, is_server, open_store
 from history.spool.journal import Journal, journal_path, open_journal_store
 from history.spool.spooled_store import SpooledStore
-from history.store.database import connect
+from history.store.database import connect, connect_readonly
+from history.store.schema import sessions
 from history.store.writer import Store
 from history.timestamps import now
 
@@ -26,8 +29,8 @@ def open_recorded(
     """Open the history at a path or URL for a command that records, and deliver what waits on this box.
 
     A server that is away raises nothing: what is recorded waits on the box, and `Store.away` says why.
-    `backups` is a folder with copies of this history, the last of which stands in for it. Raises HistoryError
-    when the journal cannot be opened, and as `open_store` for a file.
+    `backups` is a folder with copies of this history: the one with most sessions stands in for it. Raises
+    HistoryError when the journal cannot be opened, and as `open_store` for a file.
     """
     if not is_server(target):
         return open_store(target, clock)
@@ -38,8 +41,7 @@ def open_recorded(
     except BaseException:
         database.close()
         raise
-    copies = sorted(backups.glob("*.db")) if backups is not None else []
-    backup = copies[-1] if copies else None
+    backup = _newest_copy(backups) if backups is not None else None
     store = SpooledStore(database, Journal(journal), clock, derive_ended, backup, note)
     store.deliver()
     return store
@@ -58,6 +60,19 @@ def open_delivered(target: Path | str, home: Home) -> Store:
         store.close()
         raise HistoryError(why)
     return open_store(target)
+
+
+def _newest_copy(folder: Path) -> Path | None:
+    """Return the copy with most sessions, as none is ever deleted: the clock that dated it may be wrong."""
+    held = {}
+    for path in sorted(folder.glob("*.db")):
+        with (
+            suppress(HistoryError, OSError),
+            closing(connect_readonly(path)) as database,
+            database.reading() as connection,
+        ):
+            held[path] = connection.execute(select(func.count()).select_from(sessions)).scalar_one()
+    return max(held, key=lambda path: held[path], default=None)
 
 
 def _may_write(journal: Path) -> bool:

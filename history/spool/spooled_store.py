@@ -51,7 +51,7 @@ class SpooledStore(Store):
     """Records into the journal of the box; the history on the server gets each round as soon as it can.
 
     Ids of sessions that it returns are those of the journal, and only recording takes them. What is read is
-    read in the history; while that is away, the journal and the last backup stand in.
+    read in the history; while that is away, the journal and the latest backup stand in.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class SpooledStore(Store):
 
     @contextmanager
     def standing_in(self) -> Iterator[Sequence[Connection]]:
-        """Begin to read in what there is: this history, or the journal and the last backup."""
+        """Begin to read in what there is: this history, or the journal and the latest backup."""
         self._read(lambda reader: reader.latest_machine(""))  # which finds out whether it is there
         with ExitStack() as stack:
             if not self._away:
@@ -157,7 +157,7 @@ class SpooledStore(Store):
             return [read(each) for each in self._stand_ins(stack)]
 
     def _stand_ins(self, stack: ExitStack) -> list[Reader]:
-        """Return the journal and the last backup."""
+        """Return the journal and the latest backup."""
         found: list[Reader] = [self._journal.store]
         if self._backup is not None:
             with suppress(HistoryError, OSError):

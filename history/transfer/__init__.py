@@ -1,1 +1,1 @@
-"""The history as it travels: exports, imports, merges, backups, and making room."""
+"""The history as it travels: exports, imports, merges, and making room."""

@@ -9,12 +9,12 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from build.home import locate, locate_for_writing
+from history.backups.backup import back_up
 from history.changes.hindsight import search_series
 from history.open import existing_history, open_store
 from history.rendering.changes import searched_text
 from history.series.inventory import InventoryFilter
 from history.store.writer import Store
-from history.transfer.backup import back_up
 from history.transfer.database_source import Selection, opened
 from history.transfer.foreign.values import Given
 from history.transfer.format_detection import open_files, open_histories

@@ -7,6 +7,7 @@ from pathlib import Path
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Silent
+from history.backups.rotation import renew_copies
 from history.changes.box_notes import BoxNote
 from history.changes.detector import judge
 from history.changes.report import ChangeReport, report_changes
@@ -14,8 +15,6 @@ from history.comparison.compare import CompareOptions, compare
 from history.comparison.result import Comparison
 from history.store import alert_outbox
 from history.store.writer import Store
-from history.timestamps import now
-from history.transfer.backup import back_up, lost_sessions
 from report.writing.site import SiteOptions, write_site
 from runners.alerting.delivery import Delivery, DeliveryResult
 from runners.alerting.outbox import update_outbox
@@ -25,9 +24,6 @@ from runners.nightly.night import NightResult
 from runners.nightly.plan import Plan, plan_history
 from runners.reporting.bisects import read_bisects
 from runners.reporting.graphs import drawer
-
-BACKUP = "history-"
-"""The name of a copy begins so, and goes on with its day."""
 
 
 @dataclass
@@ -73,7 +69,7 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
     except TidemarkError as error:
         # What was detected is told only once: it must reach the summary and the exit code all the same.
         night.problems.append(f"issues could not be delivered: {error}")
-    _copy(plan, home, store, night.problems)
+    night.problems += renew_copies(plan_history(plan, home), home.backups, plan.backups)
     _renew_site(plan, home, store, night.problems)
     return night
 
@@ -138,29 +134,3 @@ def _renew_site(plan: Plan, home: Home, store: Store, problems: list[str]) -> No
         write_site(store, options, Silent())
     except (TidemarkError, OSError) as error:
         problems.append(f"the report site could not be renewed: {error}")
-
-
-def _copy(plan: Plan, home: Home, store: Store, problems: list[str]) -> None:
-    """One copy a day, the latest so many; a copy that fails is a problem, and deletes none.
-
-    Neither does one that lacks sessions of the copy before it: the history was lost, or another one is named.
-    """
-    if plan.backups == 0:
-        return
-    home.backups.mkdir(parents=True, exist_ok=True)
-    today = home.backups / f"{BACKUP}{now():%Y-%m-%d}.db"
-    try:
-        back_up(plan_history(plan, home), today)
-    except (TidemarkError, OSError) as error:
-        problems.append(f"the history could not be copied: {error}")
-        return
-    copies = sorted(home.backups.glob(f"{BACKUP}*.db"))
-    for earlier in copies:
-        if earlier < today and (lost := lost_sessions(earlier, today)):
-            problems.append(
-                f"the history lacks {len(lost)} sessions of its copy {earlier.name}, such as {min(lost)}: no"
-                " older copy was deleted; merge that copy into the history, or move it elsewhere"
-            )
-            return
-    for old in copies[: -plan.backups]:
-        old.unlink()

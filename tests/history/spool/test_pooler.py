@@ -11,12 +11,12 @@ import pytest
 import compare as program
 from benchmarks.fleets.history_server import HistoryServer
 from build.home import Home
+from history.backups.backup import back_up
 from history.changes.detector import judge
 from history.errors import HistoryError
 from history.open import open_store
 from history.spool.opening import open_recorded
 from history.store.records import SessionStatus
-from history.transfer.backup import back_up
 from tests.history.conftest import rows
 from tests.history.handmade import record_steps, run_record, session_start
 

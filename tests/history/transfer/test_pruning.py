@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import compare as program
+from history.backups.backup import back_up
 from history.derive import derive_missing
 from history.open import open_store
 from history.store.records import SessionStatus
-from history.transfer.backup import back_up
 from history.transfer.database_source import Selection, opened
 from history.transfer.merging import merge
 from history.transfer.pruning import prune, room, vacuum

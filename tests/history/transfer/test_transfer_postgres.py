@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+from history.backups.backup import back_up
 from history.open import open_store
 from history.store.writer import Store
-from history.transfer.backup import back_up
 from history.transfer.database_source import Selection, opened
 from history.transfer.merging import merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson

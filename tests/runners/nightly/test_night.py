@@ -15,6 +15,7 @@ import pytest
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Silent
+from history.backups.backup import back_up
 from history.changes.box_notes import NoiseChange
 from history.open import open_store
 from history.rendering.changes import box_note_lines
@@ -22,7 +23,6 @@ from history.series.series import Night
 from history.store import alert_outbox
 from history.store.records import Environment
 from history.store.writer import Store
-from history.transfer.backup import back_up
 from runners.cli import main
 from runners.commands import nightly as nightly_command
 from runners.measuring.machine_lock import measuring_alone
@@ -154,9 +154,9 @@ def test_a_regression_is_an_issue_once(
     monkeypatch.setenv("GITHUB_API_URL", github.url)
     plan = Plan.model_validate(PLAN | {"alerts": {"repository": REPOSITORY}, "backups": 2})
     home = Home(tmp_path / "home")
+    home.backups.mkdir()
     for day in range(3):
-        (home.backups).mkdir(exist_ok=True)
-        (home.backups / f"history-2020-01-0{day}.db").write_bytes(b"")
+        back_up(home.history, home.backups / f"history-2020-01-0{day}.db")
     morning = report(plan, home, regressed)
     assert morning.problems == []
     assert morning.delivered is not None
@@ -342,7 +342,7 @@ def test_a_history_that_was_lost_pushes_out_no_copy(
     for path in history.parent.glob("history.db*"):
         path.unlink()
     assert main(["nightly", "--plan", str(plan_file), "--report"]) == 2
-    assert "sessions of its copy history-2020-01-01.db" in capsys.readouterr().out
+    assert "sessions of its copy history-2020-01-09.db" in capsys.readouterr().out
     assert len(list(backups.glob("history-2020-*"))) == 9
     for path in backups.glob("history-2020-*"):
         path.unlink()

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT
+from history.backups.backup import back_up, is_backup
 from history.errors import HistoryError
 from history.open import open_store
 from history.store.records import SessionStatus
-from history.transfer.backup import back_up, is_backup
 from history.transfer.row_source import TransferError
 from tests.history.generated import contents, record
 from tests.history.handmade import session_start
@@ -127,7 +127,7 @@ def test_a_damaged_history_gives_no_backup(history: Path, tmp_path: Path) -> Non
 def test_a_full_disk_keeps_the_earlier_backup(history: Path, tmp_path: Path) -> None:
     back_up(history, tmp_path / "b.db")
     before = (tmp_path / "b.db").read_bytes()
-    program = "from pathlib import Path; from history.transfer.backup import back_up; import sys\n"
+    program = "from pathlib import Path; from history.backups.backup import back_up; import sys\n"
     program += "back_up(Path(sys.argv[1]), Path(sys.argv[2]))"
     limit = 64 * 1024  # bytes that a file may have: as a full disk, an error when it is written
 

@@ -50,15 +50,10 @@ def back_up(target: Path | str, path: Path) -> tuple[str, ...]:
     return left_out
 
 
-def lost_sessions(earlier: Path, later: Path) -> set[str]:
-    """Uids of sessions that an earlier backup holds and a later one does not; none when it cannot be read.
-
-    Sessions are never deleted, so that a later history without them is another one, or was emptied.
-    """
-    try:
-        return _uids(earlier) - _uids(later)
-    except (HistoryError, OSError):
-        return set()
+def sessions_of(path: Path) -> set[str]:
+    """Return the uids of the sessions in a SQLite file. Raises HistoryError and OSError."""
+    with readable(path) as database, database.reading() as connection:
+        return set(connection.execute(select(sessions.c.uid)).scalars())
 
 
 def is_backup(path: Path) -> bool:
@@ -138,7 +133,7 @@ def _require_unpackable(connection: Connection, blob: ColumnElement[Any], part: 
 
 def _require_no_loss(part: Path, earlier: Path) -> None:
     """Raises TransferError when a copy lacks sessions that the backup holds which it is to replace."""
-    if earlier.exists() and (lost := lost_sessions(earlier, part)):
+    if earlier.exists() and (lost := _lost_sessions(earlier, part)):
         raise TransferError(
             f"the history lacks {len(lost)} sessions of this earlier backup, such as {min(lost)}",
             where=str(earlier),
@@ -146,9 +141,15 @@ def _require_no_loss(part: Path, earlier: Path) -> None:
         )
 
 
-def _uids(path: Path) -> set[str]:
-    with readable(path) as database, database.reading() as connection:
-        return set(connection.execute(select(sessions.c.uid)).scalars())
+def _lost_sessions(earlier: Path, later: Path) -> set[str]:
+    """Uids of sessions that an earlier backup holds and a later one does not; none when it cannot be read.
+
+    Sessions are never deleted, so that a later history without them is another one, or was emptied.
+    """
+    try:
+        return sessions_of(earlier) - sessions_of(later)
+    except (HistoryError, OSError):
+        return set()
 
 
 @contextmanager

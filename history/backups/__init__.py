@@ -1,0 +1,1 @@
+"""Copies of a whole history: how they are made, and which of them are kept."""
