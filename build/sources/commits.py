@@ -75,13 +75,16 @@ class CommitRange:
     collapsed: tuple[Collapsed, ...]
 
 
-def commit_range(mirror: Mirror, engine: Engine, good: str, bad: str) -> CommitRange:
+def commit_range(
+    mirror: Mirror, engine: Engine, good: str, bad: str, *, is_published: bool = False
+) -> CommitRange:
     """Return the commits from `good` (exclusive) to `bad` along first parents; both are refs as in `Version`.
 
-    Raises GitError if a ref does not exist or the source is a shallow clone. Raises RangeError if good and
-    bad are the same, swapped, or on different branches, or if no commit between them can matter.
+    Raises GitError if a ref does not exist or the source is a shallow clone; with `is_published` also if no
+    branch or tag of the source leads to it. Raises RangeError if good and bad are the same, swapped, or on
+    different branches, or if no commit between them can matter.
     """
-    first, last = (_resolve(mirror, engine, ref) for ref in (good, bad))
+    first, last = (_resolve(mirror, engine, ref, is_published) for ref in (good, bad))
     _require_whole(mirror)
     _require_order(mirror, first, last, (good, bad))
     commits = read_commits(mirror, f"{first.commit}..{last.commit}")
@@ -97,12 +100,15 @@ def commit_range(mirror: Mirror, engine: Engine, good: str, bad: str) -> CommitR
     return CommitRange(ends[0], ends[1], tuple(candidates), tuple(collapsed))
 
 
-def merge_base(mirror: Mirror, engine: Engine, tip: str, other: str) -> tuple[str, str]:
+def merge_base(
+    mirror: Mirror, engine: Engine, tip: str, other: str, *, is_published: bool = False
+) -> tuple[str, str]:
     """Return the commits, 40 hex digits, of `tip` and of where it left the line of `other`; both are refs.
 
-    Raises GitError if a ref does not exist, the source is a shallow clone, or they have no common ancestor.
+    Raises GitError if a ref does not exist, the source is a shallow clone, or they have no common ancestor;
+    with `is_published` also if no branch or tag of the source leads to a ref.
     """
-    new, old = (_resolve(mirror, engine, ref) for ref in (tip, other))
+    new, old = (_resolve(mirror, engine, ref, is_published) for ref in (tip, other))
     _require_whole(mirror)
     base = _merge_base(mirror, new.commit, old.commit)
     if base is None:
@@ -202,14 +208,14 @@ def _side_branches(mirror: Mirror, commits: Iterable[CommitInfo]) -> Iterator[Co
 # --- the two ends of the range
 
 
-def _resolve(mirror: Mirror, engine: Engine, ref: str) -> Commit:
+def _resolve(mirror: Mirror, engine: Engine, ref: str, is_published: bool) -> Commit:
     """Return the commit of a release, tag, branch or commit name. Raises GitError if there is none."""
     name = git_ref(Version(engine, ref))
-    commit = mirror.find(name)
+    commit = None if is_published else mirror.find(name)
     if commit is not None:
         return commit
     try:
-        return mirror.fetch(name)
+        return mirror.fetch_published(name) if is_published else mirror.fetch(name)
     except GitError as error:
         if re.search(r"shallow", error.where):
             raise _shallow(mirror) from error

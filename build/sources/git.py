@@ -26,7 +26,14 @@ LOCAL_SECONDS = 600.0
 SLOW_BYTES, SLOW_SECONDS = 1000, 60
 """A transfer that stays below this rate in bytes/s for this many seconds is aborted."""
 
+TRANSPORTS = ("file", "git", "http", "https", "ssh")
+"""The protocols that git may use: those that git itself trusts. Others, such as `ext` and `fd`, run programs
+or wait for what another process has opened."""
+
 _HEX = re.compile(r"[0-9a-f]{7,40}")
+
+_TRANSPORT = re.compile(r"([A-Za-z0-9][A-Za-z0-9+.-]*)(?:::|://)")
+"""How an address names its transport: `https://...`, or `fd::17` for a program `git-remote-fd`."""
 
 
 class GitError(TidemarkError):
@@ -80,8 +87,7 @@ class Mirror:
         """
         with held(self.path.parent / ".locks" / self.path.name):
             self._create()
-            # '+' also follows branches that were rewound. A tag stays as it was first fetched.
-            self._fetch("+refs/heads/*:refs/heads/*", "refs/tags/*:refs/tags/*")
+            self._fetch(*_ALL_REFS)
             commit = self.find(ref) or self._resolve(f"refs/heads/{ref}")
             base, _ = split_steps(ref)
             if commit is None and len(base) == 40 and is_commit_name(base):
@@ -89,8 +95,39 @@ class Mirror:
                 self._fetch(base)
                 commit = self._resolve(ref)
         if commit is None:
-            raise GitError(f"no tag, branch or commit '{ref}'", where=self.shown)
+            raise self._has_no(ref)
         return commit
+
+    def fetch_published(self, ref: str) -> Commit:
+        """Update the mirror, and return the commit of `ref`, to which a branch or tag of the source leads.
+
+        That the mirror has a commit says nothing: it may have been fetched by its name, and hosts of git give
+        out commits of pull requests, which anybody may open. Raises GitError as `fetch` does, and for a
+        commit to which no branch or tag leads.
+        """
+        with held(self.path.parent / ".locks" / self.path.name):
+            self._create()
+            # Pruned, because a branch that was deleted publishes nothing any more.
+            self._fetch(_BRANCHES, prune=True)
+            self._fetch(*_ALL_REFS)
+            commit = self.find(ref) or self._resolve(f"refs/heads/{ref}")
+            if commit is None and not is_commit_name(split_steps(ref)[0]):
+                raise self._has_no(ref)
+            if commit is None or not self._is_published(commit):
+                raise GitError(
+                    f"no branch or tag leads to {ref}",
+                    where=self.shown,
+                    hint="push it to a branch there; a commit that only a pull request has may be anybody's "
+                    "code, and is measured by a person on the box, by the same command without --box",
+                )
+        return commit
+
+    def _is_published(self, commit: Commit) -> bool:
+        search = ("for-each-ref", "--count=1", f"--contains={commit.commit}")
+        return bool(self.query(*search, "refs/heads", "refs/tags").strip())
+
+    def _has_no(self, ref: str) -> GitError:
+        return GitError(f"no tag, branch or commit '{ref}'", where=self.shown)
 
     def read(self, commit: Commit, name: str) -> str:
         """Return the text of the file `name` in a commit. Raises GitError if there is no such file."""
@@ -105,12 +142,13 @@ class Mirror:
             make_folder(self.path)
             _git("init", "--quiet", "--bare", mirror=self.path)
 
-    def _fetch(self, *refspecs: str) -> None:
+    def _fetch(self, *refspecs: str, prune: bool = False) -> None:
         _git(
             "fetch",
             "--quiet",
             "--no-tags",
             "--no-write-fetch-head",
+            *(["--prune"] if prune else []),
             "--",
             self.url,
             *refspecs,
@@ -137,14 +175,28 @@ class Mirror:
 def mirror(url: str, engine: Engine, home: Home) -> Mirror:
     """Return the mirror of a git source, without fetching anything.
 
-    Raises GitError if `url` is empty or could be mistaken for an option of git.
+    Raises GitError as `require_address` does.
     """
-    if not url or url.startswith("-"):
-        raise GitError(f"'{url}' is not the URL or path of a git repository")
+    require_address(url)
     if Path(url).exists():
         url = str(Path(url).resolve())
     name = f"{engine}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.git"
     return Mirror(url, home.sources / "git" / name)
+
+
+def require_address(url: str) -> None:
+    """Raise GitError if `url` is empty, looks like an option, or names a transport beside TRANSPORTS."""
+    if not url or url.startswith("-"):
+        raise GitError(f"'{url}' is not the URL or path of a git repository")
+    named = _TRANSPORT.match(url)
+    is_trusted = named is None or ("::" not in named[0] and named[1].lower() in {*TRANSPORTS, *_SSH_NAMES})
+    if not is_trusted and not Path(url).exists():
+        raise GitError(
+            f"git sources are not read through '{named and named[0]}'",
+            where=without_secrets(url),
+            hint=f"name a path, or a URL that begins with {', '.join(f'{each}://' for each in TRANSPORTS)}; "
+            "or clone the repository and name the clone",
+        )
 
 
 def is_commit_name(ref: str) -> bool:
@@ -167,8 +219,15 @@ def archive(commit: Commit) -> Iterator[subprocess.Popen[bytes]]:
         raise GitError(f"git archive of {commit.commit} failed", where=redacted(errors)[-1000:])
 
 
-# ext:: URLs run arbitrary commands, and so would a hook in the mirror.
-_BASE = ("git", "-c", "protocol.ext.allow=never", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0")
+_SSH_NAMES = ("git+ssh", "ssh+git")
+"""Names that git also takes for ssh."""
+
+# '+' also follows branches that were rewound. A tag stays as it was first fetched.
+_BRANCHES = "+refs/heads/*:refs/heads/*"
+_ALL_REFS = (_BRANCHES, "refs/tags/*:refs/tags/*")
+
+# A hook in the mirror would run arbitrary commands.
+_BASE = ("git", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0")
 _SLOW_LIMIT = ("-c", f"http.lowSpeedLimit={SLOW_BYTES}", "-c", f"http.lowSpeedTime={SLOW_SECONDS}")
 
 
@@ -176,7 +235,9 @@ def _environment() -> dict[str, str]:
     # Without a terminal prompt, a private repository is an error instead of a night of waiting.
     kept = {name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
     ssh = kept.get("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=10")
-    return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "GIT_SSH_COMMAND": ssh, "LC_ALL": "C"}
+    quiet = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "GIT_SSH_COMMAND": ssh, "LC_ALL": "C"}
+    # Holds for addresses that a configuration of git or a server's redirect puts in place of ours, too.
+    return {**kept, **quiet, "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS)}
 
 
 def _git(*arguments: str, mirror: Path, seconds: float | None = None) -> str:

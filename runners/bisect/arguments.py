@@ -89,7 +89,10 @@ def _how(it: argparse.ArgumentParser) -> None:
 def _planned(it: argparse.ArgumentParser, plan: Path) -> None:
     how = it.add_argument_group("for workflows")
     add = how.add_argument
-    box = "the box of the plan to run on; git source and history are then the plan's"
+    box = (
+        "the box of the plan to run on; git source and history are then the plan's, and a branch or tag of "
+        "that source has to lead to good and bad"
+    )
     add("--box", metavar="NAME", help=box)
     add("--plan", default=str(plan), metavar="FILE", help="plan of the nights; default: runners/nightly.toml")
     check = "with --box: only check the arguments and print the label of the box's runner"

@@ -145,6 +145,8 @@ def parse_request(arguments: argparse.Namespace) -> BisectRequest:
         change=arguments.change,
         variant=variant,
         counts=not arguments.no_exact,
+        # A workflow names the box: what it asks for may come from somebody who must not run code there.
+        is_published=arguments.box is not None,
     )
 
 

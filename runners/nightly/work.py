@@ -139,7 +139,11 @@ def environment_of(request: Request, box: str) -> Environment:
 def _tips(engine: Engine, tracked: Tracked, home: Home, problems: list[str]) -> Iterator[Tip]:
     if not tracked.branches:
         return
-    source = mirror(git_address(engine, tracked.git) or ENGINES[engine].upstream.git, engine, home)
+    try:
+        source = mirror(git_address(engine, tracked.git) or ENGINES[engine].upstream.git, engine, home)
+    except TidemarkError as error:
+        problems.append(f"{engine}: {error}")
+        return
     for branch in tracked.branches:
         try:
             ref, _, variant = branch.partition("#")

@@ -47,7 +47,10 @@ def add_arguments(it: argparse.ArgumentParser, plan: Path) -> None:
     page = "where the page to mail is written; default: a file in the folder tries of the home"
     add("--page", metavar="FILE", help=page)
     planned = it.add_argument_group("for workflows")
-    box = "the box of the plan to run on; the git source is then the plan's, and a patch is refused"
+    box = (
+        "the box of the plan to run on; the git source is then the plan's, a branch or tag of it has to lead "
+        "to the commits, and a patch is refused"
+    )
     planned.add_argument("--box", metavar="NAME", help=box)
     plan_help = "plan of the nights; default: runners/nightly.toml"
     planned.add_argument("--plan", default=str(plan), metavar="FILE", help=plan_help)

@@ -31,7 +31,11 @@ def main(arguments: argparse.Namespace) -> int:
             print(label)
             return 0
     engine = Engine(arguments.engine)
-    sides = sides_of(arguments.what, arguments.against, engine, arguments.git, home)
+    # A workflow names the box: what it asks for may come from somebody who must not run code there.
+    is_published = arguments.box is not None
+    sides = sides_of(
+        arguments.what, arguments.against, engine, arguments.git, home, is_published=is_published
+    )
     asked = request_of(arguments, sides)
     home.path.mkdir(parents=True, exist_ok=True)
     with open_store(history_of_tries(home)) as store, progress() as shown:

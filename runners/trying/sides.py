@@ -45,18 +45,21 @@ class Sides:
     """The git source of both; None for a release from its tarball."""
 
 
-def sides_of(what: str, against: str | None, engine: Engine, git: str | None, home: Home) -> Sides:
+def sides_of(
+    what: str, against: str | None, engine: Engine, git: str | None, home: Home, *, is_published: bool = False
+) -> Sides:
     """Return what a command line compares; `what` is a ref, with or without its engine, or a patch.
 
     A patch applies to `against`, by default the commit that it names itself, else upstream's main branch; a
-    ref is compared with its merge base with `against`. Raises TryError, VersionError, or GitError.
+    ref is compared with its merge base with `against`. With `is_published` a branch or tag of the git source
+    has to lead to both. Raises TryError, VersionError, or GitError.
     """
     path = Path(what)
     if path.is_file():
         return _of_patch(path, against, engine, git, home)
     if "/" in what and path.suffix in (".patch", ".diff"):
         raise TryError(f"there is no patch {what}", hint="name a file, or a branch, tag or commit")
-    return _of_ref(what, against, engine, git, home)
+    return _of_ref(what, against, engine, git, home, is_published)
 
 
 def read_version(text: str, engine: Engine) -> Version:
@@ -86,7 +89,9 @@ def _of_patch(path: Path, against: str | None, engine: Engine, git: str | None, 
     return Sides(base, tip, f"{name} on {base}", {TRIED: Variant(patches=(path.resolve(),))}, address)
 
 
-def _of_ref(what: str, against: str | None, engine: Engine, git: str | None, home: Home) -> Sides:
+def _of_ref(
+    what: str, against: str | None, engine: Engine, git: str | None, home: Home, is_published: bool
+) -> Sides:
     tip = read_version(what, engine)
     other = read_version(against or _main(tip.engine), tip.engine)
     if other.engine is not tip.engine:
@@ -99,7 +104,7 @@ def _of_ref(what: str, against: str | None, engine: Engine, git: str | None, hom
         )
     address = git_address(tip.engine, git) or ENGINES[tip.engine].upstream.git
     source = mirror(address, tip.engine, home)
-    new, base = merge_base(source, tip.engine, tip.ref, other.ref)
+    new, base = merge_base(source, tip.engine, tip.ref, other.ref, is_published=is_published)
     if new == base:
         raise TryError(
             f"{other} contains {tip}: there is nothing to try",

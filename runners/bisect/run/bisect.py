@@ -75,6 +75,9 @@ class BisectRequest:
     counts: bool = True
     """Whether instructions are counted first, where they tell of the metric and can be counted."""
 
+    is_published: bool = False
+    """Whether a branch or tag of the git source has to lead to good and bad."""
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
@@ -113,7 +116,12 @@ class BisectRun:
         step_of(suite, question.profile, question.step)
         with measuring_alone(self.home):
             span = candidate_range(
-                question.engine, question.good, question.bad, self.request.address, self.home
+                question.engine,
+                question.good,
+                question.bad,
+                self.request.address,
+                self.home,
+                is_published=self.request.is_published,
             )
             bisect = self._find_or_begin(span)
             recorder = EventRecorder(self.store, bisect, self.dependencies.now)

@@ -29,14 +29,17 @@ def git_source_of(engine: Engine, good: str, bad: str, given: str | None) -> str
     return None if releases else ENGINES[engine].upstream.git
 
 
-def candidate_range(engine: Engine, good: str, bad: str, address: str | None, home: Home) -> CandidateRange:
+def candidate_range(
+    engine: Engine, good: str, bad: str, address: str | None, home: Home, *, is_published: bool = False
+) -> CandidateRange:
     """Return good, the candidates and bad; fetch the git source where needed.
 
-    Raises GitError and RangeError for a range that cannot be searched.
+    Raises GitError and RangeError for a range that cannot be searched, and with `is_published` for one to
+    which no branch or tag of the git source leads.
     """
     if address is None:
         return _releases(engine, good, bad, home)
-    commits = commit_range(mirror(address, engine, home), engine, good, bad)
+    commits = commit_range(mirror(address, engine, home), engine, good, bad, is_published=is_published)
     points = (commits.good, *commits.candidates)
     collapsed = [
         {"commit": commit.commit, "subject": commit.subject, "reason": commit.reason}

@@ -96,10 +96,77 @@ def test_an_address_that_git_could_take_for_an_option_is_refused(url: str, home:
         git.mirror(url, Engine.POSTGRES, home)
 
 
-def test_an_address_that_runs_a_command_is_refused(home: Home, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "url",
+    ["ext::sh -c touch% ran", "fd::1", "fd::1,1/x", "FD::1", "file::/srv", "ftp://host/x", "hg://host/x"],
+)
+def test_another_transport_is_refused_before_git_is_asked(
+    url: str, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(GitError, match="not read through") as caught:
+        git.mirror(url, Engine.POSTGRES, home)
+    assert "https://" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://h/x", "http://h/x", "git://h/x", "ssh://me@h/x", "git+ssh://h/x", "file:///srv/x"),
+        *("me@h:x.git", "h:x::y", "/srv/x::y", "./x"),
+    ],
+)
+def test_addresses_of_trusted_transports_are_taken(url: str, home: Home) -> None:
+    assert git.mirror(url, Engine.POSTGRES, home).url == url
+
+
+def test_a_path_may_look_like_another_transport(
+    home: Home, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = repository.commit("one")
+    monkeypatch.chdir(repository.path.parent)
+    repository.path.rename("fd::1")
+    assert git.mirror("fd::1", Engine.POSTGRES, home).fetch("main").commit == commit
+
+
+def test_a_transport_that_a_configuration_puts_in_place_is_refused(
+    home: Home, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit("one")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "2")
+    for number, (name, value) in enumerate(
+        [
+            (f"url.ext::sh -c touch% {tmp_path}/ran .insteadOf", str(repository.path)),
+            ("protocol.ext.allow", "always"),
+        ]
+    ):
+        monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", name)
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "ext")
     with pytest.raises(SourceError, match="not allowed"):
-        obtain(parse_version("postgres@main"), home, Silent(), f"ext::sh -c touch% {tmp_path}/ran")
+        ask("main", home, repository)
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_commit_of_a_pull_request_is_not_published(home: Home, repository: Repository) -> None:
+    first = repository.commit("one")
+    foreign = repository.pulled("foreign")
+    mirror = git.mirror(str(repository.path), Engine.POSTGRES, home)
+    for attempt in ("the mirror does not have it", "the mirror has it, by its name"):
+        with pytest.raises(GitError, match=f"no branch or tag leads to {foreign}"):
+            mirror.fetch_published(foreign)
+        assert mirror.fetch(foreign).commit == foreign, attempt
+    with pytest.raises(GitError, match="no branch or tag leads to"):
+        mirror.fetch_published(foreign[:8])
+    assert mirror.fetch_published(first[:8]).commit == first
+    repository.git("branch", "topic", foreign)
+    assert mirror.fetch_published(foreign).commit == foreign
+    assert mirror.fetch_published("topic~1").commit == first
+    repository.git("branch", "-D", "topic")
+    with pytest.raises(GitError, match="no branch or tag leads to"):
+        mirror.fetch_published(foreign)
+    repository.git("tag", "v1", foreign)
+    assert mirror.fetch_published(foreign).commit == foreign
 
 
 def test_credentials_stay_out_of_messages_and_manifests(home: Home) -> None:
