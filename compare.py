@@ -1,6 +1,11 @@
 #!/bin/sh
-""":"  # A shell runs only the next line: the launcher selects the right Python.
-case $0 in */*) exec "${0%/*}/tidemark" compare "$@" ;; *) exec ./tidemark compare "$@" ;; esac
+""":"  # A shell runs only the lines up to `exec`, which follow links to the launcher, which selects a Python.
+case $0 in */*) self=$0 ;; *) self=./$0 ;; esac
+while [ -L "$self" ]; do
+    link=$(readlink -- "$self")
+    case $link in /*) self=$link ;; *) self=${self%/*}/$link ;; esac
+done
+exec "${self%/*}/tidemark" compare "$@"
 
 Compare versions in the history and judge each step: `./compare.py BASE CONTENDER...`.
 
@@ -17,18 +22,15 @@ from typing import NoReturn
 from build.addresses import redacted
 from build.errors import TidemarkError
 from build.version import Version, parse_version
-from history.comparison.compare import (
+from history.comparison.result import (
     CONFIDENCE,
     EXACT_THRESHOLD,
     THRESHOLD,
     CompareOptions,
     Comparison,
     Instructions,
-    compare,
-    exit_code,
 )
 from history.comparison.verdict import Verdict
-from history.open import existing_history, open_reader
 from history.rendering.plain_table import Screen, standard_output
 from history.rendering.terminal import render_terminal
 from history.timestamps import moment
@@ -43,8 +45,6 @@ __all__ = [
     "Instructions",
     "Screen",
     "Verdict",
-    "compare",
-    "exit_code",
     "main",
     "render_terminal",
 ]
@@ -64,7 +64,11 @@ FORMATS = ("terminal", "markdown", *RENDERERS, HTML)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Compare the versions named by the arguments, print the comparison, and return the exit code."""
-    arguments = _arguments(argv)
+    arguments = parse(argv)
+    # Imported late: the launcher parses arguments before Tidemark's packages are installed.
+    from history.comparison.compare import compare, exit_code
+    from history.open import existing_history, open_reader
+
     try:
         with open_reader(existing_history(arguments.history)) as history:
             comparison = compare(
@@ -77,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return exit_code(comparison)
 
 
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the arguments; end with exit code 0 after `--help`, and 2 for what is refused."""
     top = parser()
     arguments = top.parse_args(argv)
     if not arguments.contenders and not arguments.branch:

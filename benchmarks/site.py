@@ -25,9 +25,9 @@ from benchmarks.simulation.years import FIRST_NIGHT, HistoryScale, add_night, wr
 from build.home import ROOT, locate
 from history.changes import repository
 from history.changes.level_shift import Direction, Shift, ShiftOutcome
-from history.changes.repository import ChangeStatus
 from history.open import open_store
 from history.series.series import key_of, nights_of, series_query
+from history.store.records import ChangeStatus
 from report import addresses
 from suites.metric import QPS
 

@@ -15,6 +15,7 @@ from build.errors import TidemarkError, machine_refusal
 from build.home import ROOT
 from runners.alerting.tokens import withheld
 from runners.exit_codes import INTERRUPTED, TROUBLE
+from runners.own_version import own_version
 from runners.values import count, duration, levels, minutes, revision, rounds, version
 from runners.variant_arguments import add_build_choices, add_variants
 
@@ -83,6 +84,14 @@ class _Parser(argparse.ArgumentParser):
         super().error(redacted(message))
 
 
+class _ShowVersion(argparse.Action):
+    """Asks git only when it is asked, unlike argparse's own action."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"tidemark {own_version()}")
+        parser.exit()
+
+
 def _carried_out(command: Command, arguments: argparse.Namespace) -> int:
     """Run a command; what the kernel refuses, such as a file where a folder is expected, is trouble."""
     try:
@@ -105,10 +114,11 @@ def parser() -> argparse.ArgumentParser:
         epilog="A version is engine@ref: postgres@18.6, postgres@REL_18_STABLE, postgres@git:5bf748b86b. "
         "Exit codes: 0 clean, 1 regression, 2 trouble.",
     )
+    top.add_argument("--version", action=_ShowVersion, nargs=0, help="show the commit of this checkout")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("setup", help="install the system and Python packages that Tidemark needs")
     commands.add_parser("demo", help="compile and compare two Postgres releases in minutes")
-    commands.add_parser("test", help="run the tests; further arguments go to pytest", add_help=False)
+    commands.add_parser("test", help="run the tests; further arguments go to pytest")
     _check(commands.add_parser("check", help="check that this machine is fit for benchmarking"))
     _build(commands.add_parser("build", help="compile versions unless they are cached; print their prefixes"))
     _run(commands.add_parser("run", help="measure versions with a suite"))

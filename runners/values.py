@@ -10,7 +10,7 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.version import Version, parse_revision, parse_version
 from history.timestamps import moment_of
-from suites.keys.step import MOST_CLIENTS
+from suites.keys.levels import MOST_CLIENTS
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
 
 

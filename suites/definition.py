@@ -13,10 +13,10 @@ from build.version import Engine
 from suites.durability import Isolation
 from suites.keys.check import DataCheck
 from suites.keys.generator_rules import RULES, GeneratorName
-from suites.keys.levels import LEVEL
+from suites.keys.levels import LEVEL, MOST_CLIENTS
 from suites.keys.profile import Profile, SizedBy
 from suites.keys.scale import Scale
-from suites.keys.step import MOST_CLIENTS, Levels, Step
+from suites.keys.step import Levels, Step
 from suites.keys.values import MOST_ROWS, MOST_SHARE, Count, Name, Number, Strict
 
 SUITES = Path(__file__).resolve().parent

@@ -20,8 +20,8 @@ import pytest
 import compare as program
 from build.home import ROOT
 from build.version import Engine, parse_version
-from compare import CompareOptions, Comparison, Verdict, compare, exit_code
-from history.comparison.compare import ComparisonError
+from compare import CompareOptions, Comparison, Verdict
+from history.comparison.compare import ComparisonError, compare, exit_code
 from history.comparison.verdict import Gap
 from history.open import open_store
 from history.rendering.csv_text import render_csv

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import compare as program
 from build.version import parse_version
-from compare import CompareOptions, Comparison, Verdict, compare, exit_code
-from history.comparison.compare import ContenderComparison, StepComparison
+from compare import CompareOptions, Comparison, Verdict
+from history.comparison.compare import ContenderComparison, StepComparison, compare, exit_code
 from history.comparison.explanation import Variation, imported_stand_ins
 from history.comparison.verdict import Judgement, MetricChange, Ratio
 from history.open import open_store

@@ -9,7 +9,8 @@ import pytest
 
 import compare as program
 from build.version import parse_version
-from compare import CompareOptions, Comparison, Instructions, Screen, compare, exit_code
+from compare import CompareOptions, Comparison, Instructions, Screen
+from history.comparison.compare import compare, exit_code
 from history.comparison.profile_diff import differential
 from history.comparison.verdict import Gap, Verdict
 from history.open import open_store

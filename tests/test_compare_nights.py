@@ -19,7 +19,8 @@ import compare as program
 from build.errors import TidemarkError
 from build.home import ROOT
 from build.version import parse_version
-from compare import CompareOptions, compare
+from compare import CompareOptions
+from history.comparison.compare import compare
 from history.open import open_store
 from history.rendering.csv_text import render_csv
 from history.rendering.escaping import JOINER, REPLACED, code_span, escaped, one_line, visible

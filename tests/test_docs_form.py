@@ -6,10 +6,9 @@ from pathlib import Path
 from build.home import ROOT, Home
 from build.sources.releases import listed_digests
 from build.version import Engine, parse_version
-from history.changes.repository import ChangeStatus
 from history.comparison.explanation import Variation
 from history.comparison.verdict import Gap, MetricChange, Verdict
-from history.store.records import RunStatus, SessionStatus
+from history.store.records import ChangeStatus, RunStatus, SessionStatus
 from tests.test_docs import DOCUMENTS, TIE, table
 
 CONFIGURATION = ROOT / "docs/configuration.md"

@@ -13,9 +13,10 @@ import pytest
 import compare as program
 from build.home import ROOT
 from build.version import Engine, parse_version
-from compare import Comparison, compare
+from compare import Comparison
 from history.changes.detection import RULES
 from history.changes.suspects import series_count
+from history.comparison.compare import compare
 from history.comparison.explanation import imported_stand_ins
 from history.comparison.verdict import MetricChange
 from history.open import open_store

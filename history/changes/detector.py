@@ -21,11 +21,12 @@ from history.changes.level_shift import (
     group_shifts,
     shift_outcomes,
 )
-from history.changes.repository import Change, ChangeStatus, Member
+from history.changes.repository import Change, Member
 from history.series.environment_changes import markers
 from history.series.matrix import SeriesMatrix, judged_matrices
 from history.stats.change_points import FALSE_SHARE, ChangePoint, Known
 from history.store.database import Database
+from history.store.records import ChangeStatus
 from history.timestamps import now
 
 WINDOW = 400

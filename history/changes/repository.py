@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
@@ -13,22 +12,9 @@ from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction, ShiftOutcome
 from history.errors import HistoryError
 from history.series.series import Night, SeriesKey, key_of, night_of
+from history.store.records import ChangeStatus
 from history.store.schema import builds, change_series, changes, nights, series, sessions
 from history.timestamps import from_text, to_text
-
-
-class ChangeStatus(StrEnum):
-    """Whether a change still needs attention."""
-
-    OPEN = "open"
-    CLOSED = "closed"
-    """Its series are back at the old level."""
-
-    ACKNOWLEDGED = "acknowledged"
-    """A person has acknowledged it, and its alert is muted."""
-
-    EXPLAINED = "explained"
-    """The machine, the base, the suite or the tools changed between the same nights."""
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from sqlalchemy import Connection, func, select
 from history.changes.anomaly_score import BranchLogRatios, RoundNoise, tonight_probabilities
 from history.changes.confirm import HALF
 from history.changes.detection import rule_of
-from history.changes.repository import Change, ChangeStatus, Member
+from history.changes.repository import Change, Member
 from history.comparison.result import groups_of
 from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import Night, base_branch
-from history.store.records import Environment
+from history.store.records import ChangeStatus, Environment
 from history.store.schema import series
 from history.store.session_reads import session_of
 from suites.metric import Detection

@@ -40,6 +40,20 @@ class RunStatus(StrEnum):
     INTERRUPTED = "interrupted"
 
 
+class ChangeStatus(StrEnum):
+    """Whether a change still needs attention."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    """Its series are back at the old level."""
+
+    ACKNOWLEDGED = "acknowledged"
+    """A person has acknowledged it, and its alert is muted."""
+
+    EXPLAINED = "explained"
+    """The machine, the base, the suite or the tools changed between the same nights."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """The machine that a session ran on."""

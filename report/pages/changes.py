@@ -9,8 +9,9 @@ import htpy as h
 
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
-from history.changes.repository import ChangeStatus, Member
+from history.changes.repository import Member
 from history.series.series import Night
+from history.store.records import ChangeStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import ChangeMark, NightChart, NightMark

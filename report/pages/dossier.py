@@ -8,10 +8,10 @@ import htpy as h
 
 from build.engines import ENGINES
 from build.version import Version
-from history.changes.repository import ChangeStatus
 from history.comparison.result import THRESHOLD
 from history.errors import stored_version
 from history.rendering.confirmations import counted_rounds
+from history.store.records import ChangeStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import night_figure

@@ -6,8 +6,8 @@ import htpy as h
 
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
-from history.changes.repository import ChangeStatus
 from history.comparison.verdict import Verdict
+from history.store.records import ChangeStatus
 from report import addresses
 from report.markup.formats import counted, day, moment, percent
 from report.markup.frame import Page

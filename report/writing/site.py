@@ -13,11 +13,10 @@ from build.progress import Progress, ProgressTask
 from history.changes import repository
 from history.changes.box_notes import BoxNote, read_box_notes
 from history.changes.report import ChangeReport, report_changes
-from history.changes.repository import ChangeStatus
 from history.series.last_nights import last_nights
 from history.store.database import Database
 from history.store.reader import Reader
-from history.store.records import Environment
+from history.store.records import ChangeStatus, Environment
 from history.timestamps import now
 from report import addresses
 from report.markup.frame import Page, rendered

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
-from history.changes.repository import Change, ChangeStatus
+from history.changes.repository import Change
 from history.rendering.escaping import code_span, escaped, one_line, visible
 from history.series.last_nights import LastNight
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
+from history.store.records import ChangeStatus
 from report import addresses
 from runners.alerting.issue_texts import PAGE, body, title
 from suites.metrics import METRICS

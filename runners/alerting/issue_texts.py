@@ -8,11 +8,12 @@ from build.version import parse_version
 from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
-from history.changes.repository import Change, ChangeStatus, Member
+from history.changes.repository import Change, Member
 from history.rendering.confirmations import counted_rounds, interval, occasion, series_name
 from history.rendering.escaping import code_span, escaped, one_line
 from history.rendering.profiles import named_functions
 from history.series.series import Night
+from history.store.records import ChangeStatus
 from report import addresses
 from runners.bisect.report.render import result
 from runners.bisect.report.state import BisectState

@@ -6,12 +6,12 @@ from sqlalchemy import Connection
 
 from history.changes import repository
 from history.changes.report import report_changes
-from history.changes.repository import ChangeStatus
 from history.series.last_nights import last_nights
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, DesiredIssue, IssueState
 from history.store.bisects import Bisect
 from history.store.database import Database
+from history.store.records import ChangeStatus
 from history.timestamps import now
 from runners.alerting.desired_issues import (
     issue_of_change,

@@ -9,7 +9,8 @@ from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
 from build.progress import Silent
 from build.version import parse_version
-from compare import CompareOptions, compare, exit_code, render_terminal
+from compare import CompareOptions, render_terminal
+from history.comparison.compare import compare, exit_code
 from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import TRAITS, Verdict
 from history.open import open_store

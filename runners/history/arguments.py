@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from history.changes.repository import ChangeStatus
+from history.store.records import ChangeStatus
 from history.timestamps import moment
 from runners.values import count, date, names
 from suites.metrics import METRICS, PRIMARY

@@ -11,10 +11,10 @@ from history.changes.box_notes import BoxNote, read_box_notes
 from history.changes.detector import DetectionReport, judge
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport, report_changes
-from history.changes.repository import ChangeStatus
 from history.open import existing_history, open_store
 from history.rendering.changes import box_note_lines, changes_json, render_changes
 from history.spool.opening import open_delivered
+from history.store.records import ChangeStatus
 from history.timestamps import now
 
 

@@ -2,7 +2,8 @@
 
 import argparse
 
-from runners.installing.site import AT
+AT = "03:17"
+"""When a night begins, in UTC: two hours after GitHub's schedule, which may be late."""
 
 
 def add_subcommands(it: argparse.ArgumentParser, plan: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from build.home import ROOT, SHARED_HOME, blocked_folder
+from runners.installing.arguments import AT
 from runners.installing.escaping import InstallError, require_printable, require_startable
 from runners.nightly.plan import find_box, load_plan
 from suites.processes import SERVER_USER
@@ -15,9 +16,6 @@ USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 """The user names that useradd(8) accepts on all distributions."""
 
 TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
-
-AT = "03:17"
-"""In UTC, two hours after GitHub's schedule, which may be late. A night without work ends at once."""
 
 PROTECTED = (Path("/home"), Path("/root"), Path("/run/user"))
 """The folders that ProtectHome of a unit hides."""

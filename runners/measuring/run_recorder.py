@@ -10,7 +10,8 @@ from history.store.resume import Recorded
 from history.store.writer import Store
 from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion
-from suites.keys.step import MOST_CLIENTS, Step
+from suites.keys.levels import MOST_CLIENTS
+from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import METRICS, PRIMARY
 

@@ -1,13 +1,11 @@
 """What the history stores about a session when it starts: the request, the tools, the machine."""
 
 import shlex
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from build.addresses import redacted
-from build.home import ROOT
 from build.version import Version
 from history.comparison.beside.curves import LEVELS
 from history.series.variants import VARIANTS
@@ -25,6 +23,7 @@ from history.store.records import (
 from history.timestamps import to_text
 from runners.measuring.request import Request
 from runners.measuring.variants import recorded
+from runners.own_version import own_version
 from suites.counting.tool import Callgrind
 from suites.generators.placement import placement
 from suites.metrics import PRIMARY
@@ -55,7 +54,7 @@ def describe_session(
         command=shown_command(),
         tools={
             "generator": generator,
-            "tidemark": _own_version(),
+            "tidemark": own_version(),
             "python": sys.version.split()[0],
         },
         options=_options(request, sizes, not_built, profiling) | _counting(request, callgrind),
@@ -151,12 +150,3 @@ def _counting(request: Request, callgrind: Callgrind | None) -> dict[str, object
     if callgrind is None:
         return {}
     return {EXACT: {"tool": callgrind.version, "passes": request.passes, "when": request.exact}}
-
-
-def _own_version() -> str:
-    """Return the commit of this checkout, or `unknown` without git."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"

@@ -3,6 +3,9 @@
 LEVEL = "@"
 """What stands between the name of a step and the clients of a level of it."""
 
+MOST_CLIENTS = 10_000
+"""The most clients of a level."""
+
 
 def plain_name(step: str) -> str:
     """Return the name of a step without its level."""

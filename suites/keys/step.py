@@ -5,13 +5,11 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from suites.keys.levels import LEVEL, plain_name
+from suites.keys.levels import LEVEL, MOST_CLIENTS, plain_name
 from suites.keys.values import MOST_SHARE, Count, Name, Number, Option, Strict, TableName
 
 MOST_COUNTED = 1_000_000
 """The most transactions of a counted pass."""
-MOST_CLIENTS = 10_000
-"""The most clients of a level."""
 Levels = tuple[Annotated[Count, Field(ge=1, le=MOST_CLIENTS)], ...]
 """Numbers of clients, each of which makes a step of its own; empty if the machine's cores decide."""
 

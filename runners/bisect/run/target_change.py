@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from sqlalchemy import Connection
 
 from history.changes import repository
-from history.changes.repository import Change, ChangeStatus
+from history.changes.repository import Change
+from history.store.records import ChangeStatus
 from history.store.writer import Store
 from runners.bisect.domain.question import CandidateRange, Question, QuestionError
 

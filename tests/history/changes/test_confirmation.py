@@ -12,12 +12,12 @@ from history.changes.confirmation import ConfirmationRequest, Confirms
 from history.changes.detector import judge
 from history.changes.level_shift import Direction
 from history.changes.report import report_changes
-from history.changes.repository import Change, ChangeStatus
+from history.changes.repository import Change
 from history.comparison.compare import CompareOptions, compare
 from history.comparison.verdict import MetricChange
 from history.open import open_store
 from history.rendering.changes import changes_json, render_changes
-from history.store.records import SessionStatus
+from history.store.records import ChangeStatus, SessionStatus
 from history.transfer.database_source import Selection, StoredRows
 from history.transfer.merging import merge
 from history.transfer.pruning import prune

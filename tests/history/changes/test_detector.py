@@ -7,7 +7,7 @@ import pytest
 
 from history.changes import detector, repository
 from history.changes.level_shift import Direction
-from history.changes.repository import ChangeStatus
+from history.store.records import ChangeStatus
 from tests.history.conftest import Target
 from tests.history.handmade import MACHINE
 from tests.history.watched import NEW, QUIET, Nights, dated, every_change, night

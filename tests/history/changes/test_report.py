@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from history.changes.report import ChangeReport, report_changes
-from history.changes.repository import ChangeStatus
 from history.rendering.changes import changes_json, render_changes
 from history.store import bisects
 from history.store.bisects import EventKind
+from history.store.records import ChangeStatus
 from history.store.session_writes import insert_profile
 from history.store.writer import Store
 from runners.alerting.issue_texts import body, title

@@ -8,11 +8,10 @@ import pytest
 
 from history.changes import repository
 from history.changes.level_shift import Direction, Shift, ShiftOutcome
-from history.changes.repository import ChangeStatus
 from history.errors import HistoryError
 from history.open import open_store
 from history.series.series import Night
-from history.store.records import Environment
+from history.store.records import ChangeStatus, Environment
 from history.store.writer import Store
 from tests.history.conftest import Target
 from tests.history.handmade import NIGHT, record_steps, session_start
