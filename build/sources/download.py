@@ -13,6 +13,7 @@ from typing import IO
 from build.errors import TidemarkError
 from build.files import make_folder
 from build.progress import Progress
+from build.sources import certificates
 
 TIMEOUT_SECONDS = 10.0
 """Time limit for connecting, and for each read."""
@@ -86,7 +87,7 @@ def _receive(url: str, file: IO[bytes], name: str, progress: Progress) -> str:
         # It quotes what it takes for a port, which may be a password.
         raise DownloadError("the address has a port that is no number, or a user name") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise DownloadError(_reason(error)) from error
+        raise DownloadError(_reason(error), hint=certificates.hint_for(error)) from error
     if length is not None and done != length:
         raise DownloadError(f"the connection was closed after {done} of {length:.0f} bytes")
     return digest.hexdigest()
@@ -100,13 +101,16 @@ def _opened(url: str) -> Iterator[tuple[IO[bytes], float | None]]:
     if not url.startswith(("http://", "https://", "file:/")):
         raise DownloadError(f"'{url.partition(':')[0]}' URLs are not supported")
     request = urllib.request.Request(url, headers={"User-Agent": "tidemark"})
-    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+    trusted = certificates.context() if url.startswith("https://") else None
+    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS, context=trusted) as response:
         length = response.headers.get("Content-Length")
         yield response, float(length) if length else None
 
 
 def _reason(error: Exception) -> str:
     """Return the message of an error: `HTTP Error 404: Not Found`, `Name or service not known`."""
+    if distrust := certificates.refused_certificate(error):
+        return f"its certificate is not trusted: {distrust}"
     # The text of a URLError is wrapped as <urlopen error …>, unlike its reason. The text of an HTTPError says
     # more than its reason, because it includes the status code.
     reason = None if hasattr(error, "code") else getattr(error, "reason", None)

@@ -14,6 +14,7 @@ from build.errors import TidemarkError
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
+from build.sources import certificates
 from build.version import Engine, split_steps
 from build.work import end_group
 
@@ -237,7 +238,8 @@ def _environment() -> dict[str, str]:
     ssh = kept.get("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=10")
     quiet = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "GIT_SSH_COMMAND": ssh, "LC_ALL": "C"}
     # Holds for addresses that a configuration of git or a server's redirect puts in place of ours, too.
-    return {**kept, **quiet, "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS)}
+    allowed = {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS)}
+    return {**kept, **quiet, **allowed, **certificates.git_environment()}
 
 
 def _git(*arguments: str, mirror: Path, seconds: float | None = None) -> str:
@@ -269,5 +271,6 @@ def _git(*arguments: str, mirror: Path, seconds: float | None = None) -> str:
     finally:
         end_group(process)
     if process.returncode != 0:
-        raise GitError(f"git {arguments[0]} failed", where=redacted(errors.strip())[-1000:])
+        hint = certificates.HINT if "certificate" in errors else ""
+        raise GitError(f"git {arguments[0]} failed", where=redacted(errors.strip())[-1000:], hint=hint)
     return output

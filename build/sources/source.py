@@ -88,7 +88,9 @@ def obtain(version: Version, home: Home, progress: Progress, git_source: str | N
             try:
                 source = attempt()
             except TidemarkError as error:
-                reasons.append(f"{name}: {error.what}" + (f" ({error.where})" if error.where else ""))
+                where = f" ({error.where})" if error.where else ""
+                todo = f"; {error.hint}" if error.hint else ""
+                reasons.append(f"{name}: {error.what}{where}{todo}")
                 continue
             if source is not None:
                 _report(source, reasons, progress)

@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from history.store.alert_outbox import IssueState
-from runners.alerting.github_api import TIMEOUT_SECONDS, GitHubApi, GitHubRefusedError, RedirectedError
+from runners.alerting.github_api import TIMEOUT_SECONDS, GitHubApi, RedirectedError
+from runners.alerting.github_errors import NEXT_NIGHT, GitHubRefusedError
 from runners.alerting.tokens import CREDENTIAL, token
 from runners.alerting.tracker import (
     Issue,
@@ -248,7 +249,7 @@ def _not_understood(what: str, where: str) -> TrackerBusyError:
     return TrackerBusyError(
         f"the tracker's answer holds {what}",
         where=where,
-        hint="it is tried again with the next night; check GITHUB_API_URL and what lies between",
+        hint=f"{NEXT_NIGHT}; check GITHUB_API_URL and what lies between",
     )
 
 

@@ -42,6 +42,13 @@ class Stand:
         assert TOKEN not in said.out + said.err
         return code, said.out
 
+    def failures(self) -> dict[str, str]:
+        """What a delivery could not send, with the errors as they are stored."""
+        self.report()
+        with self.store() as store, store.database.reading() as connection:
+            alerts = alert_outbox.load(connection)
+        return {alert.desired.fingerprint: alert.last_error for alert in alerts if alert.last_error}
+
     def store(self) -> Store:
         return open_store(self.folder / "home/history.db")
 

@@ -3,18 +3,15 @@
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
-from openapi_schema_validator import OAS30Validator
-
-DESCRIPTION = json.loads(Path(__file__).with_name("github-issues.json").read_text())
+from tests.runners.alerting import description
 
 REPOSITORY = "example/alerts"
 OTHER = "somebody/else"
@@ -72,8 +69,14 @@ class Answer(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
+def moment(days: float = 0) -> str:
+    """So many days from now, as GitHub writes it."""
+    return (datetime.now(UTC) + timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 NOT_FOUND = Answer(404, {"message": "Not Found"})
 SWITCHED_OFF = Answer(410, {"message": "Issues has been disabled in this repository."})
+ARCHIVED = Answer(403, {"message": "Repository was archived so is read-only."})
 DELETED = Answer(410, {"message": "This issue was deleted"})
 
 
@@ -97,7 +100,17 @@ class GitHub:
         self.deleted: set[int] = set()
         self.is_switched_off = False
         """Whether a person switched the repository's issues off."""
+        self.is_archived = False
+        """Whether a person archived the repository, which can be read only."""
         self.refused_labels: set[str] = set()
+        self.permissions: dict[str, bool] = {"admin": False, "push": True, "triage": True, "pull": True}
+        """Of the token's account in the repository."""
+        self.headers: dict[str, str] = {}
+        """Of answers about the repository."""
+        self.after_reads: list[Callable[[dict[str, Any]], None]] = []
+        """What a person does to an issue right after it was read, each once."""
+        self.before_edits: list[Callable[[dict[str, Any]], None]] = []
+        """What a person does to an issue before an edit arrives, each once."""
         self.edited_elsewhere: list[int] = []
         """Writes to issues of OTHER."""
 
@@ -105,16 +118,16 @@ class GitHub:
         """Carry out a request."""
         parts = urlsplit(target)
         path, by_number = self._named(parts.path)
-        found = self._matched(path)
-        if found is None:
-            return self._repository(path) if method == "GET" else NOT_FOUND
-        if method.lower() not in found[1]:
+        found = description.matched(path)
+        if found is None or method.lower() not in found[1]:
             return NOT_FOUND
         values, operations = found
+        if len(values) == 2 and "issues" not in path:
+            return self._repository(path)
         redirect = self._redirect(method, values, parts.path, parts.query, by_number)
         if redirect is not None:
             return redirect
-        problems = self._problems(operations[method.lower()], dict(values), parts.query, body)
+        problems = description.problems(operations[method.lower()], dict(values), parts.query, body)
         if problems:
             self.violations += problems
             return Answer(422, {"message": "Validation Failed", "errors": problems})
@@ -152,42 +165,12 @@ class GitHub:
             return Answer(301, {}, {"Location": f"{self.url}/repositories/1"})
         for name, identity in ((self.name, 1), (OTHER, 2)):
             if path == f"/repos/{name}":
-                return Answer(200, {"id": identity, "full_name": name})
+                about = {"id": identity, "full_name": name, "has_issues": not self.is_switched_off}
+                rights = {"private": True, "archived": self.is_archived, "permissions": self.permissions}
+                return Answer(200, about | rights, self.headers)
         return NOT_FOUND
 
-    def _matched(self, path: str) -> tuple[dict[str, str], dict[str, Any]] | None:
-        for template, operations in DESCRIPTION["paths"].items():
-            pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", template)
-            match = re.fullmatch(pattern, path)
-            if match:
-                return match.groupdict(), operations
-        return None
-
     # --- requests
-
-    def _problems(self, operation: Any, values: dict[str, str], query: str, body: Any) -> list[str]:
-        problems = []
-        schemas = {each["name"]: each["schema"] for each in operation["parameters"]}
-        for name, texts in parse_qs(query).items():
-            values[name] = texts[0]
-        for name, text in values.items():
-            if name not in schemas:
-                problems.append(f"there is no parameter {name}")
-                continue
-            value: Any = int(text) if schemas[name].get("type") == "integer" and text.isdigit() else text
-            problems += [
-                f"{name}: {each.message}" for each in OAS30Validator(schemas[name]).iter_errors(value)
-            ]
-        content = operation["requestBody"].get("content")
-        if content:
-            schema = content["application/json"]["schema"]
-            problems += [each.message for each in OAS30Validator(schema).iter_errors(body)]
-            # A schema lets unknown names pass, and so does GitHub: what was meant by them would be lost.
-            problems += [f"no property {name}" for name in body if name not in schema["properties"]]
-            title, text = body.get("title", ""), body.get("body") or ""
-            if len(title) > 256 or len(text) > 65_536 or not title.isprintable():
-                problems.append("a title or a body that GitHub does not take")
-        return problems
 
     def _act(self, method: str, values: dict[str, str], query: Any, body: Any) -> Answer:
         name = f"{values['owner']}/{values['repo']}"
@@ -199,34 +182,61 @@ class GitHub:
             self.edited_elsewhere.append(number)
         if name == self.name and self.is_switched_off:
             return SWITCHED_OFF
-        if method == "GET" and not number:
-            page = int(query.get("page", ["1"])[0])
-            size = int(query.get("per_page", ["30"])[0])
-            listed = [issue for issue in issues.values() if self._is_listed(issue, query)]
-            newest = sorted(listed, key=lambda issue: -int(issue["number"]))
-            known = [{key: each[key] for key in each if key != "closed_by"} for each in newest]
-            return Answer(200, known[(page - 1) * size : page * size])
-        if method == "POST" and not number:
-            return self._create(body)
+        if name == self.name and self.is_archived and method != "GET":
+            return ARCHIVED
+        if number:
+            return self._act_on(issues, number, method, values, body)
+        return self._create(body) if method == "POST" else self._listed(issues, query)
+
+    def _listed(self, issues: dict[int, dict[str, Any]], query: Any) -> Answer:
+        page, size = int(query.get("page", ["1"])[0]), int(query.get("per_page", ["30"])[0])
+        listed = [issue for issue in issues.values() if self._is_listed(issue, query)]
+        newest = sorted(listed, key=lambda issue: (issue["created_at"], int(issue["number"])), reverse=True)
+        known = [{key: each[key] for key in each if key != "closed_by"} for each in newest]
+        return Answer(200, known[(page - 1) * size : page * size])
+
+    def _act_on(
+        self, issues: dict[int, dict[str, Any]], number: int, method: str, values: dict[str, str], body: Any
+    ) -> Answer:
         if number in self.deleted:
             return DELETED
         if number not in issues:
             return NOT_FOUND
+        issue = issues[number]
         if method == "POST":
             self.comments.append((number, body["body"]))
             return Answer(201, {"id": len(self.comments), "body": body["body"]})
+        if method == "DELETE":
+            return self._take_label(issue, unquote(values["name"]))
         if method == "PATCH":
-            self._edit(issues[number], body)
-        return Answer(200, issues[number])
+            self.before_edits.pop(0)(issue) if self.before_edits else None
+            self._edit(issue, body)
+        answer = dict(issue)
+        if method == "GET" and self.after_reads:
+            self.after_reads.pop(0)(issue)
+        return Answer(200, answer)
+
+    def _take_label(self, issue: dict[str, Any], name: str) -> Answer:
+        """GitHub knows a label in whatever capitals."""
+        kept = [label for label in issue["labels"] if label["name"].casefold() != name.casefold()]
+        if len(kept) == len(issue["labels"]):
+            return Answer(404, {"message": "Label does not exist"})
+        issue["labels"] = kept
+        return Answer(200, kept)
 
     def _is_listed(self, issue: dict[str, Any], query: Any) -> bool:
         gone = issue["number"] in self.deleted or issue["number"] in self.transferred
         return not gone and query.get("state", ["open"])[0] in ("all", issue["state"])
 
     def _edit(self, issue: dict[str, Any], body: Any) -> None:
-        if body.get("state", issue["state"]) != issue["state"]:
-            issue["closed_by"] = {"login": BOT} if body["state"] == "closed" else None
-        issue |= body
+        state, reason = body.get("state", issue["state"]), body.get("state_reason")
+        if state != issue["state"]:
+            closes = state == "closed"
+            issue["closed_by"] = {"login": BOT} if closes else None
+            issue["closed_at"] = moment() if closes else None
+            issue["state_reason"] = (reason or "completed") if closes else "reopened"
+        issue |= {name: body[name] for name in body if name != "state_reason"}
+        issue["updated_at"] = moment()
 
     def _create(self, body: Any) -> Answer:
         refused = self.refused_labels.intersection(body.get("labels", ()))
@@ -248,7 +258,11 @@ class GitHub:
             "labels": [{"name": name} for name in names],
             "user": {"login": author},
             "closed_by": None,
-            "created_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "closed_at": None,
+            "state_reason": None,
+            "html_url": f"{self.url}/{self.name}/issues/{number}",
+            "created_at": moment(),
+            "updated_at": moment(),
         }
         return self.issues[number]
 
@@ -257,8 +271,18 @@ class GitHub:
     def label(self, number: int, name: str) -> None:
         self.issues[number]["labels"].append({"name": name})
 
-    def close(self, number: int) -> None:
-        self.issues[number] |= {"state": "closed", "closed_by": {"login": PERSON}}
+    def close(self, number: int, reason: str | None = "completed", days: float = 0) -> None:
+        """Close an issue so many days from now; older trackers give no reason."""
+        closed = {"state": "closed", "closed_by": {"login": PERSON}, "state_reason": reason}
+        self.issues[number] |= closed | {"closed_at": moment(days)}
+
+    def reopen(self, number: int) -> None:
+        self.issues[number] |= {"state": "open", "closed_by": None, "state_reason": "reopened"}
+
+    def write(self, number: int, **fields: str) -> None:
+        """Edit title or body in the web page, which ends lines as browsers do."""
+        self.issues[number] |= {name: text.replace("\n", "\r\n") for name, text in fields.items()}
+        self.issues[number]["updated_at"] = moment()
 
     def transfer(self, number: int, to: int) -> None:
         """To OTHER, under a number of its own."""
@@ -325,7 +349,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.close_connection = True
 
-    do_GET = do_POST = do_PATCH = _any
+    do_GET = do_POST = do_PATCH = do_DELETE = _any
 
     def _fault(self) -> Fault | None:
         if self.github.faults and self.github.faults[0].method in ("", self.command):

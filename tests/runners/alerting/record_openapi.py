@@ -12,9 +12,11 @@ from typing import Any
 KEPT = Path(__file__).with_name("github-issues.json")
 
 USED = {
+    "/repos/{owner}/{repo}": ("get",),
     "/repos/{owner}/{repo}/issues": ("get", "post"),
     "/repos/{owner}/{repo}/issues/{issue_number}": ("get", "patch"),
     "/repos/{owner}/{repo}/issues/{issue_number}/comments": ("post",),
+    "/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}": ("delete",),
 }
 
 PROSE = ("description", "example", "examples", "summary", "x-github", "externalDocs", "tags", "operationId")
