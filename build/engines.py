@@ -115,9 +115,6 @@ class EngineDescription:
     server_program: str
     """The name of the server's processes in the kernel's process table."""
 
-    service: str
-    """The usual name of the systemd service of a server that the distribution installed."""
-
     def release_tag(self, release: str) -> str:
         """Return upstream's tag for `release`: `REL_18_6`, `mysql-9.7.2`."""
         return self.tag_prefix + release.replace(".", self.tag_separator)
@@ -155,7 +152,6 @@ ENGINES = EngineRegistry(
                 rule="two digits of the major version, from 10, and then the minor version",
             ),
             server_program="postgres",
-            service="postgresql",
         ),
         Engine.MYSQL: EngineDescription(
             title="MySQL",
@@ -177,7 +173,6 @@ ENGINES = EngineRegistry(
                 rule="one digit, one digit, and the rest of the release",
             ),
             server_program="mysqld",
-            service="mysql",
         ),
         Engine.MARIADB: EngineDescription(
             title="MariaDB",
@@ -200,7 +195,6 @@ ENGINES = EngineRegistry(
                 rule="two digits of each of three numbers",
             ),
             server_program="mariadbd",
-            service="mariadb",
         ),
     },
 )

@@ -21,6 +21,7 @@ from tests.house.rules import (
     private_names,
     repeated_classes,
     silent_modules,
+    stops_of_others,
 )
 from tests.house.sources import Source, read
 
@@ -227,6 +228,23 @@ def test_every_module_says_what_it_is_for(sources: list[Source]) -> None:
 def test_a_silent_module_is_seen() -> None:
     made_up = house({"a.py": "import json\n", "b.py": '"""What it is for."""\n'})
     assert places(silent_modules(made_up)) == ["a.py:1"]
+
+
+# --- messages
+
+
+def test_no_message_offers_to_stop_what_is_not_ours(sources: list[Source]) -> None:
+    """A neighbour's databases and timers are told of, and left alone."""
+    lists = [ROOT / "tidemark", *(ROOT / "runners").glob("*.txt")]
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *lists]
+    none_of(stops_of_others(program(sources), ROOT, documents))
+
+
+def test_an_offer_to_stop_something_is_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("`systemctl stop tidemark-nightly`\n`systemctl disable --now fstrim.timer`\n")
+    made_up = house({"a.py": 'x = 1\ny = f"pkill -x {x}"\n', "b.py": "z = 'systemctl stop ' + x"})
+    assert places(stops_of_others(made_up, tmp_path, [page])) == ["a.py:2", "b.py:1", "page.md:2"]
 
 
 # --- what a move would break

@@ -94,7 +94,9 @@ def _paragraph(finding: Finding) -> str:
     indent = " " * len(head)
     lines = textwrap.wrap(reading.text, WIDTH, initial_indent=head, subsequent_indent=indent)
     lines += textwrap.wrap(check.why, WIDTH, initial_indent=indent, subsequent_indent=indent)
+    # Never wrapped, so that they can be copied.
     if reading.remedy:
-        # Never wrapped, so that it can be copied.
         lines.append(f"{indent}fix: {reading.remedy}")
+    if reading.look:
+        lines.append(f"{indent}see: {reading.look}")
     return "\n".join(lines)

@@ -25,7 +25,10 @@ class Reading:
     level: Level
     text: str
     remedy: str = ""
-    """The command that fixes it; empty when there is none."""
+    """The command that fixes it; empty when there is none. It never stops what somebody else has started."""
+
+    look: str = ""
+    """A command that shows more, where a person has to decide; empty without one."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Finding:
             "found": self.reading.text,
             "why": self.check.why,
             "mend": self.reading.remedy,
+            "look": self.reading.look,
         }
 
 
@@ -67,11 +71,11 @@ def ok(text: str) -> Reading:
     return Reading(Level.OK, text)
 
 
-def note(text: str, remedy: str = "") -> Reading:
+def note(text: str, remedy: str = "", look: str = "") -> Reading:
     """Return a reading that is worth knowing but does not make the machine unfit."""
-    return Reading(Level.NOTE, text, remedy)
+    return Reading(Level.NOTE, text, remedy, look)
 
 
-def unfit(text: str, remedy: str = "") -> Reading:
+def unfit(text: str, remedy: str = "", look: str = "") -> Reading:
     """Return a reading that makes the machine unfit for measurements."""
-    return Reading(Level.UNFIT, text, remedy)
+    return Reading(Level.UNFIT, text, remedy, look)

@@ -69,7 +69,7 @@ def available(machine: CheckedMachine) -> Reading:
     text = (
         f"{sizes['MemAvailable'] / GIB_IN_KIB:.1f} GiB of {sizes['MemTotal'] / GIB_IN_KIB:.1f} GiB available"
     )
-    return unfit(text, "ps aux --sort -rss | head") if share < LEAST_AVAILABLE else ok(text)
+    return unfit(text, look="ps aux --sort -rss | head") if share < LEAST_AVAILABLE else ok(text)
 
 
 def memory_kib(meminfo: str) -> Mapping[str, int]:

@@ -8,14 +8,13 @@ from runners.fitness.finding import Reading, note, ok, unfit
 from suites.accounting.disturbance import DisturbanceLimits
 from suites.accounting.proc import processes
 
-SERVICES = {
-    **{description.server_program: description.service for description in ENGINES.values()},
-    "mariadbd": "mariadb",
-    "mongod": "mongod",
-    "redis-server": "redis-server",
-    "valkey-server": "valkey-server",
+DATABASES = {
+    *(description.server_program for description in ENGINES.values()),
+    "mongod",
+    "redis-server",
+    "valkey-server",
 }
-"""The usual service of a database server, by the name of its program as the kernel shows it."""
+"""The programs of database servers, as the kernel names them."""
 
 MOST_LOAD = 0.5
 """The limit of runnable processes per core, averaged over the last minute."""
@@ -35,18 +34,21 @@ def load(machine: CheckedMachine) -> Reading:
     text = f"others used {share:.1%} of a core (limit {limit:.0%}); load of the last minute {average:.2f}"
     if share > limit:
         names = ", ".join(machine.sample.culprits) or "many small processes"
-        return unfit(f"{text}; most used by {names}", "top")
+        return unfit(f"{text}; most used by {names}", look="top")
     cores = len(machine.kernel.names("/sys/devices/system/cpu/cpu[0-9]*")) or 1
-    return note(f"{text}: wait until it is lower", "uptime") if average > MOST_LOAD * cores else ok(text)
+    return note(f"{text}: wait until it is lower", look="uptime") if average > MOST_LOAD * cores else ok(text)
 
 
 def databases(machine: CheckedMachine) -> Reading:
     """Check that no database server runs; none of ours can run at the same time as this check."""
     found = processes(machine.kernel.path("/proc")).values()
-    running = Counter(each.name for each in found if each.name in SERVICES)
+    running = Counter(each.name for each in found if each.name in DATABASES)
     if not running:
         return ok("none")
-    text = ", ".join(f"{name} ({count} processes)" for name, count in sorted(running.items()))
-    if machine.has_systemd:
-        return unfit(text, "systemctl stop " + " ".join(SERVICES[name] for name in sorted(running)))
-    return unfit(text, "pkill " + "; pkill ".join(f"-x {name}" for name in sorted(running)))
+    text = ", ".join(f"{name} ({_processes(count)})" for name, count in sorted(running.items()))
+    look = f"ps -o pid,user,lstart,args -C {','.join(sorted(running))}"
+    return unfit(f"{text}: measure when whoever runs them does not need them", look=look)
+
+
+def _processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"

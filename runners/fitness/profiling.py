@@ -26,7 +26,7 @@ def profiler(machine: CheckedMachine) -> Reading:
     paranoid, pointers = kernel.number(PARANOID), kernel.number(POINTERS)
     text = f"perf_event_paranoid {paranoid}, kptr_restrict {pointers}, {counters(kernel)}"
     if machine.which("perf") is None:
-        return note(f"no perf program; {text}", "apt-get install linux-perf")
+        return note(f"no perf program; {text}", "./tidemark setup")
     if paranoid is None:
         return note(f"perf is installed; {text}: the kernel has no perf support")
     # Root may always profile, but kptr_restrict 2 hides kernel addresses from root too.

@@ -37,8 +37,7 @@ def timers(machine: CheckedMachine) -> Reading:
     due = [f"{name} at {at:%H:%M}" for at, name in sorted([*units, *cron])]
     more = f" and {len(due) - MOST_NAMED} more" if len(due) > MOST_NAMED else ""
     text = f"in the next {HOURS:.0f} hours: {', '.join(due[:MOST_NAMED])}{more}"
-    stops = sorted({name for _, name in units}) + (["cron"] if cron else [])
-    return unfit(text, f"{'systemctl stop' if machine.has_systemd else 'service stop'} {' '.join(stops)}")
+    return unfit(text, look="systemctl list-timers" if units else "")
 
 
 def next_timers(listed: str) -> dict[str, datetime]:

@@ -86,6 +86,30 @@ def dead_paths(root: Path, documents: Iterable[Path]) -> list[str]:
     ]
 
 
+# --- messages
+
+STOPS = re.compile(
+    r"\b(pkill|killall|fuser -k|service (\S+ )?stop|systemctl (stop|disable|mask|kill)\b(?! tidemark))"
+)
+"""Commands that end what runs on a machine, but for units of Tidemark."""
+
+
+def stops_of_others(sources: Iterable[Source], root: Path, documents: Iterable[Path]) -> list[str]:
+    """Texts of programs, and lines of documents below `root`, with a command that stops what is not ours."""
+    reports = [
+        f"{source.at(node.lineno)}: offers {node.value!r}"
+        for source in sources
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and STOPS.search(node.value)
+    ]
+    return reports + [
+        f"{document.relative_to(root)}:{number}: offers {found[0]!r}"
+        for document in documents
+        for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), start=1)
+        if (found := STOPS.search(line))
+    ]
+
+
 # --- what a move would break
 
 
