@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,9 @@ from suites.leftovers import leftovers
 
 OWNER = "owner"
 """The file in the data folder of a session that identifies its Tidemark process."""
+
+_SESSION = re.compile(r"s[0-9a-f]{8}|b[0-9]+")
+"""The names that sessions and benchmarks give to their data folders."""
 
 
 @contextlib.contextmanager
@@ -36,10 +40,13 @@ def data_folder(home: Home, name: str) -> Iterator[Path]:
 
 
 def sweep(home: Home) -> list[str]:
-    """Remove the folders of sessions whose Tidemark process was killed; return their names."""
+    """Remove the folders of sessions whose Tidemark process was killed; return their names.
+
+    A home may have been put into a folder that has a `data` of somebody else: other folders are left alone.
+    """
     swept = []
     for stale in home.data.iterdir() if home.data.is_dir() else ():
-        if not _owned_by_living(stale):
+        if _is_ours(stale) and not _owned_by_living(stale):
             clean(stale)
             swept.append(stale.name)
     return swept
@@ -74,6 +81,11 @@ def _working_below(folder: Path) -> Iterator[psutil.Process]:
         with contextlib.suppress(psutil.Error):
             if Path(process.cwd()).is_relative_to(folder):
                 yield process
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a session made this folder; one that was killed at once has not written OWNER yet."""
+    return (folder / OWNER).is_file() or _SESSION.fullmatch(folder.name) is not None
 
 
 def _owned_by_living(folder: Path) -> bool:

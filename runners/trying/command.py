@@ -30,6 +30,8 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.check:
             print(label)
             return 0
+    if arguments.page is not None:
+        require_page(Path(arguments.page))
     engine = Engine(arguments.engine)
     # A workflow names the box: what it asks for may come from somebody who must not run code there.
     is_published = arguments.box is not None
@@ -81,6 +83,25 @@ def answer_of(store: Store, sides: Sides, outcome: TrialOutcome) -> TryAnswer:
 
     counted, timed = compared(outcome.counted, INSTRUCTIONS), compared(outcome.timed, PRIMARY)
     return TryAnswer(sides, counted, timed, outcome.seconds / 60, tuple(failures))
+
+
+def require_page(path: Path) -> None:
+    """Raise TryError if there is something at `path` that is no page, before anything is measured."""
+    if path.is_dir():
+        raise TryError("a folder lies where the page is to be written", where=str(path))
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        begins = file.read(len(_PAGE))
+    if begins and begins.lower() != _PAGE:
+        raise TryError(
+            "a file that is no page lies where the page is to be written, and is left as it is",
+            where=str(path),
+            hint="name a new file with --page",
+        )
+
+
+_PAGE = b"<!doctype html>"
 
 
 def write_page(answer: TryAnswer, home: Home, chosen: str | None) -> Path:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ PARTIAL = ".partial"
 
 COPY_SECONDS = 4 * 3600.0
 """Time limit for copying a data directory."""
+
+_NAME = re.compile(r"[0-9a-f]{16}" + f"({re.escape(PARTIAL)})?")
 
 _LONGEST_MANIFEST = 64 * 1024**2
 
@@ -123,10 +126,11 @@ class DataCopies:
             shutil.rmtree(partial, ignore_errors=True)
 
     def all(self) -> list[KeptCopy]:
-        """Return all copies, those that are not finished included, by name."""
+        """Return all copies, those that are not finished included, by name; other folders are not ours."""
         if not self.folder.is_dir():
             return []
-        return [read_copy(folder) for folder in sorted(self.folder.iterdir()) if folder.is_dir()]
+        folders = (folder for folder in sorted(self.folder.iterdir()) if folder.is_dir())
+        return [read_copy(folder) for folder in folders if _NAME.fullmatch(folder.name)]
 
     def remove(self, kept: KeptCopy) -> None:
         """Delete a copy."""

@@ -2,6 +2,7 @@
 
 import fcntl
 import shutil
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -73,6 +74,20 @@ def test_what_a_dead_session_left_is_swept(around: Around) -> None:
     ]
 
 
+def test_folders_of_others_are_no_remains(around: Around) -> None:
+    """Where a home is put into a folder whose `data` somebody else uses, with a process that works there."""
+    theirs = around.home.data / "postgres"
+    theirs.mkdir(parents=True)
+    (theirs / "PG_VERSION").write_text("18")
+    with subprocess.Popen(["sleep", "60"], cwd=theirs) as process:
+        assert around.started() == 0
+        alive = process.poll() is None
+        process.kill()
+    assert alive
+    assert (theirs / "PG_VERSION").read_text() == "18"
+    assert around.said == []
+
+
 def test_heat_is_waited_for(around: Around) -> None:
     around.kernel.put(SENSOR, "90000")
     around.on_sleep = lambda: around.kernel.put(SENSOR, "40000")
@@ -99,14 +114,14 @@ def test_a_full_disk_is_not_waited_for(around: Around, monkeypatch: pytest.Monke
 
 
 def test_while_something_measures_nothing_is_touched(around: Around, lock_of_its_own: Path) -> None:
-    (around.home.data / "sdead").mkdir(parents=True)
+    (around.home.data / "s0000dead").mkdir(parents=True)
     around.kernel.put(SENSOR, "90000")
     with lock_of_its_own.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert around.started() == 0
         assert around.completed() == 0
     assert around.asked == []
-    assert (around.home.data / "sdead").exists()
+    assert (around.home.data / "s0000dead").exists()
     assert all("another measurement is running" in each for each in around.said)
 
 

@@ -105,6 +105,11 @@ def test_a_copy_that_was_cut_off_while_it_was_made_is_not_seen(kept: DataCopies)
     assert partial.damage == "it was cut off while it was made"
 
 
+def test_a_folder_of_somebody_else_is_no_copy(kept: DataCopies) -> None:
+    (kept.folder / "theirs").mkdir()
+    assert [copy.name for copy in kept.all()] == [KEY.name]
+
+
 def test_data_that_cannot_be_copied_leave_nothing_and_end_nothing(server_folder: Path) -> None:
     notes: list[str] = []
     copies = DataCopies(server_folder / "copies", notes.append)

@@ -12,10 +12,11 @@ from build.home import ROOT
 from build.version import Engine
 from history.open import open_store
 from runners.bisect.run import builds as bisect_builds
+from runners.cli import main
 from runners.measuring.request import Request
 from runners.trying import trial
 from runners.trying.answer import TryAnswer, markdown
-from runners.trying.command import answer_of, write_page
+from runners.trying.command import answer_of, require_page, write_page
 from runners.trying.sides import Sides, TryError, base_commit_of, sides_of
 from runners.trying.trial import TrialRequest, history_of_tries, run_trial
 from suites.counting.tool import Callgrind
@@ -88,6 +89,23 @@ def test_a_patch_is_tried_on_what_it_names(lab: Lab, tmp_path: Path) -> None:
     assert base_commit_of(b"no such line\nbase-commit: 12\n") is None
     with pytest.raises(TryError, match="there is no patch"):
         sides_of(str(tmp_path / "other.patch"), None, Engine.POSTGRES, None, lab.home)
+
+
+def test_a_page_replaces_no_file_of_another_kind(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    branched(lab)
+    monkeypatch.setenv("TIDEMARK_HOME", str(lab.home.path))
+    answer, page = tried(lab, sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home))
+    mine = tmp_path / "work.patch"
+    mine.write_text("my work")
+    words = ["try", "topic", "--git", str(lab.source), "--page"]
+    assert main([*words, str(mine)]) == 2
+    assert f"left as it is\n  where: {mine}\n  to do: name a new file" in capsys.readouterr().err
+    assert mine.read_text() == "my work"
+    assert main([*words, str(tmp_path)]) == 2
+    require_page(write_page(answer, lab.home, str(lab.home.path / "page.html")))
+    assert page.startswith("<!doctype html>")
 
 
 def test_more_instructions_are_told_and_no_series_gets_a_point(lab: Lab) -> None:
