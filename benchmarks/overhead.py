@@ -17,6 +17,7 @@ import psutil
 from benchmarks.output.figures import Figure, report
 from build.home import locate
 from build.make import provide
+from build.programs import environment
 from build.progress import Progress
 from build.version import parse_version
 from history.stats.estimators import Interval, ratio_interval
@@ -129,8 +130,8 @@ def _by_hand(server: PostgresServer, generator: Sysbench, step: Step, seconds: f
     """Return the QPS of the same command without Tidemark, with its output in a file."""
     command = [*generator.arguments(server.address, step, WorkLimit(seconds, None)), "run"]
     with tempfile.TemporaryFile() as output:
-        environment = {**os.environ, **generator.environment}
-        subprocess.run(command, stdout=output, env=environment, check=True)
+        variables = environment.measured(generator.environment)
+        subprocess.run(command, stdout=output, env=variables, check=True)
         output.seek(0)
         transcript = SysbenchTranscript()
         for line in output.read().decode().splitlines():

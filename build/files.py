@@ -10,6 +10,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from build.programs import environment
+
 
 def make_folder(path: Path) -> Path:
     """Create a folder and its parents, accessible to all users whatever the umask; return the folder.
@@ -76,7 +78,7 @@ def flush_file_system(path: Path) -> None:
 
     One syncfs(2) is far cheaper than an fsync of each of the thousands of files of an install tree.
     """
-    subprocess.run(["sync", "--file-system", str(path)], check=True)
+    subprocess.run(["sync", "--file-system", str(path)], env=environment.compiling(), check=True)
 
 
 def json_value(text: str | bytes) -> Any:

@@ -3,11 +3,11 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from build.errors import TidemarkError
+from build.programs import environment
 
 
 class HostError(TidemarkError):
@@ -42,7 +42,7 @@ def compiler(chosen: str = "") -> Compiler:
         )
     # -v prints both version and target, for which --version and -dumpmachine would need two processes.
     output = subprocess.run(
-        [command, "-v"], capture_output=True, text=True, env=_untranslated(), check=False
+        [command, "-v"], capture_output=True, text=True, env=environment.compiling(), check=False
     ).stderr
     lines = [line.strip() for line in output.splitlines()]
     target = next((line.removeprefix("Target: ") for line in lines if line.startswith("Target: ")), "")
@@ -56,7 +56,9 @@ def compiler(chosen: str = "") -> Compiler:
 def has_library(name: str) -> bool:
     """Return whether pkg-config knows the library, so that configure scripts can find it."""
     try:
-        return subprocess.run(["pkg-config", "--exists", name], check=False).returncode == 0
+        # As configure will ask: with the caller's PKG_CONFIG_PATH it would find others.
+        asked = ["pkg-config", "--exists", name]
+        return subprocess.run(asked, env=environment.compiling(), check=False).returncode == 0
     except FileNotFoundError:
         return False
 
@@ -92,17 +94,3 @@ def os_name() -> str:
         return platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
     except OSError:
         return "Linux"
-
-
-def compile_environment() -> dict[str, str]:
-    """Return the environment variables of this process that cannot change the result of a compile.
-
-    A stray CFLAGS, LDFLAGS or MAKEFLAGS would change the binaries without changing the build key.
-    """
-    kept = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME")
-    chosen = {name: value for name, value in os.environ.items() if name in kept or name.startswith("CCACHE_")}
-    return {**chosen, "LC_ALL": "C", "TZ": "UTC"}
-
-
-def _untranslated() -> Mapping[str, str]:
-    return {**os.environ, "LC_ALL": "C"}

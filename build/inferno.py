@@ -9,9 +9,10 @@ from build.errors import TidemarkError
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
+from build.programs import environment
+from build.programs.work import end_group
 from build.progress import Progress
 from build.sources import certificates
-from build.work import end_group
 
 VERSION = "0.12.8"
 """Version of the Rust package, whose `Cargo.lock` pins its dependencies."""
@@ -70,7 +71,7 @@ def _compile(cargo: str, home: Home, progress: Progress) -> Path:
 def _run(command: list[str], cargo: str) -> "subprocess.CompletedProcess[str]":
     process = subprocess.Popen(
         command,
-        env={**os.environ, **certificates.cargo_environment()},
+        env={**environment.cargo(), **certificates.cargo_environment()},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

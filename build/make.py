@@ -19,13 +19,14 @@ from build.cache.answers import KeptAnswers
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
+from build.programs import environment
+from build.programs.work import CompileCommands, CompileError
 from build.progress import Progress
 from build.recipes.choices import PLAIN, BuildChoices
 from build.recipes.recipe import Stage
 from build.sources import source
 from build.unpack import apply_patches, masquerade, unpack
 from build.version import Version, release_numbers
-from build.work import CompileCommands, CompileError
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,9 @@ def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
         # Publishing flushes the file system: files that are deleted before that need not be written.
         shutil.rmtree(scratch)
         build = store.publish(tree, home)
+    ignored = environment.without_effect(record["left_out"])
+    if ignored:
+        progress.note(f"{spec.version}: compiled without these environment variables: {', '.join(ignored)}")
     progress.note(f"{spec.version}: compiled in {time.monotonic() - started:.0f} s: {build.prefix.name}")
     return build
 
@@ -231,7 +235,7 @@ def _environment(spec: BuildSpec, home: Home, options: CompileOptions, scratch: 
     # If the scratch folder is inside a git checkout, git would treat the source as a part of that checkout:
     # `git apply` would silently do nothing, and makefiles would record the revision of the checkout.
     ceiling = {"GIT_CEILING_DIRECTORIES": str(scratch)}
-    base = {**host.compile_environment(), **ceiling, **spec.recipe.environment}
+    base = environment.compiling({**ceiling, **spec.recipe.environment})
     if not _uses_ccache(spec, options) or options.ccache is None:
         # The machine's PATH may contain links to ccache with the compiler's name.
         return {**base, "CCACHE_DISABLE": "1"}
@@ -296,6 +300,7 @@ def _manifest(
         **({"slim_programs": list(spec.recipe.slim_programs)} if spec.recipe.is_slim else {}),
         "ccache": _uses_ccache(spec, options),
         "jobs": options.jobs,
+        "left_out": environment.left_out(environment.COMPILING),
         "seconds": {**work.seconds, "total": round(seconds, 3)},
         "compile_commands": work.count,
         "host": {"os": host.os_name(), "architecture": host.architecture(), "glibc": host.glibc_version()},

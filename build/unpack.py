@@ -5,9 +5,9 @@ import shutil
 from pathlib import Path
 
 from build.build_spec import Patch, PatchError
+from build.programs.work import CompileCommands, CompileError
 from build.sources import git
 from build.sources.source import Source
-from build.work import CompileCommands, CompileError
 
 
 def unpack(source: Source, folder: Path, work: CompileCommands) -> None:

@@ -66,10 +66,11 @@ _OPTIONS: Mapping[str, tuple[type, ...]] = {
     "not_built": (dict,),
     "machine_changed": (list,),
     "bisect": (str,),
+    "left_out": (list,),
 }
 """The JSON types of a session's options that Tidemark itself reads again."""
 
-_TEXTS = ("versions", "machine_changed")
+_TEXTS = ("versions", "machine_changed", "left_out")
 """Options that are lists of texts."""
 
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from build.addresses import redacted
 from build.errors import TidemarkError, machine_refusal
 from build.home import ROOT
-from runners.alerting.tokens import withheld
+from build.programs.environment import kept_from_process
 from runners.exit_codes import INTERRUPTED, TROUBLE
 from runners.own_version import own_version
 from runners.values import count, duration, levels, minutes, revision, rounds, version
@@ -53,7 +53,7 @@ def _run_words(words: list[str]) -> int:
         arguments = parser().parse_args(words)
         module = ELSEWHERE.get(arguments.command, f"runners.commands.{arguments.command}")
         command: Command = import_module(module).main
-        with withheld():
+        with kept_from_process():
             return _carried_out(command, arguments)
     except TidemarkError as error:
         print(f"tidemark: {error}", file=sys.stderr)

@@ -17,6 +17,7 @@ import psutil
 from build.errors import TidemarkError
 from build.files import open_checked
 from build.home import blocked_folder
+from build.programs import environment
 
 RUN_SECONDS = 600.0
 """Time limit of a program that is run to its end, such as initdb."""
@@ -85,6 +86,7 @@ def write_for_server(path: Path, text: str) -> None:
         stderr=subprocess.PIPE,
         timeout=RUN_SECONDS,
         check=False,
+        env=environment.measured(),
         umask=0o022,
     )
     if done.returncode != 0:
@@ -140,17 +142,20 @@ def start(
     *,
     bound_to: Collection[int] | None = None,
     stdin: int = subprocess.DEVNULL,
+    env: Mapping[str, str] | None = None,
     **options: object,
 ) -> "subprocess.Popen[bytes]":
     """Start `argv` in a session of its own, so that Ctrl-C reaches only Tidemark, which then stops it.
 
-    The program and its children run only on the cores `bound_to`; None does not restrict them.
+    The program and its children run only on the cores `bound_to`; None does not restrict them. `env` is added
+    to the few variables that measured programs get (build.programs.environment).
     """
     with _on(bound_to):
         process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]
             [str(word) for word in argv],
             stdout=log,
             stdin=stdin,
+            env=environment.measured(env),
             start_new_session=True,
             **options,
         )
@@ -182,7 +187,7 @@ def run(
     env: Mapping[str, str] | None = None,
     seconds: float | None = None,
 ) -> str:
-    """Run a short program to its end, and return its output.
+    """Run a short program to its end, and return its output. `env` is added to its variables as in `start`.
 
     Raises ProcessError with the last lines of the output if the program fails, or takes longer than `seconds`
     (default: RUN_SECONDS). `what` says in error messages what the program does.
@@ -195,7 +200,7 @@ def run(
         stderr=subprocess.STDOUT,
         start_new_session=True,
         cwd=cwd,
-        env=None if env is None else {**os.environ, **env},
+        env=environment.measured(env),
         text=True,
         errors="replace",
     )

@@ -15,6 +15,7 @@ from tests.house.rules import (
     catch_alls,
     dead_paths,
     full_folders,
+    inherited_environments,
     long_functions,
     long_modules,
     patches_by_string,
@@ -245,6 +246,21 @@ def test_an_offer_to_stop_something_is_seen(tmp_path: Path) -> None:
     page.write_text("`systemctl stop tidemark-nightly`\n`systemctl disable --now fstrim.timer`\n")
     made_up = house({"a.py": 'x = 1\ny = f"pkill -x {x}"\n', "b.py": "z = 'systemctl stop ' + x"})
     assert places(stops_of_others(made_up, tmp_path, [page])) == ["a.py:2", "b.py:1", "page.md:2"]
+
+
+# --- what is started
+
+
+def test_programs_are_told_their_variables(sources: list[Source]) -> None:
+    """Of the rooms that compile and measure: what they inherit could change a result. Downloads need it."""
+    rooms = [source for source in sources if source.path.parts[0] in ("build", "suites")]
+    none_of(inherited_environments(rooms, {"build/sources"}))
+
+
+def test_an_inherited_environment_is_seen() -> None:
+    made_up = house({"a/x.py": "subprocess.run(['ls'])\nsubprocess.run(['ls'], env={})\nrun(['ls'])"})
+    assert places(inherited_environments(made_up, {"b"})) == ["a/x.py:1"]
+    assert inherited_environments(made_up, {"a"}) == []
 
 
 # --- what a move would break

@@ -81,9 +81,7 @@ class HistoryServer:
 
     def execute(self, statement: str) -> None:
         """Carry out a statement in its database, outside a transaction."""
-        with psycopg.connect(
-            host=str(self.server.folder), port=PORT, user=NAME, dbname=NAME, autocommit=True
-        ) as connection:
+        with self.server.connect() as connection:
             connection.execute(statement)
 
     def replica(self, folder: Path) -> "HistoryServer":

@@ -1,6 +1,5 @@
 """Servers that are killed while clients commit: what the clients saw committed must be there afterwards."""
 
-import os
 import random
 import subprocess
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from build.programs import environment
 from suites.checking.data_checks import DataChecks, DataError
 from suites.checking.queries import connected
 from suites.definition import Suite, load_suite
@@ -92,7 +92,7 @@ def _clients(suite: Suite, room: Sizes, server: Server, step: Step) -> Iterator[
     argv = [*generator.arguments(server.address, step, WorkLimit(2 * PATIENCE_SECONDS, None)), "run"]
     client = subprocess.Popen(
         argv,
-        env={**os.environ, **generator.environment},
+        env=environment.measured(generator.environment),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

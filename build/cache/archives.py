@@ -18,6 +18,7 @@ from build.cache.manifest import FORMAT, ArchiveError, ArchiveInfo
 from build.files import json_value, make_folder, write_atomically
 from build.home import Home
 from build.lock import held
+from build.programs import environment
 from build.progress import Progress
 from build.sources.download import sha256_of
 
@@ -79,7 +80,8 @@ def _pack(prefix: Path, archive: Path) -> None:
     command = ["tar", "--create", "--sort=name", "--format=gnu", "--owner=0", "--group=0", "--numeric-owner"]
     command += ["--use-compress-program=zstd -T0 -9", f"--exclude={prefix.name}/{store.IMPORTED}"]
     command += ["--file", str(archive), "--directory", str(prefix.parent), "--", prefix.name]
-    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    variables = environment.compiling()
+    completed = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
     if completed.returncode != 0:
         raise ArchiveError(
             f"{prefix.name} cannot be packed", where=completed.stderr.strip()[-1000:], hint=_zstd_hint()
@@ -183,7 +185,9 @@ def _check_libraries(tree: Path, contents: ArchiveInfo) -> None:
 def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
     command = ["zstd", "--decompress", "--stdout", "--quiet", "--", str(archive)]
     try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment.compiling()
+        )
     except FileNotFoundError as error:
         raise ArchiveError("zstd is not installed", hint=_zstd_hint()) from error
     with process:

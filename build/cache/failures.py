@@ -15,7 +15,7 @@ from build.cache.answers import installed
 from build.errors import TidemarkError
 from build.files import json_value, make_folder, write_atomically
 from build.home import Home
-from build.work import CompileError
+from build.programs.work import CompileError
 
 LONGEST_LINE = 200
 """The most characters of a line of the log that is shown."""

@@ -4,6 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from build.programs import environment
+
 FOLDERS = ("bin", "sbin", "libexec")
 """Where recipes install programs."""
 
@@ -24,11 +26,9 @@ def missing(tree: Path) -> dict[str, Path]:
 
 
 def _not_found(program: Path) -> list[str]:
+    # Without the variables that add libraries, which servers do not get either.
+    variables = environment.measured()
     asked = subprocess.run(
-        ["ldd", program], capture_output=True, text=True, errors="replace", check=False, env=_ENVIRONMENT
+        ["ldd", program], capture_output=True, text=True, errors="replace", check=False, env=variables
     )
     return [line.split(" => ")[0].strip() for line in asked.stdout.splitlines() if line.endswith("not found")]
-
-
-_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
-"""Without the variables that add libraries, which servers do not get either."""

@@ -14,9 +14,10 @@ from build.errors import TidemarkError
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
+from build.programs import environment
+from build.programs.work import end_group
 from build.sources import certificates
 from build.version import Engine, split_steps
-from build.work import end_group
 
 FETCH_SECONDS = 2 * 3600.0
 """Time limit for updating a mirror; the first fetch downloads the whole history of an engine."""
@@ -213,7 +214,8 @@ def archive(commit: Commit) -> Iterator[subprocess.Popen[bytes]]:
     """
     command = [*_BASE, "--git-dir", str(commit.mirror), "archive", "--format=tar", commit.commit]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=_environment()) as process:
+    # The digest of a source is that of the commit: nobody's settings of git may change the files.
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment.compiling()) as process:
         yield process
         errors = process.stderr.read().decode(errors="replace").strip() if process.stderr else ""
     if process.returncode != 0:

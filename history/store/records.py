@@ -265,6 +265,9 @@ ONLY = "only"
 PLANS = "plans"
 """The option of a session with the plans of its statements: by version, and by step."""
 
+LEFT_OUT = "left_out"
+"""The option with the names of the caller's environment variables that neither servers nor clients got."""
+
 STANDS_AT = "stands_at"
 """The option of a session that measured past commits of branches: the place in its series, a time as text, of
 each version that does not stand at the start of the session."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import htpy as h
 
+from history.store.records import LEFT_OUT
 from report import addresses
 from report.markup.formats import DASH, counted
 from report.markup.frame import Page
@@ -21,6 +22,7 @@ def setup_page(values: SessionPage, clearance: Clearance) -> Page:
     body = [
         section("Settings of the servers", differences(setups, settings, "setting")),
         section("Builds", differences(setups, manifests, "entry of the manifest")),
+        _left_out(values, clearance),
     ]
     return Page(
         addresses.setup(uid),
@@ -28,6 +30,17 @@ def setup_page(values: SessionPage, clearance: Clearance) -> Page:
         body,
         values.entry.ended_at or values.entry.started_at,
         crumbs=(("Sessions", addresses.SESSIONS), (f"Session {uid}", addresses.session(uid))),
+    )
+
+
+def _left_out(values: SessionPage, clearance: Clearance) -> h.Node:
+    """Return which variables of the caller were left out; None if unknown, or on a public site."""
+    names = values.session.options.get(LEFT_OUT)
+    if not isinstance(names, list) or clearance.is_public:
+        return None
+    return section(
+        "Environment variables",
+        note(f"Servers and load generators did not get: {', '.join(names) or 'none was left out'}."),
     )
 
 

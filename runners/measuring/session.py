@@ -8,6 +8,7 @@ from pathlib import Path
 
 from build.build import Build
 from build.home import Home
+from build.programs import environment
 from build.progress import Progress
 from build.version import Version
 from history.errors import HistoryError
@@ -144,6 +145,9 @@ def run_session(
 
 def _announce(progress: Progress, title: str, changed: Sequence[str]) -> None:
     progress.note(title)
+    ignored = environment.without_effect(environment.left_out(environment.MEASURED))
+    if ignored:
+        progress.note(f"servers and clients do not get these environment variables: {', '.join(ignored)}")
     for change in changed:
         progress.note(f"the machine has changed since its last session: {change}")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from build.addresses import redacted
+from build.programs import environment
 from build.version import Version
 from history.comparison.beside.curves import LEVELS
 from history.series.variants import VARIANTS
@@ -13,6 +14,7 @@ from history.store.records import (
     CONFIRMS,
     EXACT,
     HELD,
+    LEFT_OUT,
     LIMIT_SECONDS,
     PRIMARY_METRIC,
     STANDS_AT,
@@ -96,6 +98,7 @@ def _options(
         **_levels(request, sizes),
         "groups": {step.name: step.group for step in request.steps if step.group},
         **_rates(request),
+        LEFT_OUT: environment.left_out(environment.MEASURED),
         "not_built": {str(version): reason for version, reason in not_built.items()},
         **({LIMIT_SECONDS: limit} if (limit := request.profile.limit_seconds) is not None else {}),
         **({"bisect": request.bisect} if request.bisect else {}),

@@ -1,7 +1,6 @@
 """A consumer of the binary log of a MySQL or MariaDB server."""
 
 import contextlib
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +29,7 @@ class BinlogConsumer(Companion):
     @property
     def environment(self) -> Mapping[str, str]:
         """With the modules of this checkout."""
-        return {**os.environ, "PYTHONPATH": str(ROOT)}
+        return {"PYTHONPATH": str(ROOT)}
 
     def is_ready(self) -> bool:
         """Return whether it has come anywhere."""

@@ -51,7 +51,7 @@ class Companion:
 
     @property
     def environment(self) -> Mapping[str, str] | None:
-        """The whole environment of the program; None for that of Tidemark."""
+        """Variables that the program gets besides those of every measured program."""
         return None
 
     @property

@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import psycopg
 
 from build.build import Build
+from build.programs import environment
 from suites.additions.companion import STOP_SECONDS, Companion, CompanionError
+from suites.postgres.connecting import Connection, connect
 from suites.processes import as_server_user, run
 from suites.server import Address, postgres_port
 
@@ -28,8 +30,6 @@ WATCH_SECONDS = 0.5
 
 # In megabytes.
 _LIMITS = "SELECT setting FROM pg_settings WHERE name IN ('max_wal_size', 'max_slot_wal_keep_size')"
-
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class WalConsumer(Companion):
@@ -142,14 +142,7 @@ class WalConsumer(Companion):
         return []
 
     def _connect(self) -> Connection:
-        return psycopg.connect(
-            host=str(self.server.socket.parent),
-            port=postgres_port(self.server.socket),
-            user=self.server.user,
-            dbname=self.server.database,
-            autocommit=True,
-            connect_timeout=10,
-        )
+        return connect(self.server)
 
 
 class LogicalConsumer(WalConsumer):
@@ -202,7 +195,8 @@ class PhysicalConsumer(WalConsumer):
         finished = list(self._received.glob("[0-9A-F]" * 24))
         if finished:
             # With the rights of the server user, who could put a link where the folder was.
-            subprocess.run(as_server_user(["rm", "--force", "--", *finished]), check=False)
+            argv = as_server_user(["rm", "--force", "--", *finished])
+            subprocess.run(argv, env=environment.measured(), check=False)
 
 
 def _size(file: Path) -> int:

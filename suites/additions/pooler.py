@@ -7,6 +7,7 @@ from pathlib import Path
 import psycopg
 
 from suites.additions.companion import Companion
+from suites.postgres.connecting import connect
 from suites.processes import tool, write_for_server
 from suites.server import Address, postgres_port
 
@@ -71,7 +72,8 @@ class Pooler(Companion):
     def is_ready(self) -> bool:
         """Return whether a statement gets through to the server."""
         try:
-            with _connect(self.address) as connection:
+            # What is prepared would be on another connection of the server next time.
+            with connect(self.address, prepare_threshold=None) as connection:
                 connection.execute("SELECT 1")
         except psycopg.OperationalError:
             return False
@@ -85,15 +87,3 @@ class Pooler(Companion):
     @property
     def _file(self) -> Path:
         return self.folder / "pgbouncer.ini"
-
-
-def _connect(address: Address) -> "psycopg.Connection[tuple[object, ...]]":
-    return psycopg.connect(
-        host=str(address.socket.parent),
-        port=postgres_port(address.socket),
-        user=address.user,
-        dbname=address.database,
-        autocommit=True,
-        connect_timeout=10,
-        prepare_threshold=None,
-    )

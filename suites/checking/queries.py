@@ -10,7 +10,8 @@ import pymysql
 from build.engines import EngineRegistry
 from build.errors import TidemarkError
 from build.version import Engine
-from suites.server import Address, postgres_port
+from suites.postgres.connecting import connect
+from suites.server import Address
 
 PATIENCE_SECONDS = 2 * 3600
 """The longest that one query may take."""
@@ -31,14 +32,7 @@ def connected(address: Address) -> Iterator[Any]:
 
 
 def _postgres(address: Address) -> Any:
-    return psycopg.connect(
-        host=str(address.socket.parent),
-        port=postgres_port(address.socket),
-        user=address.user,
-        dbname=address.database,
-        autocommit=True,
-        options=f"-c statement_timeout={PATIENCE_SECONDS}s",
-    )
+    return connect(address, options=f"-c statement_timeout={PATIENCE_SECONDS}s")
 
 
 def _mysql(address: Address) -> Any:

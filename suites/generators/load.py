@@ -236,7 +236,7 @@ def lines_of_all(
 ) -> Iterator[tuple[int, int, str]]:
     """Start all `commands`, and yield the index of a command, its pid and one line until all have ended.
 
-    `env` is added to the environment. `bound_to` are the cores that the programs may use; None does not
+    `env` is added to their variables. `bound_to` are the cores that the programs may use; None does not
     restrict them. Raises LoadError if a program fails, with its last lines, or runs longer than
     `deadline_seconds`. However the caller leaves the loop, the programs have ended afterwards.
     """
@@ -244,10 +244,8 @@ def lines_of_all(
     seen: list[list[str]] = [[] for _ in commands]
     try:
         for argv in commands:
-            merged = {**os.environ, **(env or {})}
-            processes.append(
-                start(argv, subprocess.PIPE, bound_to=bound_to, stderr=subprocess.STDOUT, env=merged)
-            )
+            process = start(argv, subprocess.PIPE, bound_to=bound_to, stderr=subprocess.STDOUT, env=env)
+            processes.append(process)
         program = Path(commands[0][0]).name
         for place, line in _read_lines(processes, program, time.monotonic() + deadline_seconds):
             seen[place].append(line)
@@ -282,7 +280,7 @@ def run_all(
 ) -> None:
     """Run `commands`, up to `at_most` of them in parallel, for up to `deadline_seconds` per command.
 
-    `env` is added to the environment. Raises LoadError if one fails. Threads are not used, because an
+    `env` is added to their variables. Raises LoadError if one fails. Threads are not used, because an
     interrupt must end all programs immediately.
     """
     waiting, running = list(commands), dict[str, subprocess.Popen[bytes]]()
@@ -292,8 +290,7 @@ def run_all(
             while waiting or running:
                 while waiting and len(running) < at_most:
                     argv = waiting.pop(0)
-                    merged = {**os.environ, **(env or {})}
-                    running[" ".join(argv)] = start(argv, output, stderr=subprocess.STDOUT, env=merged)
+                    running[" ".join(argv)] = start(argv, output, stderr=subprocess.STDOUT, env=env)
                 time.sleep(0.01)
                 for command, process in list(running.items()):
                     if process.poll() is not None:

@@ -7,7 +7,6 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import psycopg
 
@@ -17,6 +16,7 @@ from suites.durability import Durability
 from suites.lifecycle import LocalServer
 from suites.postgres import reset, shared_memory
 from suites.postgres.configuration import render
+from suites.postgres.connecting import Connection, connect
 from suites.processes import (
     as_server_user,
     kill_processes_in,
@@ -44,8 +44,6 @@ IMMEDIATE_STOP_SECONDS = 20
 _STATUS = 7
 """The line of the postmaster's lock file that says what state it is in; the first one is its process id."""
 _AT_ONCE = ((signal.SIGQUIT, IMMEDIATE_STOP_SECONDS), (signal.SIGKILL, 5.0))
-
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class PostgresServer(LocalServer):
@@ -113,14 +111,7 @@ class PostgresServer(LocalServer):
     def connect(self, database: str = NAME) -> Connection:
         """Return a connection in autocommit mode. Raises ServerError if the server does not accept it."""
         try:
-            return psycopg.connect(
-                host=str(self.folder),
-                port=PORT,
-                user=NAME,
-                dbname=database,
-                autocommit=True,
-                connect_timeout=10,
-            )
+            return connect(self.address, database)
         except psycopg.OperationalError as error:
             raise ServerError(
                 f"{self.build.version} does not accept connections: {str(error).strip()}", where=str(self.log)

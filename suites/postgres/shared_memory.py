@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from build.programs import environment
 from suites.processes import as_server_user
 
 POSIX_FOLDER = Path("/dev/shm")  # where Linux keeps them
@@ -34,7 +35,7 @@ class Segments:
             # A segment that is gone already is what we want; ipcrm says so and fails. With the rights of the
             # server user, who wrote the number that it is called with.
             ipcrm = as_server_user(["ipcrm", "-m", str(self.system_v)])
-            subprocess.run(ipcrm, capture_output=True, check=False)
+            subprocess.run(ipcrm, capture_output=True, env=environment.measured(), check=False)
         for path in self.posix - _mapped():
             with contextlib.suppress(OSError):
                 # A running server has segments that no process maps at the moment.

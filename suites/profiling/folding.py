@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from build.programs import environment
 from suites.profiling.output import in_a_sentence
 from suites.profiling.perf import PerfError
 from suites.profiling.stacks import OTHER
@@ -102,7 +103,14 @@ def collapse(text: bytes, inferno: Path) -> str:
     # --tid: the process is written as `comm-pid/tid`. --kernel: kernel functions are marked with `_[k]`.
     command: list[str | Path] = [inferno / "inferno-collapse-perf", "--tid", "--kernel"]
     try:
-        done = subprocess.run(command, input=text, capture_output=True, timeout=FOLD_SECONDS, check=False)
+        done = subprocess.run(
+            command,
+            input=text,
+            capture_output=True,
+            timeout=FOLD_SECONDS,
+            env=environment.measured(),
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         raise PerfError(f"inferno has not folded the samples after {FOLD_SECONDS} s") from None
     if done.returncode != 0:
@@ -133,7 +141,9 @@ def by_role(folded: str, roles: Mapping[int, str], pids: Collection[int]) -> Map
 
 def _perf(command: Sequence[str]) -> bytes:
     try:
-        done = subprocess.run(command, capture_output=True, timeout=FOLD_SECONDS, check=False)
+        done = subprocess.run(
+            command, capture_output=True, timeout=FOLD_SECONDS, env=environment.measured(), check=False
+        )
     except subprocess.TimeoutExpired:
         raise PerfError(f"perf has not read its samples after {FOLD_SECONDS} s") from None
     if done.returncode != 0:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from build.errors import TidemarkError
+from build.programs import environment
 from suites.processes import ProcessError, start, stop, tool, tree_of
 from suites.profiling.output import in_a_sentence
 
@@ -93,6 +94,7 @@ def _refusal(perf: Perf) -> str | None:
                 text=True,
                 errors="replace",
                 check=False,
+                env=environment.measured(),
                 timeout=PATIENCE_SECONDS,
             )
         except subprocess.TimeoutExpired:
@@ -104,8 +106,10 @@ def _refusal(perf: Perf) -> str | None:
             )
         # Without hardware counters, perf silently replaces `cycles` by another event.
         command = [perf.program, "evlist", "--input", str(output)]
-        listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
-        recorded = {event.split(":")[0] for event in listed}
+        listed = subprocess.run(
+            command, capture_output=True, text=True, env=environment.measured(), check=False
+        )
+        recorded = {event.split(":")[0] for event in listed.stdout.split()}
         return None if perf.event.split(":")[0] in recorded else "not supported"
 
 

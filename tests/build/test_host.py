@@ -32,15 +32,6 @@ def test_what_is_no_compiler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         host.compiler()
 
 
-def test_compiles_start_from_a_bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CFLAGS", "MAKEFLAGS", "LD_LIBRARY_PATH", "LC_MESSAGES"):
-        monkeypatch.setenv(name, "x")
-    monkeypatch.setenv("CCACHE_DIR", "/somewhere")
-    environment = host.compile_environment()
-    assert environment.keys() <= {"PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "LC_ALL", "TZ", "CCACHE_DIR"}
-    assert environment["LC_ALL"] == "C"
-
-
 def test_ccache_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_NO_CCACHE", "1")
     assert host.ccache_program() is None

@@ -9,15 +9,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from build import inferno, work
+from build import inferno
 from build.home import Home
 from build.inferno import InfernoError, provide_inferno
+from build.programs import work
+from build.programs.work import CompileCommands, CompileError
 from build.progress import Silent
 from build.sources import download, git
 from build.sources.download import DownloadError
 from build.sources.git import GitError
 from build.version import Engine
-from build.work import CompileCommands, CompileError
 from tests.build.stand import Repository
 
 SLEEPER = "sleep 61.25"

@@ -15,10 +15,10 @@ from build.cache import store
 from build.home import ROOT, Home
 from build.host import HostError
 from build.make import lookup, provide
+from build.programs.work import CompileError
 from build.progress import Silent
 from build.recipes.choices import PLAIN
 from build.version import parse_version
-from build.work import CompileError
 from tests.build.stand import Pins, Repository, Stand, Web
 
 RELEASE = parse_version("postgres@18.99")

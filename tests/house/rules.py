@@ -110,6 +110,22 @@ def stops_of_others(sources: Iterable[Source], root: Path, documents: Iterable[P
     ]
 
 
+# --- what is started
+
+
+def inherited_environments(sources: Iterable[Source], allowed: Collection[str]) -> list[str]:
+    """Programs that are started without saying which variables they get, outside the folders `allowed`."""
+    return [
+        f"{source.at(node.lineno)}: {ast.unparse(node.func)} without env"
+        for source in sources
+        if source.path.parent.as_posix() not in allowed
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {"subprocess.run", "subprocess.Popen"}
+        and not any(keyword.arg == "env" for keyword in node.keywords)
+    ]
+
+
 # --- what a move would break
 
 

@@ -89,6 +89,7 @@ def record(path: Path, number: int, fact: str) -> None:
         "settings": {fact: fact},
         "not_built": {"postgres@18.6": fact},
         "machine_changed": [fact],
+        "left_out": [fact],
         "bound_to": fact,
     }
     start = replace(

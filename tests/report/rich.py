@@ -130,6 +130,7 @@ class RichHistory:
                 "branches": dict(branches),
                 "groups": GROUPS,
                 "threads": 8,
+                "left_out": ["PGOPTIONS", "SECRET_DEPLOY_KEY"],
                 **(options or {}),
             },
         )

@@ -170,6 +170,11 @@ def test_each_setting_has_its_own_values(site: Path) -> None:
     assert rows["shared_buffers"] == ["16GB"]
 
 
+def test_the_variables_that_were_left_out_are_named(site: Path) -> None:
+    text = (site / f"sessions/{newest(site)}/setup.html").read_text()
+    assert "did not get: PGOPTIONS, SECRET_DEPLOY_KEY." in text
+
+
 def test_every_value_of_every_round_is_that_of_the_history(site: Path, rich: Path) -> None:
     uid = newest(site)
     rows = {row[0]: row[2:] for row in parsed(site / f"sessions/{uid}/{SLOWED}.html").rows if len(row) == 11}

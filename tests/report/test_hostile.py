@@ -70,6 +70,7 @@ def _record(path: Path, number: int, text: str) -> None:
             "branches": {"postgres@18.6": text[:300]},
             "groups": {text[:100]: text},
             "machine_changed": [text],
+            "left_out": [text],
         }
         start = replace(
             session_start(f"{number}{text[:150]}", suite=text[:100] or "s"),

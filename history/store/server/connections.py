@@ -9,6 +9,8 @@ from typing import Any
 
 from sqlalchemy import URL, Engine, event
 
+from build.programs import environment
+
 CONNECT_SECONDS = 10
 """How long a server may take to accept a connection."""
 
@@ -29,12 +31,15 @@ def connection_defaults(url: URL) -> dict[str, Any]:
     """Return what psycopg is told beside a URL, whose own parameters win.
 
     Nothing is prepared: behind a pooler in transaction mode the next transaction has another connection,
-    which knows nothing of it (www.pgbouncer.org/features.html).
+    which knows nothing of it (www.pgbouncer.org/features.html). libpq finds its variables by itself, except
+    PGSERVICE, which is kept from it while servers are measured.
     """
     if url.get_driver_name() != "psycopg":
         return {}
+    service = environment.caller_value("PGSERVICE")
+    ours = {**_OURS, "service": service} if service else _OURS
     return {"prepare_threshold": None} | {
-        name: value for name, value in _OURS.items() if name not in url.query
+        name: value for name, value in ours.items() if name not in url.query
     }
 
 

@@ -11,11 +11,11 @@ from build.cache.store import all_builds, require_clean
 from build.errors import TidemarkError
 from build.home import Home
 from build.make import provide
+from build.programs.work import CompileError
 from build.progress import Progress
 from build.recipes.recipe import RecipeError
 from build.sources.source import SourceError
 from build.version import Version
-from build.work import CompileError
 from runners.bisect.domain.question import CandidateRange
 from runners.measuring.variants import UNCHANGED, Variant
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import selectors
 import shutil
 import statistics
@@ -307,7 +306,7 @@ def _connected(address: Address, bound_to: Collection[int] | None) -> Iterator[_
         bound_to=bound_to,
         stdin=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env={**os.environ, **_ENVIRONMENT},
+        env=_ENVIRONMENT,
     )
     try:
         client = _Client(process)

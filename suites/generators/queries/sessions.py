@@ -11,10 +11,14 @@ import pymysql
 from build.engines import EngineRegistry
 from build.version import Engine
 from suites.generators.queries.innodb_client import InnodbClient
-from suites.server import Address, postgres_port
+from suites.postgres.connecting import connect
+from suites.server import Address
 
 CHUNK_BYTES = 1 << 20
 """How much of a table is sent to Postgres at once."""
+
+CONNECT_SECONDS = 60
+"""How long a server that works for other streams may take to accept a connection."""
 
 CANCEL_SECONDS = 10.0
 """How long a server may take to accept that a statement is to end."""
@@ -66,13 +70,7 @@ class PostgresSession:
     """A session of psycopg."""
 
     def __init__(self, address: Address) -> None:
-        self._connection = psycopg.connect(
-            host=str(address.socket.parent),
-            port=postgres_port(address.socket),
-            user=address.user,
-            dbname=address.database,
-            autocommit=True,
-        )
+        self._connection = connect(address, connect_timeout=CONNECT_SECONDS)
 
     def execute(self, text: str) -> Rows:
         """Carry one statement out, and return all its rows."""

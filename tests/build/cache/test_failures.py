@@ -8,9 +8,9 @@ import pytest
 from build.cache import answers
 from build.home import Home
 from build.make import provide
+from build.programs.work import CompileError
 from build.progress import Silent
 from build.version import parse_version
-from build.work import CompileError
 from tests.build.stand import Pins, Stand
 
 RELEASE = parse_version("postgres@18.99")

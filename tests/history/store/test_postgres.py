@@ -1,10 +1,13 @@
 """The same migrations and queries on a Postgres server that Tidemark compiled itself."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 
 import compare as program
+from build.programs.environment import kept_from_process
 from history.errors import HistoryError, RecordError
 from history.open import open_store
 from history.store.database import connect
@@ -89,3 +92,23 @@ def execute(url: str, statement: str) -> None:
     with database.writing() as connection:
         connection.exec_driver_sql(statement)
     database.close()
+
+
+def test_a_service_and_a_password_of_the_caller(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = make_url(url)
+    place = {"host": known.query["host"], "port": known.query["port"], "dbname": known.database}
+    lines = [f"{name}={value}" for name, value in place.items()]
+    (tmp_path / "services").write_text("\n".join(["[nights]", *lines]) + "\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+    monkeypatch.setenv("PGSERVICE", "nights")
+    monkeypatch.setenv("PGUSER", str(known.username))
+    monkeypatch.setenv("PGPASSWORD", "of the caller")
+    with (
+        kept_from_process(),
+        open_store("postgresql+psycopg://") as store,
+        store.database.reading() as connection,
+    ):
+        info = connection.connection.dbapi_connection.info  # type: ignore[union-attr]
+        assert (info.dbname, info.user, info.password) == (known.database, known.username, "of the caller")

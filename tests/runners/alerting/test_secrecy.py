@@ -6,20 +6,18 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from build.build import Build
 from build.home import ROOT, Home
+from build.programs.work import CompileCommands
 from build.progress import Progress
 from build.sources import git
 from build.version import Engine
-from build.work import CompileCommands
 from history.store.writer import Store
 from runners.alerting.trackers.github import github_token
 from runners.cli import main
@@ -30,6 +28,7 @@ from suites.generators.load import lines_of
 from suites.processes import run, start
 from tests.history.watched import record_regression
 from tests.runners.alerting.github import REPOSITORY, TOKEN, Fault, GitHub, running
+from tests.runners.onlooker import Onlooker
 from tests.runners.small_plan import small_plan
 
 WRONG = "ghs_another_secret_that_is_wrong"
@@ -127,48 +126,6 @@ def test_a_wrong_token_is_not_told_either(
 
 
 # --- other processes
-
-
-class Onlooker:
-    """Looks at the arguments of all processes, and at the environment of those below one, while they live."""
-
-    def __init__(self, pid: int, pause_seconds: float = 0.02) -> None:
-        self._pause_seconds = pause_seconds
-        self.arguments: set[str] = set()
-        self.environments: dict[int, tuple[str, str]] = {}
-        """Process to its program and environment."""
-        self._root, self._done = pid, threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> "Onlooker":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._done.wait(self._pause_seconds):
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
-                self.arguments.add(_text(path))
-            try:
-                below = psutil.Process(self._root).children(recursive=True)
-            except psutil.Error:
-                continue
-            for child in below:
-                path = Path(f"/proc/{child.pid}")
-                told = _text(path / "environ")
-                # Between fork and exec a child still shows what its parent was started with.
-                if told and _text(path / "cmdline") != _text(Path(f"/proc/{self._root}/cmdline")):
-                    self.environments[child.pid] = (_text(path / "comm").strip(), told)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def command(plan: Path, *words: str) -> "subprocess.Popen[str]":

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from build.build import Build
 from build.home import Home
+from build.programs.work import CompileError
 from build.progress import Progress, Silent
 from build.recipes import postgres
 from build.sources.source import SourceError
 from build.version import Engine, Version
-from build.work import CompileError
 from history.store.records import Machine, RunRecord, RunStatus, SessionStatus
 from history.store.writer import Store
 from runners.bisect.domain.question import Question

@@ -9,10 +9,10 @@ import pytest
 
 from build.build import Build
 from build.home import Home
+from build.programs.work import CompileError
 from build.progress import Silent
 from build.recipes.choices import PLAIN, BuildChoices
 from build.version import Version, parse_version
-from build.work import CompileError
 from runners.bisect.run import builds
 from runners.bisect.run.builds import provider
 from runners.measuring.variants import Variant

@@ -14,9 +14,9 @@ import pytest
 from build.build import Build
 from build.errors import TidemarkError
 from build.home import Home
+from build.programs.work import CompileError
 from build.progress import Silent
 from build.version import Version
-from build.work import CompileError
 from history.spool.opening import open_recorded
 from runners.measuring import counted_passes, preparation
 from runners.measuring import session as session_module

@@ -1,0 +1,44 @@
+"""Connections of this process to a measured Postgres server, which no variable of the caller configures."""
+
+import os
+from typing import Any
+
+import psycopg
+
+from suites.server import Address, postgres_port
+
+CONNECT_SECONDS = 10
+
+_DEFAULTS = {"sslcertmode": "allow", "min_protocol_version": "3.0", "max_protocol_version": "3.0"}
+"""The defaults of options that take no empty text, for which libpq does not name a default."""
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+def connect(address: Address, database: str | None = None, **options: Any) -> Connection:
+    """Return a connection in autocommit mode; `options` are further ones of psycopg.connect.
+
+    libpq takes what it is not told from variables such as PGOPTIONS, which a history on a server may need.
+    Those that no argument overrides are kept out of the process altogether, as
+    build.programs.environment.kept_from_process says. Raises psycopg.OperationalError.
+    """
+    told: dict[str, Any] = {
+        **_defaults_of_variables(),
+        "host": str(address.socket.parent),
+        "port": postgres_port(address.socket),
+        "user": address.user,
+        "dbname": database or address.database,
+        "connect_timeout": CONNECT_SECONDS,
+        "autocommit": True,
+    }
+    return psycopg.connect(**{**told, **options})
+
+
+def _defaults_of_variables() -> dict[str, str]:
+    """Return libpq's own default for every option that a variable sets; an empty text is none."""
+    chosen = {}
+    for option in psycopg.pq.Conninfo.get_defaults():
+        name = option.keyword.decode()
+        if option.envvar is not None and option.envvar.decode() in os.environ and name != "service":
+            chosen[name] = (option.compiled or b"").decode() or _DEFAULTS.get(name, "")
+    return chosen
