@@ -17,7 +17,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from build.addresses import redacted
 from build.errors import TidemarkError
@@ -91,6 +91,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.color = False  # as in runners/cli.py
+
     def error(self, message: str) -> NoReturn:
         """Complain without the passwords of addresses that were mistyped."""
         super().error(redacted(message))

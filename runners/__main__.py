@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 
+from history.escaping.characters import visible
 from runners.exit_codes import INTERRUPTED, TROUBLE
 from runners.interrupts import interrupt_once
 
@@ -23,7 +24,7 @@ except KeyboardInterrupt:
     sys.exit(INTERRUPTED)
 except Exception:
     # A bug ends with its traceback and exit code 2: Python's own code 1 would mean a regression.
-    traceback.print_exc()
+    print(visible(traceback.format_exc()), file=sys.stderr, end="")
     status, is_short = TROUBLE, False
 if is_short:
     os._exit(status)  # main has flushed; tearing down all modules takes a tenth of a comparison

@@ -14,6 +14,7 @@ from build.addresses import redacted
 from build.errors import TidemarkError, machine_refusal
 from build.home import ROOT
 from build.programs.environment import kept_from_process
+from history.escaping.streams import escaped_output
 from runners.exit_codes import INTERRUPTED, TROUBLE
 from runners.own_version import own_version
 from runners.values import count, duration, levels, minutes, revision, rounds, version
@@ -35,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         try:
-            return _run_words(words)
+            with escaped_output():
+                return _run_words(words)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -78,6 +80,7 @@ class _HelpFormatter(argparse.HelpFormatter):
 class _Parser(argparse.ArgumentParser):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{"formatter_class": _HelpFormatter, **options})
+        self.color = False  # Python 3.14 would put sequences for the terminal into the help
 
     def error(self, message: str) -> NoReturn:
         """Complain without the passwords of addresses that were mistyped."""

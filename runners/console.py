@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from build.progress import Progress, ProgressTask, SilentTask
+from history.escaping.characters import one_line
+from history.escaping.streams import escape_output, unescaped
 from history.store.writer import Store
 
 REFRESH_PER_SECOND = 1
@@ -18,8 +20,8 @@ class Lines:
     """Writes notes and the start of each task as lines with the time to stderr."""
 
     def note(self, message: str) -> None:
-        """Write a note."""
-        print(f"{time.strftime('%H:%M:%S')} {message}", file=sys.stderr, flush=True)
+        """Write a note, as one line."""
+        print(f"{time.strftime('%H:%M:%S')} {one_line(message)}", file=sys.stderr, flush=True)
 
     def task(self, label: str, total: float | None = None) -> AbstractContextManager[ProgressTask]:
         """Write the label of a task that starts."""
@@ -48,13 +50,14 @@ class Bars:
         from rich.progress import Progress as RichProgress
 
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
         )
-        console = Console(stderr=True)
+        # Bars are sequences for the terminal; the texts beside them are escaped here.
+        console = Console(file=unescaped(sys.stderr))
         # A long window, because steps differ in length and the remaining time would jump otherwise.
         self._rich = RichProgress(
             *columns,
@@ -66,6 +69,7 @@ class Bars:
 
     def __enter__(self) -> "Bars":
         self._rich.start()
+        escape_output()  # rich prints above the bars what others print, and obeys the sequences in it
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -73,12 +77,13 @@ class Bars:
 
     def note(self, message: str) -> None:
         """Write a note above the bars."""
-        self._rich.console.print(f"{time.strftime('%H:%M:%S')} {message}", markup=False, highlight=False)
+        line = f"{time.strftime('%H:%M:%S')} {one_line(message)}"
+        self._rich.console.print(line, markup=False, highlight=False)
 
     @contextmanager
     def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
         """Show a bar until the context ends."""
-        identity = self._rich.add_task(label, total=total)
+        identity = self._rich.add_task(one_line(label), total=total)
         bars = self._rich
 
         class Bar:
@@ -88,7 +93,7 @@ class Bars:
                 bars.update(identity, completed=done)
 
             def rename(self, label: str) -> None:
-                bars.update(identity, description=label)
+                bars.update(identity, description=one_line(label))
 
         try:
             yield Bar()

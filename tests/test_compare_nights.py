@@ -16,14 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import compare as program
-from build.errors import TidemarkError
 from build.home import ROOT
 from build.version import parse_version
 from compare import CompareOptions
 from history.comparison.compare import compare
+from history.escaping.characters import JOINER
 from history.open import open_store
 from history.rendering.csv_text import render_csv
-from history.rendering.escaping import JOINER, REPLACED, code_span, escaped, one_line, visible
 from history.rendering.json_text import render_json
 from history.rendering.plain_table import PLAIN_WIDTH, PlacedField, Screen
 from history.rendering.sparkline import BARS, GAP, sparkline
@@ -192,44 +191,6 @@ def test_a_bar_for_each_night(ratios: list[float | None]) -> None:
 # --- the summary
 
 
-def test_text_of_others_does_nothing_on_github() -> None:
-    assert escaped("a | b\n`c`") == "a \\| b \\`c\\`"
-    assert escaped("<img src=x onerror=alert(1)>&amp;") == "&lt;img src=x onerror=alert(1)&gt;&amp;amp;"
-    assert escaped("ping @torvalds, see #123") == f"ping @{JOINER}torvalds, see #{JOINER}123"
-    assert escaped("postgres@18.6") == "postgres@18.6"
-    assert escaped("[x](http://evil)") == f"\\[x\\](http:{JOINER}//evil)"
-    assert escaped("owner/repo#7") == f"owner/repo#{JOINER}7"
-    assert escaped("GH-12, gh-1") == f"GH-{JOINER}12, gh-{JOINER}1"
-    assert escaped("see www.evil.org") == f"see www{JOINER}.evil.org"
-    assert escaped("ann.b+c@example.org") == f"ann.b+c@{JOINER}example.org"
-    assert escaped("owner/repo@0123abcdef") == f"owner/repo@{JOINER}0123abcdef"
-    assert escaped("mysql@8.0.46, postgres@REL_18_STABLE") == "mysql@8.0.46, postgres@REL\\_18\\_STABLE"
-    assert escaped("# a heading") == "\\# a heading"
-    assert escaped("\x1b[31mred\u202eder\u2066\x00") == f"{REPLACED}\\[31mred{REPLACED}der{REPLACED * 2}"
-
-
-def test_an_error_in_one_line_says_where_and_what_to_do_behind_semicolons() -> None:
-    error = TidemarkError("sysbench is not installed", where="PATH", hint="run ./tidemark setup")
-    assert one_line(str(error)) == "sysbench is not installed; where: PATH; to do: run ./tidemark setup"
-
-
-def test_a_title_and_a_code_span_are_one_line() -> None:
-    assert one_line("box a\r\nb\u2028c\x1b") == f"box a b c{REPLACED}"
-    assert one_line("x" * 300, 250) == "x" * 249 + "…"
-    assert code_span("a`b\nc") == f"`a{REPLACED}b c`"
-    assert visible("a\tb\x07\n\u202ec\n") == f"a\tb{REPLACED}\n{REPLACED}c\n"
-
-
-@given(st.text())
-def test_escaped_text_is_one_line_without_markup(text: str) -> None:
-    found = escaped(text)
-    assert len(found.splitlines()) <= 1
-    assert "<" not in found
-    assert ">" not in found
-    assert "`" not in found.replace("\\`", "")
-    assert "|" not in found.replace("\\|", "")
-
-
 def test_a_failure_is_escaped_in_the_summary(tmp_path: Path) -> None:
     clock = Calendar()
     with opened(tmp_path / "history.db", clock) as store:
@@ -241,7 +202,7 @@ def test_a_failure_is_escaped_in_the_summary(tmp_path: Path) -> None:
             )
         text = render_summary(compare(store, parse_version(BASE), [parse_version(NEW)]))
     assert text.count("</details>") == 1
-    assert f"&lt;/details&gt; \\| @{JOINER}everyone \\`x\\` # head" in text
+    assert f"&lt;/details> \\| @{JOINER}everyone \\`x\\` # head" in text
 
 
 def test_the_first_line_says_how_it_came_out(tmp_path: Path) -> None:

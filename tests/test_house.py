@@ -29,6 +29,7 @@ from tests.house.sources import Source, read
 # From left to right: each may import itself and what stands before it (docs/decisions/0001-rooms.md).
 ROOMS = ("build", "suites", "history", "report", "compare", "runners", "benchmarks", "tests")
 HISTORY = (
+    "escaping",
     "errors",
     "timestamps",
     "stats",

@@ -31,9 +31,9 @@ SHOWN_NIGHTS = 5
 """The shared nights of a metric that are listed; of more the latest."""
 
 
-def render_changes(reports: Sequence[ChangeReport]) -> str:
-    """Return a few lines for each change."""
-    return "\n".join(line for report in reports for line in _lines(report))
+def render_changes(reports: Sequence[ChangeReport]) -> Iterator[str]:
+    """Yield a few lines for each change."""
+    return (line for report in reports for line in _lines(report))
 
 
 def changes_json(reports: Sequence[ChangeReport]) -> list[dict[str, Any]]:
@@ -41,19 +41,17 @@ def changes_json(reports: Sequence[ChangeReport]) -> list[dict[str, Any]]:
     return [_json(report) for report in reports]
 
 
-def render_change_points(searched: Sequence[SearchedSeries]) -> str:
-    """Return two lines for each change, by environment, and how many series there are."""
-    lines = []
+def render_change_points(searched: Sequence[SearchedSeries]) -> Iterator[str]:
+    """Yield two lines for each change, by environment, and how many series there are."""
     changed = [series for series in searched if series.changes]
     for environment, group in groupby(changed, key=lambda series: series.key.environment):
-        lines.append(f"{environment.box}: {environment.suite}, {environment.configuration}")
+        yield f"{environment.box}: {environment.suite}, {environment.configuration}"
         for series in group:
-            lines += [f"    {line}" for change in series.changes for line in _change_point(series, change)]
-        lines.append("")
-    lines.append(searched_text(searched))
+            yield from (f"    {line}" for change in series.changes for line in _change_point(series, change))
+        yield ""
+    yield searched_text(searched)
     if changed:
-        lines.append(BY_CHANCE)
-    return "\n".join(lines)
+        yield BY_CHANCE
 
 
 def searched_text(searched: Sequence[SearchedSeries]) -> str:

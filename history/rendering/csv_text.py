@@ -1,12 +1,11 @@
 """A comparison as CSV, for spreadsheets. Columns are only ever added at the end."""
 
-import csv
-import io
 from collections.abc import Iterator
 from typing import Any
 
 from history.comparison.explanation import Explanation
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
+from history.escaping.csv_cells import csv_text
 from history.rendering.numbers import rounded
 from suites.metrics import METRICS
 
@@ -26,12 +25,8 @@ def render_csv(comparison: Comparison) -> str:
     They are followed by one line per group and metric, without a step, with the mean ratio and the number of
     steps. Only the judged metric has a verdict, and the metrics that explain it, separated by spaces.
     """
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(_HEADS)
-    for contender in comparison.contenders:
-        lines.writerows(_rows(comparison, contender))
-    return text.getvalue()
+    rows = (row for contender in comparison.contenders for row in _rows(comparison, contender))
+    return csv_text([_HEADS, *rows])
 
 
 def _rows(comparison: Comparison, contender: ContenderComparison) -> Iterator[list[Any]]:

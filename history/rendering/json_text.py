@@ -1,6 +1,5 @@
 """A comparison as JSON."""
 
-import json
 from typing import Any
 
 from history.comparison.beside.curves import Curve, curves, shapes
@@ -10,6 +9,7 @@ from history.comparison.compare import exit_code
 from history.comparison.kinds import KindComparison
 from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
 from history.comparison.verdict import Ratio
+from history.escaping.json_strings import json_text
 from history.rendering.numbers import rounded
 from history.rendering.profiles import function_values
 from history.stats.estimators import Interval
@@ -28,7 +28,7 @@ def render_json(comparison: Comparison) -> str:
         "exit_code": exit_code(comparison),
         "contenders": [_contender(contender) for contender in comparison.contenders],
     }
-    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    return json_text(whole, indent=2) + "\n"
 
 
 def _contender(contender: ContenderComparison) -> dict[str, Any]:

@@ -1,21 +1,31 @@
-"""Lines and tables for a terminal, a pipe or a log.
+"""Lines and tables for a terminal, a pipe or a log, in which no text acts on the terminal.
 
-Other tables are drawn by rich, whose import takes longer than the whole output of `compare`
-(docs/decisions/0021-compare-in-a-blink.md).
+Texts come plain. A Screen alone makes sequences for the terminal, and writes them as Styled
+(docs/decisions/0058-escaping-by-the-output.md). It is no table of rich's, whose import takes longer than the
+whole output of `compare` (docs/decisions/0021-compare-in-a-blink.md).
 """
 
 import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TextIO
+
+from history.escaping.characters import unbroken
+from history.escaping.streams import Styled
 
 PLAIN_WIDTH = 100
 """The width of output to a file or a pipe, in columns."""
 
 BOLD = "1"
+
+LONGEST_FIELD = 400
+"""Characters of a field of a table: every row is padded to the longest."""
+
+NARROWEST_WRAPPED = 30
+"""Columns of a field that is wrapped, if the others leave less."""
 
 
 @dataclass(frozen=True)
@@ -39,39 +49,62 @@ class Screen:
 
     def line(self, text: str = "", style: str = "") -> None:
         """Print a text, wrapped between words."""
-        for line in textwrap.wrap(text, self.width, break_on_hyphens=False) or [""]:
-            self.file.write(self._styled(line, style) + "\n")
+        for line in textwrap.wrap(unbroken(text), self.width, break_on_hyphens=False) or [""]:
+            self._write(self._styled(line, style))
+
+    def lines(self, texts: Iterable[str]) -> None:
+        """Print each text as a line of its own, which is not wrapped."""
+        for text in texts:
+            self._write(Styled(unbroken(text)))
 
     def table(
-        self, heads: Sequence[str], sections: Sequence[Sequence[Sequence[PlacedField]]], left: Sequence[str]
+        self,
+        heads: Sequence[str],
+        sections: Sequence[Sequence[Sequence[PlacedField]]],
+        left: Sequence[str],
+        *,
+        gap: int = 1,
+        has_rule: bool = True,
+        wraps_last: bool = False,
     ) -> None:
         """Print a table of sections of rows, with a rule below the heads and a blank line between sections.
 
-        Columns with these heads are flush left, the others flush right.
+        Columns with these heads are flush left, the others flush right, `gap` blanks apart. With `wraps_last`
+        the last column, which is flush left, is wrapped to the width of the screen.
         """
-        body = [row for section in sections for row in section]
-        widths = [
-            max(len(field.text) for field in column) for column in zip(_head(heads), *body, strict=True)
-        ]
-        sides = [head.strip() in left for head in heads]
-        self._row(_head(heads), widths, sides)
-        self.file.write("─" * (sum(widths) + len(widths) - 1) + "\n")
-        for number, section in enumerate(sections):
+        head = [PlacedField(text, BOLD) for text in heads]
+        placed = [[[_one_line(field) for field in row] for row in section] for section in sections]
+        body = [row for section in placed for row in section]
+        widths = [max(len(field.text) for field in column) for column in zip(head, *body, strict=True)]
+        if wraps_last:
+            room = self.width - sum(widths[:-1]) - gap * len(widths[:-1])
+            widths[-1] = min(widths[-1], max(room, NARROWEST_WRAPPED))
+        sides = [text.strip() in left for text in heads]
+        self._row(head, widths, sides, gap)
+        if has_rule:
+            self._write(Styled("─" * (sum(widths) + gap * (len(widths) - 1))))
+        for number, section in enumerate(placed):
             if number:
-                self.file.write("\n")
+                self._write(Styled(""))
             for row in section:
-                self._row(row, widths, sides)
+                for line in _wrapped(row, widths[-1]) if wraps_last else [row]:
+                    self._row(line, widths, sides, gap)
 
-    def _row(self, row: Sequence[PlacedField], widths: Sequence[int], sides: Sequence[bool]) -> None:
+    def _row(
+        self, row: Sequence[PlacedField], widths: Sequence[int], sides: Sequence[bool], gap: int
+    ) -> None:
         cells = []
         for field, width, is_left in zip(row, widths, sides, strict=True):
             room = " " * (width - len(field.text))
             text = self._styled(field.text, field.style)
             cells.append(text + room if is_left else room + text)
-        self.file.write(" ".join(cells).rstrip() + "\n")
+        self._write(Styled((" " * gap).join(cells).rstrip()))
 
-    def _styled(self, text: str, style: str) -> str:
-        return f"\x1b[{style}m{text}\x1b[0m" if style and text and self.colours else text
+    def _styled(self, text: str, style: str) -> Styled:
+        return Styled(f"\x1b[{style}m{text}\x1b[0m" if style and text and self.colours else text)
+
+    def _write(self, line: Styled) -> None:
+        self.file.write(Styled(f"{line}\n"))
 
 
 def standard_output(plain_width: int = PLAIN_WIDTH) -> Screen:
@@ -85,5 +118,18 @@ def standard_output(plain_width: int = PLAIN_WIDTH) -> Screen:
     return Screen(sys.stdout, shutil.get_terminal_size().columns, colours=not plain)
 
 
-def _head(heads: Sequence[str]) -> list[PlacedField]:
-    return [PlacedField(head, BOLD) for head in heads]
+def _one_line(field: PlacedField) -> PlacedField:
+    text = unbroken(field.text)
+    shown = text if len(text) <= LONGEST_FIELD else f"{text[: LONGEST_FIELD - 1]}…"
+    return PlacedField(shown, field.style)
+
+
+def _wrapped(row: Sequence[PlacedField], width: int) -> list[list[PlacedField]]:
+    """Return the lines of a row whose last field is wrapped."""
+    *fields, last = row
+    first, *more = textwrap.wrap(last.text, width, break_on_hyphens=False) or [""]
+    below = [PlacedField("") for _ in fields]
+    return [
+        [*fields, PlacedField(first, last.style)],
+        *([*below, PlacedField(text, last.style)] for text in more),
+    ]

@@ -1,17 +1,15 @@
 """Functions of profiles as text, JSON and tables: their CPU time, and its change between versions.
 
-`compare` names functions too, so that rich and the modules of profiles are loaded only for tables.
+`compare` names functions too, so that the modules of profiles are loaded only for tables.
 """
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+from history.escaping.json_strings import json_text
+from history.rendering.plain_table import BOLD, PlacedField, Screen
 
+if TYPE_CHECKING:
     from history.comparison.profile_diff import Differential, FunctionChange
     from suites.profiling.stacks import StepProfile
 
@@ -35,7 +33,7 @@ def quality(profile: "StepProfile") -> str:
 
 def differential_json(both: "Differential", limit: int, drawn: Sequence[str]) -> str:
     """Return the table of functions as JSON, with times in µs per query and shares as fractions."""
-    return json.dumps(
+    return json_text(
         {
             "base_us_per_query": both.base_total,
             "contender_us_per_query": both.contender_total,
@@ -77,98 +75,89 @@ def function_values(function: "FunctionChange") -> dict[str, object]:
     }
 
 
-def render_differential(both: "Differential", limit: int, console: "Console") -> None:
+def render_differential(both: "Differential", limit: int, screen: Screen) -> None:
     """Print the functions that changed most, in µs per query, with their shares of the whole change."""
     if both.base.is_exact:
-        _render_exact(both, limit, console)
+        _render_exact(both, limit, screen)
         return
-    headings = ("own base", "contender", "change", "±", "share", "whole change", "share", "function")
-    table = _table(headings)
-    for function in both.functions[:limit]:
-        table.add_row(*_row(function))
-    console.print(table)
+    heads = ("own base", "contender", "change", "±", "share", "whole change", "share", "function")
+    _print_table(screen, heads, map(_row, both.functions[:limit]))
     old, new = both.base_total, both.contender_total
     change = f"{new - old:+.2f}, {new / old - 1:+.1%}"
-    console.print(f"CPU per query of the whole server: {old:.2f} -> {new:.2f} µs ({change})", highlight=False)
-    for name, profile in (("base", both.base), ("contender", both.contender)):
-        console.print(f"{name}: {quality(profile)}", highlight=False, soft_wrap=True)
+    screen.line(f"CPU per query of the whole server: {old:.2f} -> {new:.2f} µs ({change})")
+    screen.lines([f"base: {quality(both.base)}", f"contender: {quality(both.contender)}"])
 
 
-def _render_exact(both: "Differential", limit: int, console: "Console") -> None:
+def _render_exact(both: "Differential", limit: int, screen: Screen) -> None:
     """Print the functions whose counted instructions changed most, and whether by calls or by each call."""
-    from rich.text import Text
-
-    headings = ("own base", "contender", "change", "share", "whole change", "calls base", "contender", "by")
-    table = _table((*headings, "function"))
-    for function in both.functions[:limit]:
-        calls = function.calls or (0.0, 0.0)
-        table.add_row(
-            f"{function.base.own:.0f}",
-            f"{function.contender.own:.0f}",
-            f"{function.own_change:+.0f}",
-            _share(function.own_share),
-            f"{function.whole_change:+.0f}",
-            *(f"{each:.2f}" for each in calls),
-            {None: "-", True: "calls", False: "each call"}[function.is_called_more],
-            Text(shortened(function.name)),
-        )
-    console.print(table)
+    heads = ("own base", "contender", "change", "share", "whole change", "calls base", "contender", "by")
+    _print_table(screen, (*heads, "function"), map(_exact_row, both.functions[:limit]))
     old, new = both.base_total, both.contender_total
-    console.print(
+    screen.line(
         f"Exact instructions per query of the client's backend: {old:.0f} -> {new:.0f} "
-        f"({new - old:+.0f}, {new / old - 1:+.2%})",
-        highlight=False,
+        f"({new - old:+.0f}, {new / old - 1:+.2%})"
     )
     if abs(new / old - 1) < ONE_COMPILER:
-        console.print(
-            "The totals are as good as equal: differences between functions are the compiler's choices, "
-            "such as what is inlined.",
-            highlight=False,
-            soft_wrap=True,
+        screen.lines(
+            [
+                "The totals are as good as equal: differences between functions are the compiler's choices, "
+                "such as what is inlined."
+            ]
         )
 
 
-def render_costs(profile: "StepProfile", limit: int, console: "Console") -> None:
+def render_costs(profile: "StepProfile", limit: int, screen: Screen) -> None:
     """Print the functions of one version with the most own CPU time, in µs per query."""
-    from rich.text import Text
-
     from history.comparison.profile_diff import costs, total
 
-    table = _table(("own", "share", "whole", "share", "function"))
     everything = total(profile)
     by_cost = sorted(costs(profile).items(), key=lambda item: (-item[1].own, item[0]))
-    for name, cost in by_cost[:limit]:
-        shares = (f"{cost.own / everything:.1%}", f"{cost.whole:.2f}", f"{cost.whole / everything:.1%}")
-        table.add_row(f"{cost.own:.2f}", *shares, Text(shortened(name)))
-    console.print(table)
+    rows = [
+        (
+            f"{cost.own:.2f}",
+            f"{cost.own / everything:.1%}",
+            f"{cost.whole:.2f}",
+            f"{cost.whole / everything:.1%}",
+            shortened(name),
+        )
+        for name, cost in by_cost[:limit]
+    ]
+    _print_table(screen, ("own", "share", "whole", "share", "function"), rows)
     what = f"CPU per query of the whole server: {everything:.2f} µs"
     if profile.is_exact:
         what = f"Exact instructions per query of the client's backend: {everything:.0f}"
-    console.print(f"{what}; {quality(profile)}", highlight=False)
+    screen.line(f"{what}; {quality(profile)}")
 
 
-def _table(headings: Sequence[str]) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading == "function" else "right", no_wrap=True)
-    return table
+def _print_table(screen: Screen, heads: Sequence[str], rows: Iterable[Sequence[str | PlacedField]]) -> None:
+    placed = [[PlacedField(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    screen.table(heads, [placed], ("function",), gap=2, has_rule=False)
 
 
-def _row(function: "FunctionChange") -> "tuple[str | Text, ...]":
-    from rich.text import Text
-
-    change = Text(f"{function.own_change:+.2f}", style="bold" if function.is_certain else "")
+def _row(function: "FunctionChange") -> Sequence[str | PlacedField]:
     return (
         f"{function.base.own:.2f}",
         f"{function.contender.own:.2f}",
-        change,
+        PlacedField(f"{function.own_change:+.2f}", BOLD if function.is_certain else ""),
         "-" if function.own_error is None else f"{function.own_error:.2f}",
         _share(function.own_share),
         f"{function.whole_change:+.2f}",
         _share(function.whole_share),
-        Text(shortened(function.name)),  # Text, because names can contain brackets
+        shortened(function.name),
+    )
+
+
+def _exact_row(function: "FunctionChange") -> Sequence[str]:
+    calls = function.calls or (0.0, 0.0)
+    return (
+        f"{function.base.own:.0f}",
+        f"{function.contender.own:.0f}",
+        f"{function.own_change:+.0f}",
+        _share(function.own_share),
+        f"{function.whole_change:+.0f}",
+        *(f"{each:.2f}" for each in calls),
+        {None: "-", True: "calls", False: "each call"}[function.is_called_more],
+        shortened(function.name),
     )
 
 

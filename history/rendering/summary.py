@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRAITS, Tone
-from history.rendering.escaping import escaped
+from history.escaping.markdown import escaped
 from history.rendering.notes import notes
 from history.rendering.numbers import bounds, two_decimals
 from history.rendering.sparkline import SPARKLINE_LEGEND

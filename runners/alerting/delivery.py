@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 from history.changes import repository
 from history.errors import HistoryError
-from history.rendering.escaping import escaped, one_line, visible
+from history.escaping.characters import one_line, visible
+from history.escaping.markdown import escaped
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, DesiredIssue, IssueState
 from history.store.database import Database

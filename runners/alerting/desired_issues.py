@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change
-from history.rendering.escaping import code_span, escaped, one_line, visible
+from history.escaping.characters import one_line, visible
+from history.escaping.markdown import code_span, escaped
 from history.series.last_nights import LastNight
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from history.store.records import ChangeStatus

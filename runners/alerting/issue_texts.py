@@ -9,8 +9,9 @@ from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change, Member
+from history.escaping.characters import one_line
+from history.escaping.markdown import code_span, escaped
 from history.rendering.confirmations import counted_rounds, interval, occasion, series_name
-from history.rendering.escaping import code_span, escaped, one_line
 from history.rendering.profiles import named_functions
 from history.series.series import Night
 from history.store.records import ChangeStatus

@@ -1,20 +1,17 @@
 """`./tidemark profile`: the CPU profile of a step, in tables and flame graphs."""
 
 import argparse
-import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-
-from rich.console import Console
 
 from build.home import Home, locate_for_writing
 from build.inferno import provide_inferno
 from build.version import Version
 from history.comparison.compare import ComparisonError
 from history.comparison.profile_diff import Rounds, costs, differential, total
+from history.escaping.json_strings import json_text
 from history.open import existing_history, open_store
-from history.rendering.plain_table import PLAIN_WIDTH
+from history.rendering.plain_table import standard_output
 from history.rendering.profiles import differential_json, render_costs, render_differential
 from history.store.records import Session
 from history.store.writer import Store
@@ -50,9 +47,9 @@ def _show(
         largest = sorted(costs(profile).items(), key=lambda item: -item[1].own)[: arguments.limit]
         functions = [{"function": name, **vars(cost)} for name, cost in largest]
         summary = {"us_per_query": total(profile), "quality": vars(profile.quality)}
-        print(json.dumps({**summary, "functions": functions, "flame_graphs": [str(drawn)]}, indent=1))
+        print(json_text({**summary, "functions": functions, "flame_graphs": [str(drawn)]}, indent=1))
         return
-    render_costs(profile, arguments.limit, _console())
+    render_costs(profile, arguments.limit, standard_output())
     print(drawn)
 
 
@@ -74,7 +71,7 @@ def _diff(
     if arguments.format == "json":
         print(differential_json(both, arguments.limit, list(map(str, drawn))))
         return
-    render_differential(both, arguments.limit, _console())
+    render_differential(both, arguments.limit, standard_output())
     print(*drawn, sep="\n")
 
 
@@ -148,7 +145,3 @@ def _how(arguments: argparse.Namespace) -> str:
 def _plain(text: str) -> str:
     """Return a text with only characters that are safe in file names."""
     return "".join(letter if letter.isalnum() or letter in ".-" else "_" for letter in text)
-
-
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)

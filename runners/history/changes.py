@@ -1,8 +1,6 @@
 """`./tidemark history judge|changes|acknowledge`: changes of level over nights."""
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 
 from build.home import locate
@@ -11,8 +9,10 @@ from history.changes.box_notes import BoxNote, read_box_notes
 from history.changes.detector import DetectionReport, judge
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport, report_changes
+from history.escaping.json_strings import json_text
 from history.open import existing_history, open_store
 from history.rendering.changes import box_note_lines, changes_json, render_changes
+from history.rendering.plain_table import standard_output
 from history.spool.opening import open_delivered
 from history.store.records import ChangeStatus
 from history.timestamps import now
@@ -63,15 +63,13 @@ def acknowledge_(arguments: argparse.Namespace) -> int:
 
 def _print(reports: Sequence[ChangeReport], format_: str) -> None:
     if format_ == "json":
-        json.dump(changes_json(reports), sys.stdout, indent=1)
-        print()
+        print(json_text(changes_json(reports), indent=1))
     elif reports:
-        print(render_changes(reports))
+        standard_output().lines(render_changes(reports))
 
 
 def _print_notes(notes: Sequence[BoxNote]) -> None:
-    for line in box_note_lines(notes):
-        print(line)
+    standard_output().lines(box_note_lines(notes))
 
 
 def _summary(report: DetectionReport) -> str:

@@ -1,13 +1,11 @@
 """`./tidemark history show|series|change-points`: what the history holds, and series over all nights."""
 
 import argparse
-import json
 import sys
-
-from rich.console import Console
 
 from build.home import locate
 from history.changes.hindsight import changes_of, search_series
+from history.escaping.json_strings import json_text
 from history.open import existing_history
 from history.rendering.changes import change_points_json, render_change_points
 from history.rendering.inventory import (
@@ -17,7 +15,7 @@ from history.rendering.inventory import (
     series_csv,
     series_json,
 )
-from history.rendering.plain_table import PLAIN_WIDTH
+from history.rendering.plain_table import standard_output
 from history.series.inventory import (
     InventoryFilter,
     list_branches,
@@ -44,7 +42,7 @@ def show_(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         sys.stdout.write(inventory_json(branches, failed, held, handed_over))
     else:
-        render_inventory(branches, failed, held, handed_over, _console())
+        render_inventory(branches, failed, held, handed_over, standard_output())
     if not branches:
         print("tidemark history: no night matches; use fewer options", file=sys.stderr)
     return 0 if branches else 2
@@ -64,7 +62,7 @@ def series_(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         sys.stdout.write(series_json(timeline, changes))
     else:
-        render_series(timeline, changes, _console())
+        render_series(timeline, changes, standard_output())
     return 0
 
 
@@ -76,10 +74,9 @@ def change_points_(arguments: argparse.Namespace) -> int:
     ):
         searched = search_series(connection, _wanted(arguments), arguments.base, arguments.since)
     if arguments.format == "json":
-        json.dump(change_points_json(searched), sys.stdout, indent=1, ensure_ascii=False)
-        print()
+        print(json_text(change_points_json(searched), indent=1))
     elif searched:
-        print(render_change_points(searched))
+        standard_output().lines(render_change_points(searched))
     if not searched:
         print("tidemark history: no series matches; ./tidemark history show lists all", file=sys.stderr)
     return 0 if searched else 2
@@ -94,7 +91,3 @@ def _wanted(arguments: argparse.Namespace) -> InventoryFilter:
         metric=arguments.metric,
         configuration=arguments.configuration,
     )
-
-
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)

@@ -8,10 +8,11 @@ from history.changes.confirmation import Confirmation, ConfirmationRequest
 from history.changes.report import ChangeReport
 from history.comparison.result import Comparison
 from history.comparison.verdict import MetricChange, verdict_of
+from history.escaping.characters import one_line
+from history.escaping.markdown import escaped
 from history.placement.pool import PoolNight
 from history.rendering.changes import box_note_lines
 from history.rendering.confirmations import interval, measurement, occasion, series_name
-from history.rendering.escaping import escaped, one_line
 from history.rendering.summary import render_summary
 from runners.nightly.confirm import ExaminedSuspicion
 from runners.nightly.night import EXHAUSTED, NightResult

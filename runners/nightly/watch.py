@@ -4,7 +4,8 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from history.rendering.escaping import escaped, one_line
+from history.escaping.characters import one_line
+from history.escaping.markdown import escaped
 from history.store import alert_outbox
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from history.store.writer import Store

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import Verdict
-from history.rendering.escaping import escaped
+from history.escaping.markdown import escaped
 from history.rendering.numbers import DASH
 from history.stats.estimators import Interval
 from runners.trying.sides import Sides

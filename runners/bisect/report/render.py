@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from history.rendering.escaping import JOINER, escaped
+from history.escaping.characters import JOINER
+from history.escaping.markdown import escaped
 from history.rendering.profiles import shortened
 from runners.bisect.domain.question import BisectPoint
 from runners.bisect.report.state import BisectState, MeasuredPosition

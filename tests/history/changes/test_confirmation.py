@@ -278,7 +278,7 @@ def test_people_read_how_it_was_confirmed(commits: Commits) -> None:
     change = regressed(commits)
     with commits.store.database.reading() as connection:
         reports = report_changes(connection, [change])
-    text = render_changes(reports)
+    text = "\n".join(render_changes(reports))
     assert (
         f"confirmed the same night, insert qps: 8 interleaved rounds, {commit(3)} against {commit(4)}: -"
         in text

@@ -103,7 +103,7 @@ def test_functions_come_from_the_session_that_confirmed(commits: Commits) -> Non
             stacks = {"client backend;exec;heap_insert": 1000 + 800 * place, "client backend;exec": 500}
             insert_profile(connection, run, replace(profile({}), stacks=stacks))
     (issue,) = desired(commits.store)
-    assert "CPU time per query grew most in heap\\_insert +" in issue.body
+    assert "CPU time per query grew most in heap_insert +" in issue.body
 
 
 def test_a_change_that_went_away_closes_its_issue_only_if_there_is_one(
@@ -147,7 +147,7 @@ def test_functions_of_both_nights_are_named(regressed: Path, tmp_path: Path) -> 
                 stacks = {"client backend;exec;heap_insert": 1000 + 800 * place, "client backend;exec": 500}
                 insert_profile(connection, run, replace(profile({}), stacks=stacks))
         (issue,) = desired(store)
-    assert "CPU time per query grew most in heap\\_insert +" in issue.body
+    assert "CPU time per query grew most in heap_insert +" in issue.body
 
 
 def test_a_version_that_does_not_build_is_told_once_and_closed(store: Store) -> None:

@@ -169,7 +169,7 @@ def test_profiles_are_part_of_the_report(log: Log) -> None:
     before = {number: profile({"client backend;main;heap_update": 400}) for number in (1, 2, 3)}
     after = {number: profile({"client backend;main;weigh_successor": 900}) for number in (1, 2, 3)}
     state = BisectState(log, differential(before, after))
-    assert "| weigh\\_successor | 0.00 |" in markdown(state)
+    assert "| weigh_successor | 0.00 |" in markdown(state)
     assert "weigh_successor" in text(state)
 
 
