@@ -12,6 +12,7 @@ from datetime import datetime
 import htpy as h
 from markupsafe import Markup
 
+from history.escaping.characters import visible
 from report import addresses
 from report.markup.formats import moment
 
@@ -33,8 +34,8 @@ NAVIGATION = (
     ("Help", addresses.HELP),
 )
 
-WRITTEN = "\0written\0"
-"""Stands in a rendered page for the time when its content was last written; no text can hold a NUL."""
+WRITTEN = Markup("<!--written-->")
+"""Stands in a rendered page for the time when its content was last written; no text can become a comment."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def rendered(page: Page, *, public: bool = False) -> str:
         h.main("#content")[_crumbs(page, root), _heading(page), page.body],
         _footer(page, root, public),
     ]
-    return f"{h.html(lang='en')[head, body]}\n"
+    return _page(head, body)
 
 
 def standalone(page: Page, style: str) -> str:
@@ -100,7 +101,12 @@ def standalone(page: Page, style: str) -> str:
         h.div(".inner")[h.p[_state(page), " Made by Tidemark; times are UTC. The page needs no network."]]
     ]
     body = h.body(".alone")[h.main("#content")[_heading(page), page.body], footer]
-    return f"{h.html(lang='en')[head, body]}\n"
+    return _page(head, body)
+
+
+def _page(head: h.Node, body: h.Node) -> str:
+    """Return the page, in which nothing is hidden: no markup of ours is made of such characters."""
+    return visible(f"{h.html(lang='en')[head, body]}\n")
 
 
 def dated(text: str, written: datetime) -> str:

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, func, select
 
 from history.changes.report import ChangeReport
 from history.comparison.result import THRESHOLD
+from history.escaping.characters import visible
 from history.series.series import IDS_PER_QUERY, in_environment
 from history.store.database import plain_rows
 from history.store.records import Environment
@@ -43,9 +44,19 @@ StepSeries = Mapping[str, Sequence[tuple[int, str, str]]]
 def call(function: str, *arguments: Any) -> str:
     """Return a script that calls a function of `tidemark` with JSON; nothing in it ends a script element."""
     text = ", ".join(
-        json.dumps(one, ensure_ascii=True, separators=(",", ":"), sort_keys=True) for one in arguments
+        json.dumps(_visible(one), ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+        for one in arguments
     )
     return f"tidemark.{function}({text.replace('<', chr(92) + 'u003c')});\n"
+
+
+def _visible(value: Any) -> Any:
+    """Return a value for JSON without hidden characters: the site's scripts show its texts."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {_visible(key): _visible(inner) for key, inner in value.items()}
+    return [_visible(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True)

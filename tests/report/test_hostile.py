@@ -13,6 +13,7 @@ from markupsafe import escape
 from sqlalchemy import update
 
 from history.changes import repository
+from history.escaping.characters import visible
 from history.open import open_store
 from history.store.records import DroppedRound, SessionStatus
 from history.store.schema import changes, gaps
@@ -127,9 +128,19 @@ def test_no_page_has_an_element_or_attribute_of_a_hostile_text(hostile: Path) ->
 def test_every_hostile_text_is_shown_as_itself(hostile: Path) -> None:
     shown = [parsed(path).text for path in pages_of(hostile)]
     for text in KINDS:
-        first = text.splitlines()[0][:80].strip()
-        plain = " ".join(first.split())
+        plain = visible(" ".join(text.splitlines()[0][:80].split()))
         assert any(plain in " ".join(page.split()) for page in shown), text
+
+
+def test_nothing_is_hidden_in_a_page_or_what_its_scripts_show(hostile: Path) -> None:
+    for path in pages_of(hostile):
+        text = path.read_text(encoding="utf-8")
+        assert visible(text) == text, path
+    for file in (hostile / "data").rglob("*.js"):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            shown = json.dumps(json.loads(f"[{line.partition('(')[2][:-2]}]"), ensure_ascii=False)
+            assert visible(shown) == shown, file
+            assert not re.search(r"\\u00[01]|\\[bfr]", shown.replace(r"\\", "")), file
 
 
 def test_names_of_files_are_harmless(hostile: Path) -> None:
