@@ -5,6 +5,7 @@ from pathlib import Path
 
 from build.files import make_folder
 from history.comparison.profile_diff import Differential, total
+from history.escaping.characters import one_line, unbroken, visible
 from suites.profiling.output import in_a_sentence
 from suites.profiling.perf import PerfError
 from suites.profiling.stacks import StepProfile
@@ -18,7 +19,8 @@ def folded(profile: StepProfile) -> str:
     """Return folded stacks with whole nanoseconds per query in place of samples, to compare versions."""
     scale = 1000 * profile.microseconds_per_sample
     return "".join(
-        f"{stack} {max(1, round(count * scale))}\n" for stack, count in sorted(profile.stacks.items())
+        f"{unbroken(stack)} {max(1, round(count * scale))}\n"
+        for stack, count in sorted(profile.stacks.items())
     )
 
 
@@ -58,9 +60,9 @@ def _unit(profile: StepProfile) -> str:
 
 def _svg(lines: str, title: str, subtitle: str, output: Path, inferno: Path, unit: str) -> Path:
     make_folder(output.parent)
-    command: list[str | Path] = [inferno / "inferno-flamegraph", "--title", title, "--subtitle", subtitle]
-    command += ["--countname", unit, "--width", str(WIDTH)]
-    output.write_text(_run(command, lines), encoding="utf-8")
+    texts = {"title": title, "subtitle": subtitle, "countname": unit, "width": str(WIDTH)}
+    options = [f"--{name}={one_line(text)}" for name, text in texts.items()]
+    output.write_text(visible(_run([inferno / "inferno-flamegraph", *options], lines)), encoding="utf-8")
     return output
 
 

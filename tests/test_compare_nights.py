@@ -222,7 +222,7 @@ def test_a_summary_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
     with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
         record_outcomes(store)
         one = compare(store, parse_version(BASE), [parse_version("postgres@18.6")])
-        long = replace(one.contenders[0], warnings=("x" * MOST_CHARACTERS,))
+        long = replace(one.contenders[0], warnings=("x" * (MOST_CHARACTERS // 20),) * 20)
         cut = render_summary(replace(one, contenders=(long,)))
         many = render_summary(replace(one, contenders=(long, *one.contenders * 199)))
     for text in (cut, many):

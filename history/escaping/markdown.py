@@ -34,6 +34,10 @@ _BEGINNING = re.compile(
 """What GitHub reads at the beginning of a line, or of an item."""
 
 
+LONGEST_TEXT = 4_000
+"""Characters of a text within a line: GitHub takes 65,536 in an issue, of which a text must not take all."""
+
+
 class Markdown(str):
     """Text that is Markdown. Every other string is plain, and is escaped when it is put into a Markdown.
 
@@ -67,7 +71,7 @@ def escaped(text: str) -> Markdown:
     """
     if isinstance(text, Markdown):
         return text
-    line = one_line(text).replace("&", "&amp;")
+    line = one_line(text, LONGEST_TEXT).replace("&", "&amp;")
     for pattern in _LINKED:
         line = pattern.sub(rf"\g<0>{JOINER}", line)
     line = _MARKUP.sub(r"\\\1", line).replace("<", "&lt;")
@@ -84,6 +88,14 @@ def escaped(text: str) -> Markdown:
 def joined(parts: Iterable[str], between: str = "\n") -> Markdown:
     """Return lines as one Markdown; plain ones are escaped."""
     return Markdown(between.join(map(escaped, parts)))
+
+
+def cut(text: Markdown, longest: int) -> Markdown:
+    """Return as many whole lines as fit into so many characters; of one that is longer, its beginning."""
+    if len(text) <= longest:
+        return text
+    end = text.rfind("\n", 0, longest)
+    return Markdown(text[: end if end >= 0 else longest])
 
 
 def row(cells: Iterable[str]) -> Markdown:

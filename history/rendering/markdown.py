@@ -6,6 +6,7 @@ from history.comparison.beside.curves import curves
 from history.comparison.beside.open_connections import connection_costs
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
+from history.escaping.markdown import Markdown, columns, joined, md, row
 from history.rendering.notes import notes
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
@@ -29,26 +30,24 @@ from history.rendering.table import (
 )
 
 
-def render_markdown(comparison: Comparison, *, costs: bool = False, kinds: bool = False) -> str:
+def render_markdown(comparison: Comparison, *, costs: bool = False, kinds: bool = False) -> Markdown:
     """Return tables and notes; `costs` adds a table of all costs of each step, `kinds` one of kinds."""
-    return (
-        "\n".join(
-            line
-            for contender in comparison.contenders
-            for line in _lines(comparison, contender, costs=costs, kinds=kinds)
-        )
-        + "\n"
+    lines = (
+        line
+        for contender in comparison.contenders
+        for line in _lines(comparison, contender, costs=costs, kinds=kinds)
     )
+    return joined([*lines, ""])
 
 
 def _lines(
     comparison: Comparison, contender: ContenderComparison, *, costs: bool, kinds: bool
 ) -> Iterator[str]:
-    yield f"### {title(comparison, contender)}"
+    yield md("### {}", title(comparison, contender))
     yield ""
     yield from _table(heads(contender), rows(contender))
     for curve in curves(contender):
-        yield f"{curve.step}: {curve.unit} by clients"
+        yield md("{}: {} by clients", curve.step, curve.unit)
         yield ""
         yield from _table(CURVE_HEADS, curve_rows(curve))
     if held := [connection_row(cost) for cost in connection_costs(contender)]:
@@ -63,18 +62,17 @@ def _lines(
     legends += [costs_legend(contender)] if costs else []
     legends += kinds_legends(contender, kinds)
     for note in (*legends, *notes(comparison, contender)):
-        yield f"- {note}"
+        yield md("- {}", note)
     yield ""
 
 
-def _table(columns: Sequence[str], body: Iterable[Row]) -> Iterator[str]:
-    yield _line(columns)
-    yield _line([":--" if head in (*LEFT, "kind") else "--:" for head in columns])
-    for row in body:
-        *texts, last = (cell.text + cell.mark for cell in row)
-        yield _line([*texts, f"**{last}**" if row[-1].tone is Tone.BAD else last])
+def _table(heads_: Sequence[str], body: Iterable[Row]) -> Iterator[str]:
+    yield columns(heads_, left=(*LEFT, "kind"))
+    yield from map(table_row, body)
     yield ""
 
 
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def table_row(cells: Row) -> Markdown:
+    """Return a row of a table, whose last cell is bold where it is bad."""
+    *texts, last = (cell.text + cell.mark for cell in cells)
+    return row([*texts, md("**{}**", last) if cells[-1].tone is Tone.BAD else last])

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRAITS, Tone
-from history.escaping.markdown import escaped
+from history.escaping.markdown import Markdown, columns, cut, joined, md
+from history.rendering.markdown import table_row
 from history.rendering.notes import notes
 from history.rendering.numbers import bounds, two_decimals
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     LEFT,
-    Cell,
     Row,
     heads,
     legend,
@@ -25,22 +25,22 @@ from suites.metric import Better
 MOST_CHARACTERS = 65_000
 """The length of a summary at most. GitHub allows 65,536 in an issue; the rest is left for text around it."""
 
-CUT = "\n\n*Truncated to GitHub's limit. `--format markdown` or `--format json` has everything.*\n"
+CUT = md("\n\n*Truncated to GitHub's limit. `--format markdown` or `--format json` has everything.*\n")
 
 
-def render_summary(comparison: Comparison) -> str:
+def render_summary(comparison: Comparison) -> Markdown:
     """Return at most MOST_CHARACTERS of Markdown, which has the sentences of all contenders in any case."""
     blocks = [list(_blocks(comparison, contender)) for contender in comparison.contenders]
     # The sentence and changes of every contender are more important than complete tables and notes.
-    whole = "\n".join(block for contender_blocks in blocks for block in contender_blocks)
+    whole = joined(block for contender_blocks in blocks for block in contender_blocks)
     if len(whole) <= MOST_CHARACTERS:
         return whole
-    short = "\n".join(block for contender_blocks in blocks for block in contender_blocks[:-1])
-    return _cut(short, MOST_CHARACTERS - len(CUT)) + CUT
+    short = joined(block for contender_blocks in blocks for block in contender_blocks[:-1])
+    return joined([cut(short, MOST_CHARACTERS - len(CUT)), CUT], "")
 
 
 def sentence(comparison: Comparison, contender: ContenderComparison) -> str:
-    """Return one sentence on a contender: the number of steps by verdict, and the worst step."""
+    """Return one sentence on a contender, as plain text: how many steps have which verdict, the worst step."""
     counts = Counter(step.judgement.verdict for step in contender.steps)
     parts = [
         f"{counts[verdict]} {verdict if counts[verdict] == 1 else traits.plural}"
@@ -49,8 +49,8 @@ def sentence(comparison: Comparison, contender: ContenderComparison) -> str:
     if counts[None]:
         parts.append(f"{counts[None]} without a verdict")
     worst = _worst(comparison, contender.steps)
-    tail = f"; worst: {escaped(worst.step)} {_ratio_text(worst)}" if worst is not None else ""
-    return f"{escaped(title(comparison, contender))}: {', '.join(parts)}{tail}."
+    tail = f"; worst: {worst.step} {_ratio_text(worst)}" if worst is not None else ""
+    return f"{title(comparison, contender)}: {', '.join(parts)}{tail}."
 
 
 def _ratio_text(step: StepComparison) -> str:
@@ -68,23 +68,21 @@ def _worst(comparison: Comparison, steps: Sequence[StepComparison]) -> StepCompa
     return None
 
 
-def _blocks(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
-    yield f"**{sentence(comparison, contender)}**\n"
+def _blocks(comparison: Comparison, contender: ContenderComparison) -> Iterator[Markdown]:
+    yield md("**{}**\n", sentence(comparison, contender))
     shown = [step for step in contender.steps if _is_worth_showing(comparison, step)]
     if shown:
         yield _table(heads(contender), (step_row(contender, step) for step in shown))
     else:
-        yield "No step changed, and none is open beyond the threshold.\n"
+        yield md("No step changed, and none is open beyond the threshold.\n")
     means = list(mean_rows(contender))
-    yield "Geometric means: " + ", ".join(f"{row[0].text} {row[3].text}" for row in means) + ".\n"
+    yield md("Geometric means: {}.\n", ", ".join(f"{row[0].text} {row[3].text}" for row in means))
     legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
     lines = [*legends, *notes(comparison, contender)]
-    yield (
-        "<details><summary>All steps, and what the numbers rest on</summary>\n\n"
-        + _table(heads(contender), rows(contender))
-        + "\n"
-        + "\n".join(f"- {escaped(line)}" for line in lines)
-        + "\n\n</details>\n"
+    yield md(
+        "<details><summary>All steps, and what the numbers rest on</summary>\n\n{}\n{}\n\n</details>\n",
+        _table(heads(contender), rows(contender)),
+        joined(md("- {}", line) for line in lines),
     )
 
 
@@ -96,22 +94,5 @@ def _is_worth_showing(comparison: Comparison, step: StepComparison) -> bool:
     return verdict is None or TRAITS[verdict].tone is not Tone.QUIET
 
 
-def _table(columns: Sequence[str], body: Iterable[Row]) -> str:
-    lines = [_line(columns), _line([":--" if head in LEFT else "--:" for head in columns])]
-    for row in body:
-        *cells, last = (escaped(cell.text) + cell.mark for cell in row)
-        lines.append(_line([*cells, f"**{last}**" if _is_bad(row[-1]) else last]))
-    return "\n".join(lines) + "\n"
-
-
-def _is_bad(cell: Cell) -> bool:
-    return cell.tone is Tone.BAD
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _cut(text: str, most: int) -> str:
-    """Return as many whole lines of the text as fit."""
-    return text if len(text) <= most else text[: text.rindex("\n", 0, most)]
+def _table(heads_: Sequence[str], body: Iterable[Row]) -> Markdown:
+    return joined([columns(heads_, LEFT), *map(table_row, body), ""])
