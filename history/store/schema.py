@@ -91,6 +91,8 @@ change_series = _table(
     reals="level_before level_after ratio_low ratio_high confidence",
 )
 
+acknowledgements = _table("acknowledgements", integers="change_id", texts="happened_at kind who reason until")
+
 confirmations = _table(
     "confirmations",
     integers="session_id series_id before_id after_id rounds",
@@ -100,9 +102,10 @@ confirmations = _table(
 
 alerts = _table(
     "alerts",
-    integers="id issue attempts",
-    texts="fingerprint nonce kind title body wanted closing within silenced issue_state sent_digest"
-    " asked_state repository last_error not_before created_at updated_at",
+    integers="id issue attempts asked_after",
+    texts="fingerprint nonce kind title body wanted closing closed_as seen_at members within silenced"
+    " issue_state sent_digest sent_title sent_body asked_state repository resolved_at unmuted_at last_error"
+    " not_before created_at updated_at",
 )
 
 bisects = _table("bisects", integers="id machine_id", texts="uid question span change_fingerprint began_at")

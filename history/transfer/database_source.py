@@ -16,7 +16,6 @@ from history.store.records import RunStatus, SessionStatus
 from history.store.schema import (
     calibrations,
     change_series,
-    changes,
     measurements,
     metrics,
     points,
@@ -173,11 +172,10 @@ class StoredRows:
         """What limits a table that several sessions share."""
         if table.name == "metrics":
             return [self._known_or_used()]
-        if table.name in ("changes", "change_series"):
-            whole = changes.c.id.not_in(_reaching_out(chosen))
-            return [
-                whole if table.name == "changes" else change_series.c.change_id.not_in(_reaching_out(chosen))
-            ]
+        if table.name in ("changes", "change_series", "acknowledgements"):
+            its = table.table.c
+            change = its.id if table.name == "changes" else its.change_id
+            return [change.not_in(_reaching_out(chosen))]
         if self._selection.is_all:
             return []
         if table.name in ("alerts", "bisects", "bisect_events", "pool_boxes", "placements"):

@@ -56,6 +56,8 @@ _KINDS = {
             "left_at",
             "missed_at",
             "placed_at",
+            "resolved_at",
+            "unmuted_at",
         ),
         FieldKind.TIME,
     ),
@@ -273,11 +275,20 @@ _ALL = (
         Reference("gone_id", "sessions", ("gone",), optional=True),
     ),
     _portable(
+        schema.acknowledgements,
+        "change happened_at",
+        "happened_at kind who reason until",
+        Reference("change_id", "changes", ("change",)),
+        optional="until",
+    ),
+    _portable(
         schema.alerts,
         "fingerprint",
-        "fingerprint nonce kind title body wanted closing within silenced issue issue_state sent_digest"
-        " asked_state repository attempts last_error not_before created_at updated_at",
-        optional="within silenced issue issue_state sent_digest asked_state repository last_error not_before",
+        "fingerprint nonce kind title body wanted closing closed_as seen_at members within silenced issue"
+        " issue_state sent_digest sent_title sent_body asked_state asked_after repository resolved_at"
+        " unmuted_at attempts last_error not_before created_at updated_at",
+        optional="closed_as seen_at members within silenced issue issue_state sent_digest sent_title"
+        " sent_body asked_state asked_after repository resolved_at unmuted_at last_error not_before",
     ),
     _portable(
         schema.bisects,
@@ -318,7 +329,16 @@ PROGRESS = ("status", "ended_at")
 """Fields of a session that say how far it came: those of a copy made while it ran differ."""
 
 
-_AFTER = ("changes", "change_series", "alerts", "bisects", "bisect_events", "pool_boxes", "placements")
+_AFTER = (
+    "changes",
+    "change_series",
+    "acknowledgements",
+    "alerts",
+    "bisects",
+    "bisect_events",
+    "pool_boxes",
+    "placements",
+)
 
 
 def before_sessions() -> Iterator[Portable]:

@@ -1,39 +1,49 @@
 """From the outbox to the tracker: one issue per alert, whatever request fails; and people's answers back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from history.changes import repository
 from history.errors import HistoryError
 from history.escaping.characters import one_line, visible
 from history.escaping.markdown import escaped
 from history.store import alert_outbox
-from history.store.alert_outbox import Alert, AlertKind, DesiredIssue, IssueState
+from history.store.alert_outbox import Alert, AlertKind, ClosedAs, IssueState
 from history.store.database import Database
 from history.timestamps import now
+from runners.alerting.answers import AnswerKind, PersonsAnswer, answer_of, is_marked, marker_name
+from runners.alerting.issue_block import (
+    ANY_MARKER,
+    IssueText,
+    edited,
+    end_marker,
+    is_ours_alone,
+    is_written,
+    new_body,
+)
+from runners.alerting.summaries import limit_new_issues, update_summaries
 from runners.alerting.tracker import (
     Issue,
+    IssueChangedError,
     IssueDeletedError,
+    IssueEdit,
     IssueRefusedError,
     LabelsRefusedError,
     Tracker,
     TrackerBusyError,
     TrackerError,
-    muting_label,
 )
-
-CLOCK_DIFFERENCE = timedelta(days=1)
-"""How far the tracker's clock may be from ours: an issue older than its alert by more is not the alert's."""
 
 MOST_FAILURES = 3
 """Failed alerts after which the tracker counts as down, and is not asked again in this delivery."""
 
-LONGEST_TITLE, LONGEST_BODY = 250, 60_000
-"""Characters of an issue; GitHub takes 256 and 65,536."""
+MOST_READINGS = 3
+"""How often an issue that people change meanwhile is read anew before it is left to the next delivery."""
 
-SUMMARY_TITLE = "Several changes of performance in one night"
+LONGEST_TITLE = 250
+"""Characters of a title; GitHub takes 256."""
 
 
 @dataclass
@@ -57,11 +67,6 @@ class DeliveryResult:
     """When the tracker wants to be asked again, if it said so; no alert is sent before."""
 
 
-def marker(alert: Alert) -> str:
-    """The HTML comment in an issue's body by which delivery finds the issue again. It is not rendered."""
-    return f"<!-- tidemark {alert.desired.fingerprint} {alert.nonce} -->"
-
-
 class Delivery:
     """One pass over the outbox."""
 
@@ -78,14 +83,20 @@ class Delivery:
         self._labels, self._most_new, self._clock = labels, most_new, clock
         self._failures = 0
         """Failed alerts, but for those of which one issue was refused: others may be delivered."""
+        self._listed: list[Issue] | None = None
+        """The tracker's issues with a marker of Tidemark's, once they were listed."""
+
+        self._latest = 0
+        """The highest number of an issue when they were listed."""
+
         self.result = DeliveryResult()
 
     def run(self) -> DeliveryResult:
         """Read people's answers, then bring the tracker to the desired state, as far as it answers."""
         self._note_pause(*(alert.not_before for alert in self._alerts()))
         self._read_answers()
-        self._limit_new_issues()
-        self._update_summaries()
+        limit_new_issues(self._database, self._most_new, self._clock())
+        update_summaries(self._database, self._clock())
         for alert in self._alerts():
             if alert.is_due and not self._must_wait():
                 self._attempt(alert, self._send)
@@ -95,7 +106,7 @@ class Delivery:
     # --- people's answers
 
     def _read_answers(self) -> None:
-        """Mute alerts whose issue a person labelled or closed, and acknowledge their changes."""
+        """Note what people decided about open issues: they labelled, closed or reopened them."""
         for alert in self._alerts():
             is_open = alert.issue_state is IssueState.OPEN and alert.muted is None
             if self._is_known(alert) and is_open and not self._must_wait():
@@ -103,73 +114,25 @@ class Delivery:
 
     def _read_answer(self, alert: Alert) -> None:
         assert alert.issue is not None
-        self._mute_if_answered(alert, self._tracker.read(alert.issue))
+        self._is_settled(alert, self._tracker.read(alert.issue))
 
-    def _mute_if_answered(self, alert: Alert, issue: Issue) -> bool:
-        """Mute an alert whose issue a person labelled or closed; whether it is muted now.
+    def _is_settled(self, alert: Alert, issue: Issue) -> bool:
+        """Note what a person decided in an issue; whether nothing is to be sent because of that."""
+        answer = answer_of(alert, issue, self._tracker.repository)
+        if answer.kind is AnswerKind.MUTED:
+            self._mute(alert, answer)
+            return True
+        return False
 
-        An issue without the marker may be somebody's. A label counts where the number is surely ours, so that
-        a person can settle what is refused because the marker was removed.
-        """
-        is_marked = marker(alert) in issue.body
-        label = muting_label(issue.labels)
-        if label is not None and (is_marked or alert.repository == self._tracker.repository):
-            self._mute(alert, f"label {label} of #{issue.number}")
-        elif is_marked and _closed_by_person(alert, issue):
-            self._mute(alert, f"#{issue.number} was closed by a person")
-        else:
-            return False
-        return True
-
-    def _mute(self, alert: Alert, reason: str) -> None:
+    def _mute(self, alert: Alert, answer: PersonsAnswer) -> None:
         with self._database.writing() as connection:
-            alert_outbox.mute(connection, alert, reason)
+            alert_outbox.mute(connection, alert, answer.reason)
             if alert.desired.kind is AlertKind.CHANGE:
                 with suppress(HistoryError):  # the change was pruned: its alert is muted all the same
-                    repository.acknowledge(connection, alert.desired.fingerprint, reason, self._clock())
+                    repository.acknowledge(
+                        connection, alert.desired.fingerprint, answer.reason, self._clock()
+                    )
         self.result.muted.append(alert.desired.fingerprint)
-
-    # --- the limit of new issues, and summaries of the rest
-
-    def _limit_new_issues(self) -> None:
-        """Move what exceeds the limit to a summary; changes come first."""
-        new = [
-            alert
-            for alert in self._alerts()
-            if alert.is_due
-            and alert.issue is None
-            and alert.asked_state is None
-            and alert.attempts == 0
-            and alert.desired.kind is not AlertKind.SUMMARY
-        ]
-        by_importance = sorted(new, key=lambda alert: alert.desired.kind is not AlertKind.CHANGE)
-        kept = {alert.id for alert in by_importance[: self._most_new]}
-        excess = [alert for alert in new if alert.id not in kept]
-        if excess:
-            self._summarize(excess)
-
-    def _summarize(self, excess: Sequence[Alert]) -> None:
-        moment = self._clock()
-        name = f"summary-{moment:%Y%m%d-%H%M%S}"
-        with self._database.writing() as connection:
-            for alert in excess:
-                alert_outbox.move_to_summary(connection, alert, name)
-            summary = DesiredIssue(name, AlertKind.SUMMARY, SUMMARY_TITLE, "", IssueState.OPEN)
-            alert_outbox.set_desired(connection, [summary], moment)
-
-    def _update_summaries(self) -> None:
-        alerts = self._alerts()
-        summaries = [
-            _summary(
-                alert.desired,
-                [other.desired for other in alerts if other.summary == alert.desired.fingerprint],
-            )
-            for alert in alerts
-            if alert.desired.kind is AlertKind.SUMMARY
-        ]
-        if summaries:
-            with self._database.writing() as connection:
-                alert_outbox.set_desired(connection, summaries, self._clock())
 
     # --- one alert
 
@@ -187,10 +150,10 @@ class Delivery:
             act(alert)
         except TrackerError as error:
             if isinstance(error, IssueDeletedError) and self._is_known(alert):
-                self._mute(alert, f"#{alert.issue} was deleted")
+                self._mute(alert, PersonsAnswer(AnswerKind.MUTED, f"#{alert.issue} was deleted"))
                 return
             self.result.failed[alert.desired.fingerprint] = str(error)
-            self._failures += not isinstance(error, IssueRefusedError)
+            self._failures += not isinstance(error, IssueRefusedError | IssueChangedError)
             retry_at = error.retry_at if isinstance(error, TrackerBusyError) else None
             self._note_pause(retry_at)
             with self._database.writing() as connection:
@@ -199,15 +162,11 @@ class Delivery:
     def _send(self, alert: Alert) -> None:
         known = self._existing(alert)
         issue = known or self._open(alert)
-        if issue is None:
+        if issue is None or (known is not None and not self._update(alert, known)):
             return
-        if known is not None:
-            if self._mute_if_answered(alert, known):
-                return
-            self._require_own(alert, known)
-            self._update(alert, known)
         if known is None or alert.asked_state is not None or alert.desired.state is IssueState.CLOSED:
-            issue = self._close_duplicates(alert, issue, keeps_oldest=known is None)
+            asked = self._as_recorded(alert)
+            issue = self._close_duplicates(asked, issue, keeps_oldest=known is None)
         with self._database.writing() as connection:
             alert_outbox.mark_sent(connection, alert, issue.number, self._tracker.repository)
 
@@ -220,11 +179,38 @@ class Delivery:
         if self._is_known(alert):
             assert alert.issue is not None
             return self._tracker.read(alert.issue)
-        ours = self._tracker.find(marker(alert), alert.created_at - CLOCK_DIFFERENCE)
+        ours = self._marked(alert)
         if not ours:
             return None
         # Who closed it is known of an issue that is read alone.
         return self._tracker.read(ours[0].number) if ours[0].state is IssueState.CLOSED else ours[0]
+
+    def _marked(self, alert: Alert) -> list[Issue]:
+        """The issues that hold the alert's marker, the oldest first.
+
+        Only the tracker's own numbers say which issues are too old: its clock and ours can be far apart.
+        """
+        if alert.asked_after is not None and alert.repository == self._tracker.repository:
+            issues = list(self._tracker.newest(alert.asked_after))
+        else:
+            issues = self._all()
+        return sorted((each for each in issues if is_marked(alert, each)), key=lambda each: each.number)
+
+    def _all(self) -> list[Issue]:
+        if self._listed is None:
+            self._listed = []
+            for issue in self._tracker.newest(0):
+                self._latest = max(self._latest, issue.number)
+                if ANY_MARKER in issue.body:
+                    self._listed.append(issue)
+        return self._listed
+
+    def _latest_number(self, alert: Alert) -> int:
+        """The number above which an alert's issue is going to be, or is if it was asked for in vain."""
+        if alert.asked_after is not None and alert.repository == self._tracker.repository:
+            return alert.asked_after
+        self._all()
+        return self._latest
 
     def _require_own(self, alert: Alert, issue: Issue) -> None:
         """Raise IssueRefusedError for an issue that is not surely this alert's: it is somebody's."""
@@ -234,9 +220,9 @@ class Delivery:
                 where=self._tracker.repository,
                 hint="transfer it back, or label it `acknowledged` there",
             )
-        if marker(alert) not in issue.body:
+        if not is_marked(alert, issue):
             raise IssueRefusedError(
-                f"#{issue.number} is not changed: its body does not hold {marker(alert)}",
+                f"#{issue.number} is not changed: its body does not hold {end_marker(marker_name(alert))}",
                 where=self._tracker.repository,
                 hint="put that line back into its body, or label it `acknowledged`, if it is this alert's",
             )
@@ -244,59 +230,90 @@ class Delivery:
     def _open(self, alert: Alert) -> Issue | None:
         """Open the alert's issue; None for one that was asked for in vain and is not needed any more."""
         desired = alert.desired
-        with self._database.writing() as connection:
-            if desired.state is IssueState.CLOSED:
+        if desired.state is IssueState.CLOSED:
+            with self._database.writing() as connection:
                 alert_outbox.mark_never_opened(connection, alert)
-                return None
-            alert_outbox.mark_asked(connection, alert, desired.state, alert.issue_state)
-        title, body = _texts(alert)
+            return None
+        latest = self._latest_number(alert)
+        with self._database.writing() as connection:
+            alert_outbox.mark_opening(connection, alert, latest, self._tracker.repository)
+        ours = _text(desired.title, desired.body)
+        body = new_body(marker_name(alert), ours)
         try:
-            issue = self._tracker.create(title, body, self._labels)
+            issue = self._tracker.create(ours.title, body, self._labels)
         except LabelsRefusedError as error:
-            issue = self._tracker.create(title, body, ())
+            issue = self._tracker.create(ours.title, body, ())
             self.result.without_labels[desired.fingerprint] = str(error)
         self.result.created.append(desired.fingerprint)
         with self._database.writing() as connection:
             alert_outbox.mark_opened(connection, alert, issue.number, self._tracker.repository)
         return issue
 
-    def _update(self, alert: Alert, issue: Issue) -> None:
-        title, body = _texts(alert)
-        desired = alert.desired
-        if (issue.title, issue.body, issue.state) == (title, body, desired.state):
-            return
-        with self._database.writing() as connection:
-            # By now its state is known to be ours, which an earlier request may have left unknown.
-            alert_outbox.mark_asked(connection, alert, desired.state, issue.state)
-        self._tracker.edit(issue, title, body, desired.state)
-        self._comment_on_state(desired, issue)
+    def _update(self, alert: Alert, issue: Issue) -> bool:
+        """Edit the alert's issue until it is as desired, with all that people wrote; False if it is theirs.
+
+        Raises IssueChangedError if people change it all the time.
+        """
+        for reading in range(1, MOST_READINGS + 1):
+            if self._is_settled(alert, issue):
+                return False
+            self._require_own(alert, issue)
+            edit = _needed(alert, issue)
+            if edit.is_empty:
+                return True
+            with self._database.writing() as connection:
+                # By now its state is known to be ours, which an earlier request may have left unknown.
+                alert_outbox.mark_asked(connection, alert, alert.desired.state, issue.state)
+            try:
+                after = self._tracker.edit(issue, edit)
+            except IssueChangedError as error:
+                if reading == MOST_READINGS:
+                    raise
+                issue = error.issue
+                continue
+            if edit.body is not None and not is_written(marker_name(alert), after.body, edit.body):
+                raise TrackerBusyError(
+                    f"#{issue.number} does not hold what was written: something changed it at the same time",
+                    where=self._tracker.repository,
+                    hint="it is looked at again with the next night",
+                )
+            break
+        self._comment_on_state(alert, issue)
+        return True
 
     def _close_duplicates(self, alert: Alert, issue: Issue, *, keeps_oldest: bool) -> Issue:
         """Close every other issue that is surely ours and of this alert; returns the one that is kept.
 
         A request that a proxy carried out twice has opened two. An issue into which a person copied the text
-        has another author, or does not end with the marker.
+        has another author, or holds more than our text; and one that people have written into stays open.
         """
+        name = marker_name(alert)
         ours = [
             other
-            for other in self._tracker.find(marker(alert), alert.created_at - CLOCK_DIFFERENCE)
+            for other in self._marked(alert)
             if other.author
             and other.author == issue.author
             and other.state is IssueState.OPEN
-            and other.body.rstrip().endswith(marker(alert))
+            and is_ours_alone(name, other.title, other.body)
         ]
         kept = min([issue, *ours], key=lambda other: other.number) if keeps_oldest else issue
         for other in ours:
             if other.number != kept.number:
                 pointer = f"Duplicate of #{kept.number}"
-                with suppress(IssueRefusedError):  # a person deleted or transferred it meanwhile
-                    body = f"{pointer}.\n\n{other.body}"
-                    self._tracker.edit(other, other.title, body, IssueState.CLOSED)
+                edit = IssueEdit(
+                    body=f"{pointer}.\n\n{other.body}",
+                    state=IssueState.CLOSED,
+                    closed_as=ClosedAs.NOT_PLANNED,
+                )
+                # A person deleted, transferred or changed it meanwhile.
+                with suppress(IssueRefusedError, IssueChangedError):
+                    self._tracker.edit(other, edit)
                     self._comment(other, pointer)
         return kept
 
-    def _comment_on_state(self, desired: DesiredIssue, issue: Issue) -> None:
+    def _comment_on_state(self, alert: Alert, issue: Issue) -> None:
         """Comment when an issue was closed or opened again; its body says everything else."""
+        desired = alert.desired
         if issue.state is desired.state:
             self.result.updated.append(desired.fingerprint)
             return
@@ -313,45 +330,25 @@ class Delivery:
         except TrackerError:
             pass
 
+    def _as_recorded(self, alert: Alert) -> Alert:
+        return next(each for each in self._alerts() if each.id == alert.id)
+
     def _alerts(self) -> tuple[Alert, ...]:
         with self._database.reading() as connection:
             return alert_outbox.load(connection)
 
 
-def _closed_by_person(alert: Alert, issue: Issue) -> bool:
-    """Whether a person closed an issue that is closed.
-
-    Tidemark did not when it never asked for that. When it asked, and the answer was lost, the account
-    decides: the one that opened the issue is Tidemark's own.
-    """
-    if issue.state is IssueState.OPEN:
-        return False
-    if alert.issue_state is IssueState.CLOSED and alert.asked_state is None:
-        return False
-    if IssueState.CLOSED not in (alert.issue_state, alert.asked_state):
-        return True
-    return issue.closed_by not in ("", issue.author)
-
-
-def _texts(alert: Alert) -> tuple[str, str]:
-    """Title and body of the issue, as they are sent."""
-    body = visible(alert.desired.body)
-    if len(body) > LONGEST_BODY:
-        body = f"{body[:LONGEST_BODY].rstrip()}\n\n(and more: the history has all of it)"
-    return one_line(alert.desired.title, LONGEST_TITLE), f"{body}\n\n{marker(alert)}\n"
-
-
-def _summary(summary: DesiredIssue, listed: Sequence[DesiredIssue]) -> DesiredIssue:
-    """A summary as it should be, with a checked box for every alert that is closed."""
-    is_open = any(issue.state is IssueState.OPEN for issue in listed)
-    lines = [
-        f"- [{'x' if issue.state is IssueState.CLOSED else ' '}] {escaped(issue.title)}" for issue in listed
-    ]
-    return DesiredIssue(
-        summary.fingerprint,
-        AlertKind.SUMMARY,
-        summary.title,
-        "\n".join(["Too many in one night for an issue each:", "", *lines]),
-        IssueState.OPEN if is_open else IssueState.CLOSED,
-        "" if is_open else "all of them are gone",
+def _needed(alert: Alert, issue: Issue) -> IssueEdit:
+    """What has to be changed of an issue, which keeps all that people wrote."""
+    desired = alert.desired
+    sent = None if alert.sent_text is None else _text(*alert.sent_text)
+    title, body = edited(
+        marker_name(alert), issue.title, issue.body, _text(desired.title, desired.body), sent
     )
+    state = None if issue.state is desired.state else desired.state
+    return IssueEdit(title, body, state, desired.closed_as)
+
+
+def _text(title: str, body: str) -> IssueText:
+    """Title and body of an issue, as they are sent."""
+    return IssueText(one_line(title, LONGEST_TITLE), visible(body, keeps_joiner=True))

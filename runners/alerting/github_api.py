@@ -8,7 +8,7 @@ import http.client
 import json
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -22,6 +22,7 @@ from runners.alerting.github_errors import (
     TRY_AGAIN,
     ApiAnswer,
     GitHubRefusedError,
+    clock_difference,
     connection_problem,
     is_limit,
     message_of,
@@ -57,6 +58,8 @@ class GitHubApi:
         self._url, self._token = url.rstrip("/"), token
         self._pause_seconds, self._timeout_seconds = pause_seconds, timeout_seconds
         self._last_write = float("-inf")
+        self.clock_difference = timedelta(0)
+        """How far GitHub's clock is ahead of this machine's, by its latest answer."""
         self._session = requests.Session()
         self._session.auth = self._sign  # also keeps requests from looking for a password in .netrc
 
@@ -96,6 +99,10 @@ class GitHubApi:
             hint="check the repository in the plan, and GITHUB_API_URL",
         )
 
+    def pause(self) -> None:
+        """Wait until a write may follow the one before."""
+        time.sleep(max(0.0, self._last_write + self._pause_seconds - time.monotonic()))
+
     # --- one request
 
     def _sign(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
@@ -106,7 +113,7 @@ class GitHubApi:
         self, method: str, target: str, query: Mapping[str, str] | None, body: Any, where: str
     ) -> ApiAnswer:
         if method != "GET":
-            time.sleep(max(0.0, self._last_write + self._pause_seconds - time.monotonic()))
+            self.pause()
         try:
             # No redirects and no retries by the library: it would repeat a POST that was carried out.
             with self._session.request(
@@ -121,6 +128,7 @@ class GitHubApi:
                 stream=True,
             ) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}
+                self.clock_difference = clock_difference(headers)
                 return ApiAnswer(response.status_code, headers, self._read(response))
         except TrackerError as error:
             error.where = where

@@ -21,6 +21,9 @@ WAIT_SECONDS = 60
 LONGEST_WAIT_HOURS = 24
 """The longest pause that is believed: GitHub's limits are counted by the hour."""
 
+LARGEST_DIFFERENCE = timedelta(days=3650)
+"""Between two clocks that are believed."""
+
 NEXT_NIGHT = "it is tried again with the next night"
 
 _RATE_LIMITED = (403, 429)
@@ -150,6 +153,13 @@ def _retry_after(text: str, date: str) -> timedelta | None:
         return timedelta(seconds=min(int(text.strip()[:12]), 3600 * LONGEST_WAIT_HOURS))
     until, now = _moment(text), _moment(date) or datetime.now(UTC)
     return None if until is None else until - now
+
+
+def clock_difference(headers: Mapping[str, str]) -> timedelta:
+    """How far the tracker's clock is ahead of this machine's; 0 if its answer says nothing sensible."""
+    moment = _moment(headers.get("date", ""))
+    difference = timedelta(0) if moment is None else moment - datetime.now(UTC)
+    return difference if abs(difference) < LARGEST_DIFFERENCE else timedelta(0)
 
 
 def _moment(text: str) -> datetime | None:

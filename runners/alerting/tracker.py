@@ -3,6 +3,7 @@
     TidemarkError
     └── TrackerError                   the tracker did not do what it was asked
         ├── TrackerBusyError           try again: it did not answer, failed inside, or asks for a pause
+        │   └── IssueChangedError      the issue is not as it was read: read it again, and decide anew
         └── TrackerRefusedError        trying again is no use until a person changes something
             └── IssueRefusedError      about one issue: others may be delivered
                 ├── IssueDeletedError  somebody deleted the issue
@@ -11,12 +12,13 @@
 Delivery knows nothing else of trackers. Another tracker is a module in `runners/alerting/trackers/`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from build.errors import TidemarkError
-from history.store.alert_outbox import IssueState
+from history.store.alert_outbox import ClosedAs, IssueState
 
 MUTING_LABELS = ("acknowledged", "not-a-regression")
 """Labels with which a person says that an alert is to be muted, in whatever capitals."""
@@ -44,8 +46,38 @@ class Issue:
     closed_by: str = ""
     """The account that closed it; empty when it is open, and when the tracker does not say."""
 
+    closed_as: ClosedAs | None = None
+    """Why it was closed; None when it is open, and when the tracker does not say."""
+
+    closed_at: datetime | None = None
+    """When it was closed, by the clock of this machine; None when it is open, or when that is not known."""
+
+    address: str = ""
+    """Of its page, for people."""
+
     moved_to: str | None = None
     """The repository that a person transferred it to; None as long as it is in the tracker's own."""
+
+    def is_as(self, other: "Issue") -> bool:
+        """Whether nobody has changed what an edit could overwrite."""
+        ours = (self.title, self.body, self.state, self.labels, self.moved_to)
+        return ours == (other.title, other.body, other.state, other.labels, other.moved_to)
+
+
+@dataclass(frozen=True)
+class IssueEdit:
+    """What is to be changed of an issue; None leaves a part as it is."""
+
+    title: str | None = None
+    body: str | None = None
+    state: IssueState | None = None
+    closed_as: ClosedAs = ClosedAs.COMPLETED
+    """Why, if it is to be closed."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be changed."""
+        return self.title is None and self.body is None and self.state is None
 
 
 class Tracker(Protocol):
@@ -54,10 +86,11 @@ class Tracker(Protocol):
     repository: str
     """As the plan names it."""
 
-    def find(self, marker: str, since: datetime) -> tuple[Issue, ...]:
-        """The issues created since then whose body holds `marker`, the oldest first.
+    def newest(self, above: int) -> Iterator[Issue]:
+        """The issues with a number above this one, the newest first. Who closed them may be missing.
 
-        Who closed them may be missing.
+        Clocks play no part in that, because those of tracker and box can differ. With 0, it ends with the
+        latest so many that the implementation looks at.
         """
 
     def read(self, number: int) -> Issue:
@@ -70,9 +103,11 @@ class Tracker(Protocol):
         all the same, and delivery looks for it before it tries again.
         """
 
-    def edit(self, issue: Issue, title: str, body: str, state: IssueState) -> None:
-        """Give an issue, which was read, found or created before, this title, body and state.
+    def edit(self, issue: Issue, edit: IssueEdit) -> Issue:
+        """Change an issue, which was read, found or created before, and return it as it is then.
 
+        Raises IssueChangedError when a person has changed it since it was read. What a person writes within
+        the time of one request can still be overwritten, unless the tracker compares and edits in one.
         Never edits an issue of another repository.
         """
 
@@ -93,6 +128,19 @@ class TrackerBusyError(TrackerError):
         super().__init__(what, where=where, hint=hint)
         self.retry_at = retry_at
         """When the tracker wants to be asked again; None when it does not say."""
+
+
+class IssueChangedError(TrackerBusyError):
+    """An issue is not as it was read, so that it was not edited."""
+
+    def __init__(self, issue: Issue, *, where: str) -> None:
+        super().__init__(
+            f"#{issue.number} was changed meanwhile",
+            where=where,
+            hint="nothing of it was overwritten; it is tried again with the next night",
+        )
+        self.issue = issue
+        """As it is now."""
 
 
 class TrackerRefusedError(TrackerError):

@@ -4,18 +4,19 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
-from history.store.alert_outbox import IssueState
+from history.store.alert_outbox import ClosedAs, IssueState
 from runners.alerting.github_api import TIMEOUT_SECONDS, GitHubApi, RedirectedError
 from runners.alerting.github_errors import NEXT_NIGHT, GitHubRefusedError
 from runners.alerting.tokens import CREDENTIAL, token
 from runners.alerting.tracker import (
     Issue,
+    IssueChangedError,
     IssueDeletedError,
+    IssueEdit,
     IssueRefusedError,
     LabelsRefusedError,
     MissingTokenError,
@@ -57,9 +58,11 @@ class _IssueAnswer(BaseModel):
     labels: tuple[_Label | str, ...] = ()
     user: _Account | None = None
     closed_by: _Account | None = None
+    closed_at: AwareDatetime | None = None
+    state_reason: str | None = None
     url: str
+    html_url: str = ""
     repository_url: str | None = None
-    created_at: AwareDatetime
     pull_request: Any = None
 
     def places(self) -> Iterator[tuple[str, int]]:
@@ -106,13 +109,31 @@ class GitHubTracker:
         self._api = GitHubApi(url, token, pause_seconds, timeout_seconds)
         self._canonical: _RepositoryAnswer | None = None
 
-    def find(self, marker: str, since: datetime) -> tuple[Issue, ...]:
-        """The issues created since then whose body holds `marker`, the oldest first; no pull requests."""
-        known: dict[int, Issue] = {}
-        for issue, answer in self._newest(since):
-            if answer.pull_request is None and issue.moved_to is None and marker in issue.body:
-                known[issue.number] = issue
-        return tuple(known[number] for number in sorted(known))
+    def newest(self, above: int) -> Iterator[Issue]:
+        """The issues with a number above this one, the newest first; no pull requests.
+
+        A page is read to its end: issues that were created within one second stand there in any order.
+        """
+        for page in range(1, MOST_PAGES + 1):
+            query = {"state": "all", "sort": "created", "direction": "desc"}
+            query |= {"per_page": str(PAGE), "page": str(page)}
+            data = self._api.request(
+                "GET", self._path(""), where=self.repository, query=query, allowed=self._is_within
+            )
+            if not isinstance(data, list):
+                raise _not_understood("no list of issues", self.repository)
+            listed = [self._issue(item, self.repository) for item in data]
+            for issue, answer in listed:
+                if answer.pull_request is None and issue.moved_to is None and issue.number > above:
+                    yield issue
+            if len(listed) < PAGE or any(issue.number <= above for issue, _ in listed):
+                return
+        if above:
+            raise TrackerRefusedError(
+                f"there are more than {MOST_PAGES * PAGE} issues since #{above}",
+                where=self.repository,
+                hint="name a repository with fewer issues in the plan",
+            )
 
     def read(self, number: int) -> Issue:
         """The issue with this number, or what a person transferred it to."""
@@ -141,12 +162,27 @@ class GitHubTracker:
             )
         return issue
 
-    def edit(self, issue: Issue, title: str, body: str, state: IssueState) -> None:
-        """Give an issue this title, body and state."""
+    def edit(self, issue: Issue, edit: IssueEdit) -> Issue:
+        """Change an issue that is as it was read.
+
+        GitHub takes no condition with an edit (If-Match is for reading alone), so that it is read again
+        right before.
+        """
         where = self._required(issue)
         with _about_one_issue():
-            sent = {"title": title, "body": body, "state": state}
-            self._issue(self._send("PATCH", f"/{issue.number}", where, sent), where, issue.number)
+            self._api.pause()  # before it is read, so that as little time as possible lies between
+            present = self.read(issue.number)
+            if not present.is_as(issue):
+                raise IssueChangedError(present, where=self.repository)
+            sent: dict[str, str] = {}
+            if edit.title is not None:
+                sent["title"] = edit.title
+            if edit.body is not None:
+                sent["body"] = edit.body
+            if edit.state is not None:
+                closes = edit.state is IssueState.CLOSED
+                sent |= {"state": edit.state, "state_reason": edit.closed_as if closes else "reopened"}
+            return self._issue(self._send("PATCH", f"/{issue.number}", where, sent), where, issue.number)[0]
 
     def comment(self, issue: Issue, text: str) -> None:
         """Add a comment."""
@@ -155,29 +191,6 @@ class GitHubTracker:
             self._send("POST", f"/{issue.number}/comments", where, {"body": text})
 
     # --- requests
-
-    def _newest(self, since: datetime) -> Iterator[tuple[Issue, _IssueAnswer]]:
-        """Issues created since then, the newest first; one twice when others are opened meanwhile."""
-        for page in range(1, MOST_PAGES + 1):
-            query = {"state": "all", "sort": "created", "direction": "desc"}
-            query |= {"per_page": str(PAGE), "page": str(page)}
-            data = self._api.request(
-                "GET", self._path(""), where=self.repository, query=query, allowed=self._is_within
-            )
-            if not isinstance(data, list):
-                raise _not_understood("no list of issues", self.repository)
-            issues = [self._issue(item, self.repository) for item in data]
-            for issue, answer in issues:
-                if answer.created_at < since:
-                    return
-                yield issue, answer
-            if len(issues) < PAGE:
-                return
-        raise TrackerRefusedError(
-            f"there are more than {MOST_PAGES * PAGE} issues since {since:%Y-%m-%d}",
-            where=self.repository,
-            hint="name a repository with fewer issues in the plan",
-        )
 
     def _send(self, method: str, path: str, where: str, body: Any) -> Any:
         """A write. It follows no redirect to another repository, where a transferred issue would lead."""
@@ -238,11 +251,19 @@ class GitHubTracker:
             answer.body or "",
             answer.state,
             tuple(label if isinstance(label, str) else label.name for label in answer.labels),
-            answer.user.login if answer.user else "",
-            answer.closed_by.login if answer.closed_by else "",
-            others[0] if others else None,
+            author=answer.user.login if answer.user else "",
+            closed_by=answer.closed_by.login if answer.closed_by else "",
+            closed_as=_closed_as(answer),
+            closed_at=answer.closed_at and answer.closed_at - self._api.clock_difference,
+            address=answer.html_url,
+            moved_to=others[0] if others else None,
         )
         return issue, answer
+
+
+def _closed_as(answer: _IssueAnswer) -> ClosedAs | None:
+    known = {each.value: each for each in ClosedAs}
+    return known.get(answer.state_reason or "") if answer.state is IssueState.CLOSED else None
 
 
 def _not_understood(what: str, where: str) -> TrackerBusyError:

@@ -89,6 +89,8 @@ def test_everything_travels(folder: Path) -> None:
     execute(folder / "a.db", copied)
     kind = "INSERT INTO kinds SELECT run_id, 'payment', metric, value FROM measurements LIMIT 1"
     execute(folder / "a.db", kind)
+    known = "INSERT INTO acknowledgements SELECT id, found_at, 'acknowledged', 'ann', 'x', NULL FROM changes"
+    execute(folder / "a.db", known)
     with open_store(folder / "a.db") as store, store.database.writing() as connection:
         alert = alert_outbox.DesiredIssue(
             "f", alert_outbox.AlertKind.BUILD, "title", "body", alert_outbox.IssueState.OPEN
@@ -235,8 +237,8 @@ def test_nights_of_an_older_tidemark_are_derived_here(folder: Path) -> None:
 def test_a_history_of_an_earlier_schema_is_read(folder: Path) -> None:
     record(folder / "a.db", [NIGHT_1])
     wanted = contents(folder / "a.db")
-    tables = ("confirmations", "change_series", "changes", "gaps", "points", "series", "nights", "profiles")
-    for table in tables:
+    changed = ("confirmations", "acknowledgements", "change_series", "changes")
+    for table in (*changed, "gaps", "points", "series", "nights", "profiles"):
         execute(folder / "a.db", f"DROP TABLE {table}")
     execute(folder / "a.db", "DELETE FROM schema_migrations WHERE number > 2")
     into(folder / "b.db", folder / "a.db")

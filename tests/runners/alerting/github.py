@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -69,11 +70,6 @@ class Answer(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-def moment(days: float = 0) -> str:
-    """So many days from now, as GitHub writes it."""
-    return (datetime.now(UTC) + timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 NOT_FOUND = Answer(404, {"message": "Not Found"})
 SWITCHED_OFF = Answer(410, {"message": "Issues has been disabled in this repository."})
 ARCHIVED = Answer(403, {"message": "Repository was archived so is read-only."})
@@ -107,10 +103,14 @@ class GitHub:
         """Of the token's account in the repository."""
         self.headers: dict[str, str] = {}
         """Of answers about the repository."""
+        self.ahead = timedelta(0)
+        """How far the tracker's clock is ahead of that of the tests."""
         self.after_reads: list[Callable[[dict[str, Any]], None]] = []
         """What a person does to an issue right after it was read, each once."""
-        self.before_edits: list[Callable[[dict[str, Any]], None]] = []
-        """What a person does to an issue before an edit arrives, each once."""
+        self.after_edits: list[Callable[[dict[str, Any]], None]] = []
+        """What a person does to an issue right after an edit, before it is answered, each once."""
+        self.edits: list[Any] = []
+        """The contents of all edits that were carried out."""
         self.edited_elsewhere: list[int] = []
         """Writes to issues of OTHER."""
 
@@ -209,8 +209,10 @@ class GitHub:
         if method == "DELETE":
             return self._take_label(issue, unquote(values["name"]))
         if method == "PATCH":
-            self.before_edits.pop(0)(issue) if self.before_edits else None
+            self.edits.append(body)
             self._edit(issue, body)
+            if self.after_edits:
+                self.after_edits.pop(0)(issue)
         answer = dict(issue)
         if method == "GET" and self.after_reads:
             self.after_reads.pop(0)(issue)
@@ -233,10 +235,10 @@ class GitHub:
         if state != issue["state"]:
             closes = state == "closed"
             issue["closed_by"] = {"login": BOT} if closes else None
-            issue["closed_at"] = moment() if closes else None
+            issue["closed_at"] = self.moment() if closes else None
             issue["state_reason"] = (reason or "completed") if closes else "reopened"
         issue |= {name: body[name] for name in body if name != "state_reason"}
-        issue["updated_at"] = moment()
+        issue["updated_at"] = self.moment()
 
     def _create(self, body: Any) -> Answer:
         refused = self.refused_labels.intersection(body.get("labels", ()))
@@ -261,10 +263,14 @@ class GitHub:
             "closed_at": None,
             "state_reason": None,
             "html_url": f"{self.url}/{self.name}/issues/{number}",
-            "created_at": moment(),
-            "updated_at": moment(),
+            "created_at": self.moment(),
+            "updated_at": self.moment(),
         }
         return self.issues[number]
+
+    def moment(self, days: float = 0) -> str:
+        """So many days from now by the tracker's clock, as GitHub writes it."""
+        return (datetime.now(UTC) + self.ahead + timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     # --- what a person does
 
@@ -274,7 +280,7 @@ class GitHub:
     def close(self, number: int, reason: str | None = "completed", days: float = 0) -> None:
         """Close an issue so many days from now; older trackers give no reason."""
         closed = {"state": "closed", "closed_by": {"login": PERSON}, "state_reason": reason}
-        self.issues[number] |= closed | {"closed_at": moment(days)}
+        self.issues[number] |= closed | {"closed_at": self.moment(days)}
 
     def reopen(self, number: int) -> None:
         self.issues[number] |= {"state": "open", "closed_by": None, "state_reason": "reopened"}
@@ -282,7 +288,7 @@ class GitHub:
     def write(self, number: int, **fields: str) -> None:
         """Edit title or body in the web page, which ends lines as browsers do."""
         self.issues[number] |= {name: text.replace("\n", "\r\n") for name, text in fields.items()}
-        self.issues[number]["updated_at"] = moment()
+        self.issues[number]["updated_at"] = self.moment()
 
     def transfer(self, number: int, to: int) -> None:
         """To OTHER, under a number of its own."""
@@ -366,5 +372,8 @@ class Handler(BaseHTTPRequestHandler):
         if cut:
             self.wfile.flush()
             self.connection.close()
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return format_datetime(datetime.now(UTC) + self.github.ahead, usegmt=True)
 
     def log_message(self, *words: object) -> None: ...

@@ -1,5 +1,6 @@
 """Every alert reaches the tracker once, whatever goes wrong on the way; and what people decide comes back."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -57,14 +58,17 @@ def test_an_issue_is_opened_once_updated_closed_and_opened_again(store: Store, g
     assert deliver(store, github).created == ["f1"]
     (issue,) = github.issues.values()
     assert issue["title"] == DESIRED.title
-    assert issue["body"].startswith("since Monday\n\n<!-- tidemark f1 ")
+    assert re.fullmatch(
+        r"<!-- tidemark f1 (\w+) begin \w+ \w+: [^\n]+ -->\nsince Monday\n\n<!-- tidemark f1 \1 -->\n",
+        issue["body"],
+    )
     assert [label["name"] for label in issue["labels"]] == ["performance"]
     before = len(github.requests)
     assert deliver(store, github) == DeliveryResult()
     assert github.requests[before:] == [f"GET /repos/{REPOSITORY}/issues/1"]
     set_desired(store, replace(DESIRED, body="since Sunday"))
     assert deliver(store, github).updated == ["f1"]
-    assert github.issues[1]["body"].startswith("since Sunday")
+    assert github.issues[1]["body"].partition("\n")[2].startswith("since Sunday")
     set_desired(store, replace(DESIRED, state=IssueState.CLOSED, closing="gone since Friday"))
     assert deliver(store, github).closed == ["f1"]
     assert github.issues[1]["state"] == "closed"
@@ -124,7 +128,7 @@ def test_whatever_fails_when_it_is_updated_it_is_updated_later(
     assert set(failed) == {"f1"}
     github.faults = []
     deliver(store, github, later=timedelta(minutes=5))
-    assert github.issues[1]["body"].startswith("since Sunday")
+    assert github.issues[1]["body"].partition("\n")[2].startswith("since Sunday")
     assert len(github.issues) == 1
     assert not known(store)[0].is_due
 
@@ -199,18 +203,21 @@ def test_a_label_mutes_for_good(store: Store, github: GitHub, label: str) -> Non
     for desired in (replace(DESIRED, body="worse"), replace(DESIRED, state=IssueState.CLOSED), DESIRED):
         set_desired(store, desired)
         assert deliver(store, github) == DeliveryResult()
-    assert github.issues[1]["body"].startswith("since Monday")
+    assert github.issues[1]["body"].partition("\n")[2].startswith("since Monday")
     assert known(store)[0].muted == f"label {label} of #1"
 
 
 def test_an_issue_that_a_person_closed_or_deleted_is_left_alone(store: Store, github: GitHub) -> None:
     set_desired(store, DESIRED, replace(DESIRED, fingerprint="f2"))
     deliver(store, github)
-    github.issues[1]["state"] = "closed"
+    github.close(1, reason="not_planned")
     assert deliver(store, github).muted == ["f1"]
     github.deleted.add(2)
     assert deliver(store, github).muted == ["f2"]
-    assert [alert.muted for alert in known(store)] == ["#1 was closed by a person", "#2 was deleted"]
+    assert [alert.muted for alert in known(store)] == [
+        "#1 was closed as not planned by a person",
+        "#2 was deleted",
+    ]
 
 
 def test_what_ended_before_an_issue_was_opened_opens_none(store: Store, github: GitHub) -> None:

@@ -26,7 +26,7 @@ def test_an_issue_that_a_person_closes_after_ours_failed_is_a_persons(stand: Sta
     for _ in range(TIMES):
         stand.github.faults = [Fault(500, method="PATCH")]
         assert stand.report()[0] == 2
-    stand.github.close(1)
+    stand.github.close(1, reason=None)
     assert stand.report()[0] == 0
     assert stand.alert().muted == "#1 was closed by a person"
 
@@ -47,7 +47,7 @@ def test_our_closing_is_ours_when_opening_it_again_fails_too(stand: Stand) -> No
 def test_an_issue_that_a_person_closed_before_we_knew_its_number_stays_closed(stand: Stand) -> None:
     stand.github.faults = [Fault(502, method="POST", after=True)]
     assert stand.report()[0] == 2
-    stand.github.close(1)
+    stand.github.close(1, reason=None)
     assert stand.report()[0] == 0
     assert stand.alert().muted == "#1 was closed by a person"
     assert stand.open_issues() == []
