@@ -91,6 +91,11 @@ class Home:
         return self.path / "heartbeat.json"
 
     @property
+    def pause(self) -> Path:
+        """The last pause of the box, as JSON."""
+        return self.path / "pause.json"
+
+    @property
     def backups(self) -> Path:
         """Backups of the history, one per night."""
         return self.path / "backups"

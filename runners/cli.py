@@ -16,6 +16,7 @@ from build.home import ROOT
 from build.programs.environment import kept_from_process
 from history.escaping.streams import escaped_output
 from runners.exit_codes import INTERRUPTED, TROUBLE
+from runners.occupancy.arguments import add_wait
 from runners.own_version import own_version
 from runners.values import count, duration, levels, minutes, revision, rounds, version
 from runners.variant_arguments import add_build_choices, add_variants
@@ -213,6 +214,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     it.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
     it.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
     add_variants(it)
+    add_wait(it)
     it.add_argument("--history", metavar="PATH", help=history)
 
 
@@ -234,6 +236,7 @@ def _calibrate(it: argparse.ArgumentParser) -> None:
     it.add_argument(
         "--rounds", type=rounds, default=10, metavar="N", help="rounds of each step (default: 10)"
     )
+    add_wait(it)
     it.add_argument("--history", metavar="PATH", help="history to write to")
 
 

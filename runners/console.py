@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
@@ -16,12 +16,19 @@ REFRESH_PER_SECOND = 1
 """Redraws are rare, because they use CPU on the machine that is being measured."""
 
 
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
 class Lines:
-    """Writes notes and the start of each task as lines with the time to stderr."""
+    """Writes notes and the start of each task as lines with the time, to stderr by default."""
+
+    def __init__(self, write: Callable[[str], None] = _to_stderr) -> None:
+        self._write = write
 
     def note(self, message: str) -> None:
         """Write a note, as one line."""
-        print(f"{time.strftime('%H:%M:%S')} {one_line(message)}", file=sys.stderr, flush=True)
+        self._write(f"{time.strftime('%H:%M:%S')} {one_line(message)}")
 
     def task(self, label: str, total: float | None = None) -> AbstractContextManager[ProgressTask]:
         """Write the label of a task that starts."""

@@ -3,14 +3,18 @@
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from build.home import Home
+from runners.console import Lines
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.checks import CHECKS
 from runners.fitness.finding import Finding, Level
 from runners.installing.files import RESTORE, SYSTEMCTL, TUNE
 from runners.measuring.cleanup import sweep
 from runners.measuring.machine_lock import BusyError, measuring_alone
+from runners.occupancy.pause import current_pause
+from runners.occupancy.waiting import machine_awaited
 
 WATCHED = ("load", "free disk", "temperature")
 """The checks that the machine has to pass before a job."""
@@ -21,7 +25,7 @@ PASSING = ("load", "temperature")
 PATIENCE_SECONDS = 600.0
 PAUSE_SECONDS = 15.0
 
-ROOT_SECONDS = 660
+ROOT_SECONDS = 960
 """The time limit of a command that runs as root: longer than that of its systemd unit."""
 
 Say = Callable[[str], None]
@@ -39,10 +43,14 @@ def started(
 ) -> int:
     """Prepare the machine for a job; return 0 when the job may start, 1 when the machine is unfit.
 
-    Nothing is done while something measures, which the job itself will notice.
+    What holds the machine for a short time, such as a report, is waited for. Nothing is done while something
+    measures for longer, or while the box is paused, which the job itself will notice.
     """
+    if _is_paused(home, say):
+        return 0
     try:
-        _sweep(home, say)
+        with machine_awaited(home, PATIENCE_SECONDS, Lines(say), clock=clock, sleep=sleep):
+            _sweep(home, say)
         _as_root(TUNE, say, as_root)
         deadline = clock() + PATIENCE_SECONDS
         while True:
@@ -63,8 +71,11 @@ def started(
 
 def completed(home: Home, say: Say, as_root: AsRoot) -> int:
     """Clean up after a job and restore the settings; return 0, so that the job never fails by it."""
+    if _is_paused(home, say):
+        return 0
     try:
-        _sweep(home, say)
+        with measuring_alone(home):
+            _sweep(home, say)
         _as_root(RESTORE, say, as_root)
     except BusyError as error:
         say(f"nothing was changed: {error}")
@@ -82,10 +93,17 @@ def by_sudo(command: Sequence[str]) -> str | None:
     return None if done.returncode == 0 else (done.stderr.strip() or f"exit status {done.returncode}")
 
 
+def _is_paused(home: Home, say: Say) -> bool:
+    """Return whether a person has the box, whose settings and processes are then left alone."""
+    pause = current_pause(home, datetime.now(UTC))
+    if pause is not None:
+        say(f"nothing was changed: this box is {pause}")
+    return pause is not None
+
+
 def _sweep(home: Home, say: Say) -> None:
-    with measuring_alone(home):
-        for name in sweep(home):
-            say(f"removed what a dead session left: {name}")
+    for name in sweep(home):
+        say(f"removed what a dead session left: {name}")
 
 
 def _as_root(unit: str, say: Say, as_root: AsRoot) -> None:

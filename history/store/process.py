@@ -28,15 +28,22 @@ def is_alive(identity: ProcessIdentity) -> bool:
     if identity.boot_id != _boot_id():
         return False
     try:
-        return _start_ticks(identity.process_id) == identity.start_ticks
+        state, *rest = _fields(identity.process_id)
     except (FileNotFoundError, ProcessLookupError):
         return False
+    # A zombie has ended, though its parent has not asked for its exit code yet, or never will.
+    return state not in "ZX" and int(rest[18]) == identity.start_ticks
 
 
 def _start_ticks(process_id: int) -> int:
+    return int(_fields(process_id)[19])
+
+
+def _fields(process_id: int) -> list[str]:
+    """Return the fields of proc_pid_stat(5) from the third on, which is the state."""
     stat = Path(f"/proc/{process_id}/stat").read_text()
     # Field 2 is the program's name in parentheses, and may itself contain blanks and parentheses.
-    return int(stat.rpartition(")")[2].split()[19])
+    return stat.rpartition(")")[2].split()
 
 
 def _boot_id() -> str:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from build.version import Engine
+from runners.occupancy.arguments import add_wait
 from runners.values import count, duration, minutes
 from runners.variant_arguments import add_variants
 from suites.metrics import PRIMARY
@@ -70,6 +71,7 @@ def _question(it: argparse.ArgumentParser) -> None:
 def _how(it: argparse.ArgumentParser) -> None:
     how = it.add_argument_group("options of the search")
     add = how.add_argument
+    add_wait(how)
     add("--budget", type=minutes, metavar="MINUTES", help="begin no further round after this many minutes")
     ahead = "compile the N likeliest commits before anything is measured"
     add("--build-ahead", type=count, default=0, metavar="N", help=ahead)

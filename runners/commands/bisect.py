@@ -17,6 +17,7 @@ from history.rendering.plain_table import standard_output
 from history.store import bisects
 from history.store.bisects import Bisect
 from history.store.writer import Store
+from history.timestamps import now
 from runners.alerting.outbox import update_issue
 from runners.bisect.domain.question import Question, QuestionError, metric_named, require_direction
 from runners.bisect.report.render import markdown, text
@@ -31,6 +32,8 @@ from runners.exit_codes import TROUBLE
 from runners.measuring.variants import Variant, definition_of, require_defined, variants_of
 from runners.nightly.inputs import Inputs, box_for
 from runners.nightly.plan import Box, load_plan, plan_history
+from runners.occupancy.pause import require_not_paused
+from runners.occupancy.waiting import machine_awaited
 from runners.values import history_of
 from suites.additions.registry import kind_of
 
@@ -56,7 +59,13 @@ def search(arguments: argparse.Namespace) -> int:
         print(box.label)
         return 0
     history = history_of(arguments.history, home)
-    with open_store(history) as store, progress() as shown:
+    if box is not None:
+        require_not_paused(home, now())
+    with (
+        progress() as shown,
+        machine_awaited(home, arguments.wait * 60, shown),
+        open_store(history) as store,
+    ):
         try:
             real = real_dependencies(home, shown, asked.question.suite, asked.variant)
             log = BisectRun(asked, home, store, shown, real).run()

@@ -19,6 +19,7 @@ from runners.console import progress, say_problems
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import TWIN, require_defined, variants_of
+from runners.occupancy.waiting import machine_awaited
 from runners.values import history_of
 from suites.definition import load_suite
 
@@ -32,7 +33,11 @@ def main(arguments: argparse.Namespace) -> int:
     request = request_of(arguments)
     home = locate_for_writing()
     history = history_of(arguments.history, home)
-    with progress() as shown, open_recorded(history, home, shown.note) as store:
+    with (
+        progress() as shown,
+        machine_awaited(home, arguments.wait * 60, shown),
+        open_recorded(history, home, shown.note) as store,
+    ):
         outcome = run_session(request, home, store, shown)
         noise, comparison = recorded(store, request, outcome.uid)
         say_problems(store)

@@ -9,21 +9,34 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
-from build.progress import Progress
 from history.changes.level_shift import Direction
+from history.escaping.markdown import escaped
 from history.rendering.changes import box_note_lines
 from history.spool.opening import open_delivered, open_recorded
 from history.store.writer import Store
 from runners.console import add_to_job_summary, progress
-from runners.measuring.machine_lock import BusyError, measuring_alone
+from runners.measuring.machine_lock import BusyError
 from runners.nightly.backfill_plan import Backfill
-from runners.nightly.heartbeat import Heart, record_failure, record_notes
+from runners.nightly.heartbeat import (
+    Heart,
+    night_elsewhere,
+    record_failure,
+    record_late_report,
+    record_report,
+)
 from runners.nightly.night import NightResult, measure, measure_past
 from runners.nightly.plan import Plan, PlanError, find_box, load_plan, plan_history
 from runners.nightly.report import NightReport, comparisons, report
 from runners.nightly.summary import summary
+from runners.occupancy.pause import PauseError, require_not_paused
+from runners.occupancy.waiting import WAIT_MINUTES, machine_awaited, quiet_machine
 from runners.values import history_of
+
+
+class DoneElsewhereError(TidemarkError):
+    """Another process carries out the night of this box."""
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -35,11 +48,20 @@ def main(arguments: argparse.Namespace) -> int:
     home = locate_for_writing()
     box = None if arguments.report else find_box(plan, arguments.box, platform.node())
     try:
-        return _carry_out(arguments, plan, box, home, past)
-    except (KeyboardInterrupt, BusyError):
+        return _report_alone(plan, home) if box is None else _night(arguments, plan, box, home, past)
+    except KeyboardInterrupt:
         raise
+    except DoneElsewhereError as error:
+        print(f"tidemark: {error}", file=sys.stderr)
+        return 0
+    except PauseError as error:
+        print(error.what)
+        add_to_job_summary(escaped(error.what))
+        return 0
     except BaseException as error:
-        if box is not None:
+        if box is None:
+            record_late_report(home.heartbeat, error)
+        else:
             record_failure(home.heartbeat, box, error, datetime.now(UTC))
         raise
 
@@ -60,34 +82,68 @@ def backfill_of(arguments: argparse.Namespace) -> Backfill | None:
         raise PlanError("; ".join(reasons), where="nightly --backfill") from error
 
 
-def _carry_out(
-    arguments: argparse.Namespace, plan: Plan, box: str | None, home: Home, past: Backfill | None
-) -> int:
-    """Measure on a box, if one is named, and report, unless that is left to another command."""
+def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past: Backfill | None) -> int:
+    """Measure on a box as soon as its machine is free, and report, unless that is left to another command.
+
+    Raises PauseError while the box is paused, and DoneElsewhereError when another process does the same.
+    """
+
+    def still_wanted() -> None:
+        require_not_paused(home, datetime.now(UTC))
+        other = night_elsewhere(home.heartbeat, datetime.now(UTC))
+        if other is not None and past is None and not other.is_backfill:
+            raise DoneElsewhereError(f"process {other.process_id} carries out this night: {other.what}")
+
+    def begin() -> Heart:
+        return Heart(home.heartbeat, box, shown, is_backfill=past is not None)
+
+    still_wanted()
     history = history_of(str(plan_history(plan, home)), home)
-    with progress() as shown, _opened(arguments, plan, history, home, shown) as store:
+    seconds = 60 * min(WAIT_MINUTES, plan.boxes[box].budget_minutes)
+    found, compared = None, []
+    with progress() as shown:
+        # The heartbeat of a backfill stays that of the box while its night waits for the end.
+        heart = begin() if night_elsewhere(home.heartbeat, datetime.now(UTC)) is None else None
         try:
-            night = None if box is None else _measure(plan, box, home, store, shown, past)
+            with (
+                machine_awaited(home, seconds, heart or shown, still_wanted) as waited,
+                open_recorded(history, home, shown.note, backups=home.backups) as store,
+            ):
+                heart = heart or begin()
+                night = _measure(plan, box, home, store, heart, past, waited)
+                heart.end(night.outcome)
+                found = None if arguments.measure else _report(plan, home, store)
+                compared = list(comparisons(night, store))
         except BusyError as error:
-            # Not a failure: the night that holds the lock does the work.
-            print(f"tidemark: {error}", file=sys.stderr)
-            return 0
-        found = None if arguments.measure else report(plan, home, store)
-        if found is not None:
-            own = [note for note in found.notes if note.environment.box == platform.node()]
-            record_notes(home.heartbeat, list(box_note_lines(own)))
-        compared = [] if night is None else list(comparisons(night, store))
+            night = NightResult(box, problems=[f"nothing was measured: {error.what}"])
+            if heart is not None:
+                heart.end(error.what, failed=True)
+        except (KeyboardInterrupt, PauseError) as error:
+            if heart is not None:
+                heart.end_early("interrupted" if isinstance(error, KeyboardInterrupt) else error.what)
+            raise
     _publish(summary(night, found, compared, datetime.now(UTC)), home)
     return _code(night, found)
 
 
-def _opened(
-    arguments: argparse.Namespace, plan: Plan, history: Path | str, home: Home, shown: Progress
-) -> Store:
-    """Open the history: to report it has to be there, to measure it does not."""
-    if arguments.report:
-        return open_delivered(history, home)
-    return open_recorded(history, home, shown.note, backups=home.backups)
+def _report_alone(plan: Plan, home: Home) -> int:
+    """Report as soon as nothing measures on the machine. Raises BusyError when that takes too long."""
+    history = history_of(str(plan_history(plan, home)), home)
+    with (
+        progress() as shown,
+        quiet_machine(home, shown),
+        open_delivered(history, home) as store,
+    ):
+        found = _report(plan, home, store)
+    _publish(summary(None, found, [], datetime.now(UTC)), home)
+    return _code(None, found)
+
+
+def _report(plan: Plan, home: Home, store: Store) -> NightReport:
+    found = report(plan, home, store)
+    own = [note for note in found.notes if note.environment.box == platform.node()]
+    record_report(home.heartbeat, list(box_note_lines(own)))
+    return found
 
 
 def matrix(plan: Plan, box: str | None) -> str:
@@ -97,24 +153,13 @@ def matrix(plan: Plan, box: str | None) -> str:
 
 
 def _measure(
-    plan: Plan, box: str, home: Home, store: Store, shown: Progress, past: Backfill | None
+    plan: Plan, box: str, home: Home, store: Store, heart: Heart, past: Backfill | None, waited: float
 ) -> NightResult:
-    """Measure a night, or only past commits, under the machine's lock, with a heartbeat. Raises BusyError.
-
-    An error is left to the caller to record. A person who interrupts the night knows that it ended.
-    """
-    with measuring_alone(home):
-        heart = Heart(home.heartbeat, box, shown)
-        try:
-            if past is None:
-                night = measure(plan, box, platform.node(), home, store, heart)
-            else:
-                night = measure_past(plan, box, platform.node(), home, store, heart, past)
-        except KeyboardInterrupt:
-            heart.end("interrupted")
-            raise
-        heart.end(night.outcome)
-    return night
+    """Measure a night, or only past commits."""
+    hostname = platform.node()
+    if past is None:
+        return measure(plan, box, hostname, home, store, heart, waited_seconds=waited)
+    return measure_past(plan, box, hostname, home, store, heart, past, waited_seconds=waited)
 
 
 def _publish(text: str, home: Home) -> None:

@@ -9,12 +9,16 @@ from history.open import existing_history
 from history.spool.opening import open_delivered
 from report.writing.site import SiteOptions, write_site
 from runners.console import progress
+from runners.occupancy.waiting import quiet_machine
 from runners.reporting.bisects import read_bisects
 from runners.reporting.graphs import drawer
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Write the site and say where it is, or print one page; return 0."""
+    """Write the site and say where it is, or print one page; return 0.
+
+    A site loads the machine for minutes, and waits for a measurement to end. Raises BusyError.
+    """
     if arguments.page is not None:
         from runners.reporting.pages import page_alone  # loaded only for one page
 
@@ -24,7 +28,8 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     home = locate_for_writing()
     folder = Path(arguments.out) if arguments.out else home.site
-    with open_delivered(existing_history(arguments.history), locate()) as store, progress() as shown:
+    history = existing_history(arguments.history)
+    with progress() as shown, quiet_machine(home, shown), open_delivered(history, locate()) as store:
         options = SiteOptions(folder, arguments.public, bisects=read_bisects(store), draw=drawer(home))
         summary = write_site(store, options, shown)
     print(f"{summary.folder / 'index.html'}: {summary.pages} pages, {summary.changed} files written")

@@ -12,6 +12,7 @@ from runners.console import progress, say_problems
 from runners.measuring.request import PASSES, Exact, Request, Sampled
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import require_defined, variants_of
+from runners.occupancy.waiting import machine_awaited
 from runners.values import history_of
 from suites.definition import load_suite
 from suites.durability import Durability
@@ -29,7 +30,11 @@ def main(arguments: argparse.Namespace) -> int:
         arguments.versions = [resolved(version, home, shown) for version in arguments.versions]
     request = request_of(arguments)
     history = history_of(arguments.history, home)
-    with progress() as shown, open_recorded(history, home, shown.note) as store:
+    with (
+        progress() as shown,
+        machine_awaited(home, arguments.wait * 60, shown),
+        open_recorded(history, home, shown.note) as store,
+    ):
         outcome = run_session(request, home, store, shown)
         say_problems(store)
     print(summary(request, outcome, arguments.history))

@@ -17,10 +17,14 @@ from runners.installing.escaping import InstallError
 from runners.installing.machine import TargetMachine
 from runners.installing.site import Site, require_reachable, site
 from runners.installing.steps import Steps
-from runners.nightly.heartbeat import WELL, Status, status
+from runners.measuring.machine_lock import current_holder
+from runners.nightly.heartbeat import WELL, Status, night_elsewhere, process_of, read, status
 from runners.nightly.plan import find_box, load_plan, plan_history
 from runners.nightly.report import deliver
 from runners.nightly.watch import judged, update_outbox
+from runners.occupancy.pause import begin as begin_pause
+from runners.occupancy.pause import end as end_pause
+from runners.occupancy.pause import interrupt, last_pause
 from runners.values import history_of
 
 KEPT = 1
@@ -28,7 +32,15 @@ KEPT = 1
 
 def main(arguments: argparse.Namespace) -> int:
     """Carry out a subcommand, and return its exit code."""
-    subcommands = {"install": install, "uninstall": uninstall, "show": show, "watch": watch, "hook": hook}
+    subcommands = {
+        "install": install,
+        "uninstall": uninstall,
+        "show": show,
+        "watch": watch,
+        "pause": pause,
+        "resume": resume,
+        "hook": hook,
+    }
     return subcommands[arguments.what](arguments)
 
 
@@ -100,10 +112,13 @@ def watch(arguments: argparse.Namespace) -> int:
     plan, now = load_plan(Path(arguments.plan)), datetime.now(UTC)
     box = find_box(plan, arguments.box, platform.node())
     home = locate_for_writing()
-    found = status(home.heartbeat, now)
+    paused = last_pause(home)
+    found = status(home.heartbeat, now, None if paused is None else paused.until)
     known = record.load(TargetMachine()).installed_at
-    state = judged(found, datetime.fromisoformat(known) if known else None, now)
-    text = status_text(Status(state, found.beat), now)
+    expected = [datetime.fromisoformat(known), *([paused.until] if paused else [])] if known else []
+    state = judged(found, max(expected, default=None), now)
+    in_force = paused if paused is not None and paused.is_in_force(now) else None
+    text = status_text(Status(state, found.beat), now, in_force)
     print(text if state in WELL else f"{text}\nsee docs/hardware.md", flush=True)
     problems: list[str] = []
     with open_store(history_of(str(plan_history(plan, home)), home)) as store:
@@ -122,6 +137,37 @@ def hook(arguments: argparse.Namespace) -> int:
     if arguments.when == "completed":
         return jobs.completed(home, print, jobs.by_sudo)
     return jobs.started(home, lambda: CheckedMachine(home.path, Kernel()), print, jobs.by_sudo)
+
+
+def pause(arguments: argparse.Namespace) -> int:
+    """Pause this box; return 0. Raises PauseError for a time that cannot be meant."""
+    home, now = locate_for_writing(), datetime.now(UTC)
+    print(begin_pause(home, arguments.until, arguments.why, now))
+    running = night_elsewhere(home.heartbeat, now)
+    if running is None:
+        holder = current_holder(home)
+        if holder is not None:
+            print(f"The machine is held by {holder}, which is not a night of this box, and goes on.")
+    elif arguments.interrupt:
+        print(f"Interrupting the night of process {running.process_id}: {running.what}.", flush=True)
+        interrupt(process_of(running))
+        print("It has ended. The next night continues it.")
+    else:
+        print(f"A night is running ({running.what}): its session goes on, and the night ends after it.")
+        print("With --interrupt it ends now, and the next night continues it.")
+    if read(home.heartbeat) is None:
+        print(
+            f"note: no night has begun with this output folder; is it the box's (TIDEMARK_HOME)? {home.path}"
+        )
+    return 0
+
+
+def resume(arguments: argparse.Namespace) -> int:
+    """End the pause of this box; return 0."""
+    del arguments
+    ended = end_pause(locate_for_writing(), datetime.now(UTC))
+    print("this box is not paused" if ended is None else f"ended: {ended}")
+    return 0
 
 
 # --- output

@@ -8,27 +8,32 @@ from datetime import UTC, datetime
 from build.home import locate
 from history.spool.journal import waiting_in
 from runners.nightly.heartbeat import WELL, Beat, State, Status, status
+from runners.occupancy.pause import Pause, last_pause
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the status; return 1 when a night failed, hangs, died or was missed, else 0."""
     now, home = datetime.now(UTC), locate()
-    found = status(home.heartbeat, now)
+    pause = last_pause(home)
+    found = status(home.heartbeat, now, None if pause is None else pause.until)
+    paused = pause if pause is not None and pause.is_in_force(now) else None
     waits = [str(waiting) for waiting in waiting_in(home.spool)]
     if arguments.format == "json":
         beat = asdict(found.beat) if found.beat else {}
-        print(json.dumps({"state": found.state, **beat, "waiting": waits}, indent=1))
+        of_pause = paused.as_json() if paused else None
+        print(json.dumps({"state": found.state, **beat, "paused": of_pause, "waiting": waits}, indent=1))
     else:
-        print("\n".join([status_text(found, now), *waits]))
+        print("\n".join([status_text(found, now, paused), *waits]))
     return 0 if found.state in WELL else 1
 
 
-def status_text(found: Status, now: datetime) -> str:
-    """Render the status in a few lines."""
+def status_text(found: Status, now: datetime, paused: Pause | None = None) -> str:
+    """Render the status in a few lines, of which the first is about a pause that is in force."""
     beat = found.beat
+    first = [] if paused is None else [str(paused)]
     if beat is None:
-        return f"{found.state}: no night has started with this output folder"
-    lines = [f"{found.state}: box {beat.box}, night of {_moment(beat.began_at)}"]
+        return "\n".join([*first, f"{found.state}: no night has started with this output folder"])
+    lines = [*first, f"{found.state}: box {beat.box}, night of {_moment(beat.began_at)}"]
     if beat.ended_at is not None:
         lines.append(f"ended {_moment(beat.ended_at)}: {beat.outcome}")
     else:
@@ -37,6 +42,8 @@ def status_text(found: Status, now: datetime) -> str:
         lines.append(f"last heartbeat {ago:.0f} minutes ago, process {beat.process_id}")
         if found.state is State.DEAD:
             lines.append("the next ./tidemark nightly resumes at its first unfinished step")
+    if beat.late:
+        lines.append(f"the last report was not made: {beat.late}")
     return "\n".join([*lines, *(f"machine: {note}" for note in beat.notes)])
 
 

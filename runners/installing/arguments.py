@@ -2,6 +2,8 @@
 
 import argparse
 
+from runners.occupancy.arguments import add_pauses
+
 AT = "03:17"
 """When a night begins, in UTC: two hours after GitHub's schedule, which may be late."""
 
@@ -41,6 +43,7 @@ def add_subcommands(it: argparse.ArgumentParser, plan: str) -> None:
     )
     watch.epilog = "exit codes: 0 healthy; 1 a night failed, hangs, died, or was missed; 2 trouble"
     _plan(watch, plan)
+    add_pauses(what)
     hook = what.add_parser("hook", help="prepare or clean up for a job; run by GitHub's runner")
     hook.add_argument("when", choices=["started", "completed"])
 

@@ -40,9 +40,13 @@ OVERTIME_HOURS = 15.0
 STOP_SECONDS = 300
 """The time for servers to end and their data to be deleted, after which the rest is killed."""
 
-REPORT_SECONDS = 3600
+REPORT_SECONDS = 7200
+"""For a report an hour, after the hour that it may wait for the machine."""
+
 WATCH_SECONDS = 600
-TUNE_SECONDS = 600
+TUNE_SECONDS = 900
+TUNE_WAIT_SECONDS = 300
+"""How long what makes the machine fit waits for a report to end."""
 
 OOM_SCORE = 300
 
@@ -132,6 +136,7 @@ def _values(site: Site) -> dict[str, str]:
         "report_seconds": str(REPORT_SECONDS),
         "watch_seconds": str(WATCH_SECONDS),
         "tune_seconds": str(TUNE_SECONDS),
+        "tune_wait_seconds": str(TUNE_WAIT_SECONDS),
         "oom_score": str(OOM_SCORE),
         "hardening": HARDENING.replace("@{protect_home}", protect["protect_home"]).replace(
             "@{home}", protect["home"]

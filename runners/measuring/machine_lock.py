@@ -2,12 +2,18 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
+
+from build.addresses import redacted
 from build.errors import TidemarkError
 from build.home import Home
 from build.lock import LockError, holder, may_write, open_lock, taken
+from history.escaping.characters import one_line
 
 MACHINES = Path("/run/lock/tidemark.lock")
 """The lock of the machine; users who may not open it use the lock of the home, except for root."""
@@ -15,8 +21,49 @@ MACHINES = Path("/run/lock/tidemark.lock")
 HOMES = "measuring.lock"
 
 
+LONGEST_COMMAND = 80
+"""Characters of a command line that are shown."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that holds the lock of the machine."""
+
+    pid: int | None
+    """None when the kernel does not say."""
+
+    command: str
+    """Its command line on one line, without secrets; empty when it cannot be known."""
+
+    since: datetime | None
+    """When it took the lock; of a program that is not Tidemark, when it began."""
+
+    is_ours: bool = False
+    """Whether it is Tidemark: its number is in the file, which only the owner of the file writes."""
+
+    def __str__(self) -> str:
+        if self.pid is None:
+            return "an unknown process"
+        command = f" ({self.command})" if self.command else ""
+        since = "" if self.since is None else f" since {self.since:%Y-%m-%d %H:%M} UTC"
+        other = "" if self.is_ours else ", another program than Tidemark,"
+        return f"process {self.pid}{command}{other}{since}"
+
+
 class BusyError(TidemarkError):
-    """Another measurement is running on this machine."""
+    """Another process holds the lock of this machine."""
+
+    def __init__(self, holder: Holder, path: Path, waited_seconds: float = 0.0) -> None:
+        """`waited_seconds` is how long it was waited for."""
+        self.holder, self.path = holder, path
+        waited = f"waited {waited_seconds / 60:.0f} minutes: " if waited_seconds else ""
+        if holder.is_ours:
+            hint = "wait until it ends: two measurements at once disturb each other"
+        elif holder.pid is None:
+            hint = f"wait until it ends; lslocks and fuser {path} show who holds the lock"
+        else:
+            hint = f"wait until it ends; what it is: ps -o pid,user,lstart,args {holder.pid}"
+        super().__init__(f"{waited}the machine is held by {holder}", where=str(path), hint=hint)
 
 
 _held: set[Path] = set()
@@ -37,7 +84,7 @@ def measuring_alone(home: Home) -> Iterator[None]:
         return
     try:
         if not taken(descriptor):
-            raise _busy(path, descriptor)
+            raise BusyError(_holder(descriptor), path)
         _sign(descriptor, str(os.getpid()))
         _held.add(path)
         try:
@@ -45,6 +92,15 @@ def measuring_alone(home: Home) -> Iterator[None]:
         finally:
             _held.remove(path)
             _sign(descriptor, "")  # the next holder, as another user, may not be able to replace the pid
+    finally:
+        os.close(descriptor)
+
+
+def current_holder(home: Home) -> Holder | None:
+    """Return who holds the lock, if anybody does, without taking it. Raises LockError."""
+    _, descriptor = _open(home)
+    try:
+        return None if holder(descriptor) is None else _holder(descriptor)
     finally:
         os.close(descriptor)
 
@@ -103,33 +159,30 @@ def _sign(descriptor: int, name: str) -> None:
         pass  # the lock counts, not the pid in it
 
 
-def _busy(path: Path, descriptor: int) -> BusyError:
-    """Return the error that says who holds the lock: Tidemark, or another program that took the same file."""
+def _holder(descriptor: int) -> Holder:
+    """Return who holds the lock: Tidemark, or another program that took the same file."""
     written = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
     pid = holder(descriptor)
     if written.isdecimal() and pid in (None, int(written)):
-        return BusyError(
-            f"another measurement is running (process {written})",
-            where=str(path),
-            hint="wait until it ends: two measurements at once disturb each other",
-        )
-    if pid is None:
-        return BusyError(
-            "another measurement is running (process unknown)",
-            where=str(path),
-            hint=f"wait until it ends; lslocks and fuser {path} show who holds the lock",
-        )
-    return BusyError(
-        f"another measurement is running, or another program holds its lock: process {pid} ({_program(pid)})",
-        where=str(path),
-        hint=f"wait until it ends; if it does not measure, end it: ps -o pid,user,lstart,args {pid}",
-    )
+        signed_at = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
+        # A number that the kernel does not confirm may be that of a process outside this container.
+        return Holder(int(written), "" if pid is None else _command(pid), signed_at, is_ours=True)
+    return Holder(pid, "" if pid is None else _command(pid), None if pid is None else _began_at(pid))
 
 
-def _program(pid: int) -> str:
-    """Return the name of a process, made printable: its owner chooses it."""
+def _command(pid: int) -> str:
+    """Return the command of a process without secrets, made printable: its owner chooses it."""
     try:
+        words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
         name = Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
         return "it has ended, and a process that it started keeps the lock"
-    return "".join(each if each.isprintable() else "?" for each in name)
+    if "-m" in words and (rest := words[words.index("-m") + 1 :])[:1] == ["runners"]:
+        words = ["tidemark", *rest[1:]]
+    return one_line(redacted(" ".join(words)), LONGEST_COMMAND) or one_line(name)
+
+
+def _began_at(pid: int) -> datetime | None:
+    with suppress(psutil.Error, OSError):
+        return datetime.fromtimestamp(psutil.Process(pid).create_time(), UTC)
+    return None

@@ -57,6 +57,12 @@ class Beat:
     notes: Sequence[str] = ()
     """What the last report said of the machine itself, a sentence each."""
 
+    is_backfill: bool = False
+    """Whether only past commits are measured, so that this is not the night of a day."""
+
+    late: str = ""
+    """Why the last report was not made; empty when it was."""
+
     @property
     def ends_at(self) -> datetime | None:
         """When the current activity ends, extrapolated from what is done; None when that is unknown."""
@@ -100,19 +106,31 @@ class Status:
     beat: Beat | None
 
 
-def status(path: Path, now: datetime) -> Status:
-    """Return the status by the heartbeat at `path`. A file that cannot be read counts as missing."""
+def status(path: Path, now: datetime, paused_until: datetime | None = None) -> Status:
+    """Return the status by the heartbeat at `path`. A file that cannot be read counts as missing.
+
+    `paused_until` is the end of the last pause of the box: no night is missed before the next one.
+    """
     beat = read(path)
     if beat is None:
         return Status(State.NEVER, None)
     if beat.ended_at is not None:
-        missed = now - datetime.fromisoformat(beat.ended_at) > timedelta(hours=MISSED_HOURS)
-        ended = State.FAILED if beat.failed else State.ENDED
+        expected_since = max(filter(None, (datetime.fromisoformat(beat.ended_at), paused_until)))
+        missed = now - expected_since > timedelta(hours=MISSED_HOURS)
+        ended = State.FAILED if beat.failed or beat.late else State.ENDED
         return Status(State.MISSED if missed else ended, beat)
     if not is_alive(process_of(beat)):
         return Status(State.DEAD, beat)
     silent = now - datetime.fromisoformat(beat.beat_at) > timedelta(minutes=STALE_MINUTES)
     return Status(State.STALE if silent else State.RUNNING, beat)
+
+
+def night_elsewhere(path: Path, now: datetime) -> Beat | None:
+    """Return the heartbeat of another process that carries out a night, or a backfill, of this box now."""
+    found = status(path, now)
+    if found.beat is None or found.state not in (State.RUNNING, State.STALE):
+        return None
+    return None if process_of(found.beat) == this_process() else found.beat
 
 
 def process_of(beat: Beat) -> ProcessIdentity:
@@ -133,22 +151,32 @@ def record_failure(path: Path, box: str, error: BaseException, now: datetime) ->
 
     The heartbeat of a night that another process carries out meanwhile is left alone.
     """
-    found, process = status(path, now), this_process()
-    beat = found.beat
-    is_ours = beat is not None and process_of(beat) == process
-    if found.state in (State.RUNNING, State.STALE) and not is_ours:
+    if night_elsewhere(path, now) is not None:
         return
-    when, why = now.isoformat(), str(error).partition("\n")[0] or type(error).__name__
+    beat, process = read(path), this_process()
+    is_ours = beat is not None and process_of(beat) == process
+    when, why = now.isoformat(), _reason(error)
     if beat is None or not is_ours:
         beat = Beat(box, "begins", when, when, when, 0.0, None, **asdict(process))
     _write(path, replace(beat, what="nothing", beat_at=when, ended_at=when, outcome=why, failed=True))
 
 
-def record_notes(path: Path, notes: Sequence[str]) -> None:
-    """Record what a report said of the machine of the heartbeat at `path`, if there is one."""
+def record_report(path: Path, notes: Sequence[str]) -> None:
+    """Record that a report was made, and what it said of the machine, in the heartbeat at `path`."""
     beat = read(path)
-    if beat is not None and tuple(beat.notes) != tuple(notes):
-        _write(path, replace(beat, notes=tuple(notes)))
+    if beat is not None and (tuple(beat.notes), beat.late) != (tuple(notes), ""):
+        _write(path, replace(beat, notes=tuple(notes), late=""))
+
+
+def record_late_report(path: Path, error: BaseException) -> None:
+    """Record why a report was not made in the heartbeat at `path`, if there is one."""
+    beat = read(path)
+    if beat is not None:
+        _write(path, replace(beat, late=_reason(error)))
+
+
+def _reason(error: BaseException) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def _write(path: Path, beat: Beat) -> bool:
@@ -164,11 +192,11 @@ def _write(path: Path, beat: Beat) -> bool:
 
 def _checked(beat: Beat) -> Beat:
     """Check types and times of a heartbeat. Raises ValueError, TypeError or OverflowError."""
-    texts = (beat.box, beat.what, beat.began_at, beat.since, beat.beat_at, beat.boot_id, beat.outcome)
+    moments = [beat.began_at, beat.since, beat.beat_at]
+    texts = [beat.box, beat.what, *moments, beat.boot_id, beat.outcome, beat.late]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("not a text")
-    ended = () if beat.ended_at is None else (beat.ended_at,)
-    for moment in (beat.began_at, beat.since, beat.beat_at, *ended):
+    for moment in moments if beat.ended_at is None else [*moments, beat.ended_at]:
         datetime.fromisoformat(moment).astimezone(UTC)
         if datetime.fromisoformat(moment).tzinfo is None:
             raise ValueError("a time without a time zone")
@@ -177,8 +205,8 @@ def _checked(beat: Beat) -> Beat:
         raise ValueError("not an amount of work")
     if not all(type(number) is int and 0 <= number < 2**63 for number in (beat.process_id, beat.start_ticks)):
         raise ValueError("not a process")
-    if type(beat.failed) is not bool:
-        raise TypeError("not whether the night failed")
+    if not all(type(value) is bool for value in (beat.failed, beat.is_backfill)):
+        raise TypeError("not a truth value")
     if not isinstance(beat.notes, list | tuple) or not all(isinstance(note, str) for note in beat.notes):
         raise TypeError("no notes")
     return replace(beat, notes=tuple(beat.notes))
@@ -193,6 +221,8 @@ class Heart:
         box: str,
         shown: Progress,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        *,
+        is_backfill: bool = False,
     ) -> None:
         process, self._now = this_process(), clock
         began = self._now().isoformat()
@@ -200,7 +230,20 @@ class Heart:
         self._last = 0.0
         before = read(path)
         notes = before.notes if before is not None and before.box == box else ()
-        self._beat = Beat(box, "begins", began, began, began, 0.0, None, **asdict(process), notes=notes)
+        late = before.late if before is not None and before.box == box else ""
+        self._beat = Beat(
+            box,
+            "begins",
+            began,
+            began,
+            began,
+            0.0,
+            None,
+            **asdict(process),
+            notes=notes,
+            is_backfill=is_backfill,
+            late=late,
+        )
         self._write()
 
     def note(self, message: str) -> None:
@@ -220,9 +263,14 @@ class Heart:
                 what, since, done, whole = outer
                 self.change(what=what, since=since, done=done, total=whole)
 
-    def end(self, outcome: str) -> None:
-        """Record that the night has ended, with its outcome in one line."""
-        self.change(ended_at=self._now().isoformat(), outcome=outcome, what="nothing")
+    def end(self, outcome: str, *, failed: bool = False) -> None:
+        """Record that the night has ended, with its outcome in one line, and whether an error ended it."""
+        self.change(ended_at=self._now().isoformat(), outcome=outcome, what="nothing", failed=failed)
+
+    def end_early(self, why: str) -> None:
+        """Record why the night ends, unless it has ended already."""
+        if self._beat.ended_at is None:
+            self.end(why)
 
     def change(self, **changes: object) -> None:
         """Change values of the heartbeat, and write it when it is due."""

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 
 from build.errors import TidemarkError
@@ -21,9 +22,7 @@ from runners.nightly.plan import Plan, PlanError
 from runners.nightly.pools.last_placement import recall, remember
 from runners.nightly.pools.share import begin_in_pool, elsewhere, examined_spots, is_mine
 from runners.nightly.work import Mine, PlannedSession, Spot, find_work
-
-EXHAUSTED = "time budget exhausted"
-"""Why a session or a suspicion was skipped."""
+from runners.occupancy.pause import Pause, current_pause
 
 
 @dataclass
@@ -33,13 +32,13 @@ class NightResult:
     box: str
     carried_out: list[tuple[PlannedSession, SessionOutcome]] = field(default_factory=list)
     left: list[PlannedSession] = field(default_factory=list)
-    """Skipped, because the time budget was exhausted: the next night begins with what is still missing."""
+    """Skipped: the next night begins with what is still missing."""
 
     examined: list[ExaminedSuspicion] = field(default_factory=list)
     """Suspicions that were measured again."""
 
     postponed: list[Suspicion] = field(default_factory=list)
-    """Skipped, because the time budget was exhausted: the next night looks again, unless commits are new."""
+    """Skipped: the next night looks again, unless commits are new."""
 
     past: BackfillResult | None = None
     """What was done about past commits; None without a backfill."""
@@ -47,8 +46,16 @@ class NightResult:
     pool: PoolNight | None = None
     """What the box shares with others; None for a box without a pool."""
 
+    pause: Pause | None = None
+    """The pause that began during the night, after which nothing more was measured."""
+
     problems: list[str] = field(default_factory=list)
     """What went wrong without ending the night."""
+
+    @property
+    def why_skipped(self) -> str:
+        """Why sessions and suspicions were skipped."""
+        return "time budget exhausted" if self.pause is None else str(self.pause)
 
     @property
     def outcome(self) -> str:
@@ -61,10 +68,10 @@ class NightResult:
         parts += [_counted(len(past.carried_out), "past commit")] if past.carried_out else []
         parts += [f"{_counted(len(past.examined), 'pair')} of commits compared"] if past.examined else []
         parts += [f"{_counted(len(past.in_vain), 'commit')} left out"] if past.in_vain else []
-        parts += [f"{len(self.left)} skipped: {EXHAUSTED}"] if self.left else []
+        parts += [f"{len(self.left)} skipped: {self.why_skipped}"] if self.left else []
         parts += [f"{_counted(len(self.examined), 'suspicion')} looked into"] if self.examined else []
         postponed = _counted(len(self.postponed), "suspicion")
-        parts += [f"{postponed} skipped: {EXHAUSTED}"] if self.postponed else []
+        parts += [f"{postponed} skipped: {self.why_skipped}"] if self.postponed else []
         parts += [_counted(len(self.problems), "problem")] if self.problems else []
         return ", ".join(parts)
 
@@ -81,12 +88,14 @@ def measure(
     store: Store,
     progress: Progress,
     clock: Callable[[], float] = time.monotonic,
+    waited_seconds: float = 0.0,
 ) -> NightResult:
     """Carry out what is missing for a box. Raises BusyError when something else measures on the machine.
 
     Interrupted sessions are resumed. What looks changed after a session is measured again at once, the old
     commit against the new one, unless the plan says otherwise. A failure is a problem of the result and does
-    not stop the rest; an interrupt does, after everything that was finished is in the history.
+    not stop the rest; an interrupt does, after everything that was finished is in the history. The budget
+    includes `waited_seconds`, for which the night waited for the machine.
     """
     night = NightResult(box)
     with measuring_alone(home):
@@ -94,8 +103,8 @@ def measure(
         with store.standing_in() as (connection, *others):
             work = find_work(plan, box, hostname, connection, home, mine, others)
         night.problems += work.problems
-        began, budget = clock(), plan.boxes[box].budget_minutes * 60
-        measuring = _Measuring(night, plan, home, store, progress, lambda: budget - (clock() - began))
+        left = _Budget(night, home, clock, plan.boxes[box].budget_minutes * 60 - waited_seconds).seconds_left
+        measuring = _Measuring(night, plan, home, store, progress, left)
         for spot in examined_spots(plan, night.pool, work.spots):
             if spot.session is None or measuring.carry_out(spot.session):
                 measuring.examine(spot)
@@ -137,6 +146,7 @@ def measure_past(
     progress: Progress,
     asked: Backfill,
     clock: Callable[[], float] = time.monotonic,
+    waited_seconds: float = 0.0,
 ) -> NightResult:
     """Measure only past commits, in all tasks of a box that measure their engine, within the night's budget.
 
@@ -152,7 +162,7 @@ def measure_past(
     if not tasks:
         raise PlanError(f"no task of box {box} measures {asked.engine}", hint="docs/nightly.md: tasks")
     with measuring_alone(home):
-        began, budget = clock(), plan.boxes[box].budget_minutes * 60
+        left = _Budget(night, home, clock, plan.boxes[box].budget_minutes * 60 - waited_seconds).seconds_left
         _join_pool(night, plan, hostname, home, store)
         filling = BackfillRun(plan, box, home, store, progress)
         places = filling.places([(task, asked) for task in tasks], hostname)
@@ -164,7 +174,7 @@ def measure_past(
                 where="nightly --backfill",
                 hint="fill its series there",
             )
-        _fill(night, filling, places, lambda: budget - (clock() - began))
+        _fill(night, filling, places, left)
     store.deliver()
     night.problems += store.problems
     return night
@@ -178,6 +188,20 @@ def _fill(
 ) -> None:
     night.past = filling.run(places, seconds_left)
     night.problems += night.past.problems
+
+
+class _Budget:
+    """The time of a night, which ends early when the box is paused."""
+
+    def __init__(self, night: NightResult, home: Home, clock: Callable[[], float], seconds: float) -> None:
+        self._night, self._home, self._clock = night, home, clock
+        self._end = clock() + seconds
+
+    def seconds_left(self) -> float:
+        """Return the seconds in which something may begin."""
+        if self._night.pause is None:
+            self._night.pause = current_pause(self._home, datetime.now(UTC))
+        return 0.0 if self._night.pause is not None else self._end - self._clock()
 
 
 def _within(session: PlannedSession, seconds: float) -> PlannedSession:

@@ -15,7 +15,7 @@ from history.rendering.changes import box_note_lines
 from history.rendering.confirmations import interval, measurement, occasion, series_name
 from history.rendering.summary import render_summary
 from runners.nightly.confirm import ExaminedSuspicion
-from runners.nightly.night import EXHAUSTED, NightResult
+from runners.nightly.night import NightResult
 from runners.nightly.past.backfill import BackfillResult
 from runners.nightly.report import NightReport
 from suites.metric import Better
@@ -101,7 +101,9 @@ def _past(past: BackfillResult) -> Iterator[str]:
 def _suspicions(night: NightResult) -> Iterator[str]:
     """What looked changed, and what rounds of its own showed."""
     yield from _examined(night.examined)
-    yield from (f"- skipped: {EXHAUSTED}: {escaped(str(suspicion))}" for suspicion in night.postponed)
+    yield from (
+        f"- skipped: {escaped(night.why_skipped)}: {escaped(str(suspicion))}" for suspicion in night.postponed
+    )
 
 
 def _examined(several: Iterable[ExaminedSuspicion]) -> Iterator[str]:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from build.version import Engine
+from runners.occupancy.arguments import add_wait
 from runners.values import minutes
 
 BUDGET_MINUTES = 30.0
@@ -44,6 +45,7 @@ def add_arguments(it: argparse.ArgumentParser, plan: Path) -> None:
     add("--no-exact", action="store_true", help="count no instructions")
     disturbed = "keep rounds that were disturbed by other processes instead of measuring them again"
     add("--keep-disturbed", action="store_true", help=disturbed)
+    add_wait(it)
     page = "where the page to mail is written; default: a file in the folder tries of the home"
     add("--page", metavar="FILE", help=page)
     planned = it.add_argument_group("for workflows")

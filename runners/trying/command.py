@@ -10,11 +10,14 @@ from history.comparison.compare import CompareOptions, compare
 from history.comparison.result import Comparison
 from history.open import open_store
 from history.store.writer import Store
+from history.timestamps import now
 from report.writing.alone import tried_alone
 from runners.console import add_to_job_summary, progress
 from runners.measuring.session import SessionOutcome
 from runners.nightly.inputs import TryInputs, box_for_try
 from runners.nightly.plan import load_plan
+from runners.occupancy.pause import require_not_paused
+from runners.occupancy.waiting import machine_awaited
 from runners.trying.answer import TryAnswer, basis, markdown, table
 from runners.trying.sides import Sides, TryError, sides_of
 from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial
@@ -30,6 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.check:
             print(label)
             return 0
+        require_not_paused(home, now())
     if arguments.page is not None:
         require_page(Path(arguments.page))
     engine = Engine(arguments.engine)
@@ -40,7 +44,11 @@ def main(arguments: argparse.Namespace) -> int:
     )
     asked = request_of(arguments, sides)
     home.path.mkdir(parents=True, exist_ok=True)
-    with open_store(history_of_tries(home)) as store, progress() as shown:
+    with (
+        progress() as shown,
+        machine_awaited(home, arguments.wait * 60, shown),
+        open_store(history_of_tries(home)) as store,
+    ):
         shown.note(f"try: {sides.described}")
         outcome = run_trial(asked, home, store, shown)
         answer = answer_of(store, sides, outcome)

@@ -4,6 +4,7 @@ import fcntl
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from build.home import Home
 from runners import jobs
 from runners.fitness.checked_machine import CheckedMachine
 from runners.measuring.cleanup import OWNER
+from runners.occupancy.pause import begin
 from tests.runners.fitness.fake_kernel import FakeKernel
 
 SENSOR = "/sys/class/hwmon/hwmon0/temp1_input"
@@ -122,7 +124,28 @@ def test_while_something_measures_nothing_is_touched(around: Around, lock_of_its
         assert around.completed() == 0
     assert around.asked == []
     assert (around.home.data / "s0000dead").exists()
-    assert all("another measurement is running" in each for each in around.said)
+    assert around.slept == jobs.PATIENCE_SECONDS
+    assert all("held by process" in each for each in around.said)
+
+
+def test_a_report_is_waited_for(around: Around, lock_of_its_own: Path) -> None:
+    """Otherwise it would cost the night the settings of its machine."""
+    with lock_of_its_own.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        around.on_sleep = lambda: fcntl.flock(lock, fcntl.LOCK_UN)
+        assert around.started() == 0
+    assert around.asked == ["/usr/bin/systemctl start tidemark-tune.service"]
+
+
+def test_on_a_paused_box_nothing_is_touched(around: Around) -> None:
+    """A person has it, whose settings and processes they are."""
+    (around.home.data / "s0000dead").mkdir(parents=True)
+    now = datetime.now(UTC)
+    pause = begin(around.home, now + timedelta(hours=1), "measuring a patch", now)
+    assert (around.started(), around.completed()) == (0, 0)
+    assert around.said == [f"nothing was changed: this box is {pause}"] * 2
+    assert around.asked == []
+    assert (around.home.data / "s0000dead").exists()
 
 
 def test_without_root_a_job_begins_all_the_same(around: Around) -> None:

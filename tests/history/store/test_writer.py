@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -265,3 +267,13 @@ def test_liveness_tells_a_reused_number_from_the_process() -> None:
     assert not process.is_alive(replace(me, start_ticks=me.start_ticks + 1))
     assert not process.is_alive(replace(me, boot_id="another boot"))
     assert not process.is_alive(replace(me, process_id=2**22 + 1))  # above the kernel's highest number
+
+
+def test_a_process_that_ended_and_whose_parent_does_not_ask_is_not_alive() -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        ticks = int(Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19])
+        zombie = replace(process.this_process(), process_id=child.pid, start_ticks=ticks)
+        assert process.is_alive(zombie)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not process.is_alive(zombie)

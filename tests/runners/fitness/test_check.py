@@ -334,7 +334,7 @@ def test_a_measurement_is_not_disturbed(
     with lock_of_its_own.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert main(["check", "--fix"]) == 2
-    assert "another measurement is running" in capsys.readouterr().err
+    assert "the machine is held by process" in capsys.readouterr().err
     assert "powersave" in on_files.tree()["sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"]
 
 

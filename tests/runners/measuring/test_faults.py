@@ -220,7 +220,7 @@ def test_a_second_measurement_at_once_is_refused(home: Home, postgres_18: Build)
         in_the_middle_of_a_step(session)
         with start_session(home) as second:
             code, said = finish(second)
-        assert (code, "another measurement is running" in said) == (2, True)
+        assert (code, "the machine is held by process" in said) == (2, True)
         assert finish(session)[0] == 0
 
 

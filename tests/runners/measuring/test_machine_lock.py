@@ -42,7 +42,7 @@ def another_process(home: Path) -> Iterator["subprocess.Popen[str]"]:
 def test_another_home_on_the_same_machine_is_kept_out(tmp_path: Path) -> None:
     with another_process(tmp_path / "one") as process:
         with (
-            pytest.raises(BusyError, match=rf"another measurement is running \(process {process.pid}\)"),
+            pytest.raises(BusyError, match=rf"the machine is held by process {process.pid} \("),
             measuring_alone(Home(tmp_path / "two")),
         ):
             pass
@@ -65,7 +65,7 @@ def test_a_night_may_ask_again_and_keeps_the_lock_until_its_end(tmp_path: Path) 
             text=True,
             check=False,
         )
-        assert "another measurement is running" in done.stderr
+        assert "the machine is held by process" in done.stderr
     with measuring_alone(home):
         pass
 
@@ -157,5 +157,6 @@ def test_a_folder_at_its_path_and_a_foreign_holder_are_said(
         assert main(["check"]) == 2
         said = capsys.readouterr().err
         other.communicate("")
-    assert f"or another program holds its lock: process {other.pid} (flock)" in said
+    assert f"the machine is held by process {other.pid} (flock " in said
+    assert "another program than Tidemark" in said
     assert f"ps -o pid,user,lstart,args {other.pid}" in said

@@ -18,7 +18,7 @@ from runners.nightly.heartbeat import (
     State,
     read,
     record_failure,
-    record_notes,
+    record_report,
     status,
 )
 
@@ -187,10 +187,10 @@ def test_notes_on_the_machine_stay_over_the_next_nights_until_a_report_says_othe
     tmp_path: Path, clock: Clock
 ) -> None:
     path = tmp_path / "heartbeat.json"
-    record_notes(path, ["nobody has measured yet"])
+    record_report(path, ["nobody has measured yet"])
     assert not path.exists()
     Heart(path, "db1", Silent(), clock).end("1 session")
-    record_notes(path, ["the noise is 1.8 times what it was"])
+    record_report(path, ["the noise is 1.8 times what it was"])
     ended = status(path, clock.now)
     assert ended.state is State.ENDED
     assert status_text(ended, clock.now).endswith("machine: the noise is 1.8 times what it was")

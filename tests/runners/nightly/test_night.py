@@ -1,6 +1,5 @@
 """A night with sessions that only pretend: order, budget, what fails, and what the morning brings."""
 
-import fcntl
 import json
 import platform
 import re
@@ -272,18 +271,6 @@ def test_status_says_what_the_report_noted_of_this_box(
     assert main(["status"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("machine: ")]
     assert line == f"machine: {next(box_note_lines(notes))}"
-
-
-def test_a_lock_that_is_held_is_a_quiet_exit_with_a_message(
-    plan_file: Path, sessions: Sessions, lock_of_its_own: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with lock_of_its_own.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert main(["nightly", "--plan", str(plan_file)]) == 0
-    assert "another measurement is running" in capsys.readouterr().err
-    assert sessions.asked == []
-    assert main(["status"]) == 0
-    assert "no night has started" in capsys.readouterr().out
 
 
 def test_measuring_and_reporting_apart(
