@@ -40,7 +40,7 @@ def render_summary(comparison: Comparison) -> Markdown:
 
 
 def sentence(comparison: Comparison, contender: ContenderComparison) -> str:
-    """Return one sentence on a contender, as plain text: how many steps have which verdict, the worst step."""
+    """Return one sentence on a contender, as plain text: the steps by verdict, and the worst step."""
     counts = Counter(step.judgement.verdict for step in contender.steps)
     parts = [
         f"{counts[verdict]} {verdict if counts[verdict] == 1 else traits.plural}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import Verdict
-from history.escaping.markdown import escaped
+from history.escaping.markdown import Markdown, joined, md, row
 from history.rendering.numbers import DASH
 from history.stats.estimators import Interval
 from runners.trying.sides import Sides
@@ -117,15 +117,14 @@ class TryAnswer:
         return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def markdown(answer: TryAnswer, page: str) -> str:
+def markdown(answer: TryAnswer, page: str) -> Markdown:
     """Return the summary as Markdown, for a terminal and the summary of a job; `page` is the file to mail."""
-    lines = [f"## Try: {escaped(answer.sides.described)}", "", f"**{escaped(answer.headline)}**", ""]
-    lines += ["| step | instructions | queries/s |", "|:--|--:|--:|"]
-    lines += [f"| {' | '.join(map(escaped, cells))} |" for cells in table(answer)]
-    lines += ["", *(f"- failed: {escaped(failure)}" for failure in answer.failures)]
-    lines += [f"- {escaped(line)}" for line in basis(answer)]
-    lines += [f"- page to mail: {escaped(page)}"]
-    return "\n".join(lines) + "\n"
+    lines: list[str] = [md("## Try: {}", answer.sides.described), "", md("**{}**", answer.headline), ""]
+    lines += [md("| step | instructions | queries/s |\n|:--|--:|--:|"), *map(row, table(answer)), ""]
+    lines += [md("- failed: {}", failure) for failure in answer.failures]
+    lines += [md("- {}", line) for line in basis(answer)]
+    lines += [md("- page to mail: {}", page), ""]
+    return joined(lines)
 
 
 def table(answer: TryAnswer) -> list[Sequence[str]]:

@@ -1,9 +1,9 @@
 """The report of a bisect: text for a terminal, Markdown for an issue or a mailing list."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from history.escaping.characters import JOINER
-from history.escaping.markdown import escaped
+from history.escaping.characters import unbroken
+from history.escaping.markdown import Markdown, code_block, columns, indented, joined, md, row
 from history.rendering.profiles import shortened
 from runners.bisect.domain.question import BisectPoint
 from runners.bisect.report.state import BisectState, MeasuredPosition
@@ -24,59 +24,50 @@ MOST_COLLAPSED = 20
 FUNCTIONS = 8
 """The most functions of a profile."""
 
-KEPT = f"\n{JOINER}"
-"""Characters that are not printable but are kept: the joiner prevents texts from being read as markup."""
-
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 """The heads and the rows of a table."""
 
 
 def text(state: BisectState) -> str:
-    """Render the report for a terminal, without the control characters that commit messages may hold."""
+    """Render the report for a terminal; a subject or a name is one line, whatever it holds."""
     lines = [_head(state), headline(state), ""]
     for point in state.blamed():
-        lines += [*_about(point), *_quoted("\n".join(point.message.splitlines()[1:])), ""]
+        lines += [*_about(point), *_indented("\n".join(point.message.splitlines()[1:])), ""]
     lines += [line for hint in (merge_hint(state), smaller_step_hint(state)) if hint for line in (hint, "")]
     for title, table in _tables(state):
         lines += [f"{title}:", *_aligned(table), ""]
     for title, items in _lists(state):
         lines += [f"{title}:", *(f"  {line}" for item in items for line in item.splitlines()), ""]
     lines += ["to reproduce:", *(f"  {command}" for command in reproduce(state))]
-    return _printable("\n".join(lines)) + "\n"
+    return "\n".join(map(unbroken, lines)) + "\n"
 
 
-def markdown(state: BisectState) -> str:
+def markdown(state: BisectState) -> Markdown:
     """Render the report as Markdown that is readable as plain text too."""
-    lines = [f"### {escaped(headline(state))}", "", escaped(_head(state)), ""]
+    lines: list[str] = [md("### {}", headline(state)), "", _head(state), ""]
     for point in state.blamed():
-        lines += [*(f"- {escaped(line)}" for line in _about(point)), "", *_quoted(point.message), ""]
+        lines += [*(md("- {}", line) for line in _about(point)), "", indented(point.message), ""]
     for hint in (merge_hint(state), smaller_step_hint(state)):
-        lines += [escaped(hint), ""] if hint else []
+        lines += [hint, ""] if hint else []
     for title, (heads, rows) in _tables(state):
-        lines += [
-            f"**{title}**",
-            "",
-            _row(heads),
-            _row([":--" if head in _LEFT else "--:" for head in heads]),
-        ]
-        lines += [*(_row(map(escaped, row)) for row in rows), ""]
+        lines += [md("**{}**", title), "", columns(heads, _LEFT), *map(row, rows), ""]
     for title, items in _lists(state):
-        lines += [f"**{title}**", ""]
+        lines += [md("**{}**", title), ""]
         for item in items:
-            first, *rest = item.splitlines()
-            lines += [f"- {escaped(first)}", *(["", *_quoted("\n".join(rest), "      "), ""] if rest else [])]
+            first, _, rest = item.partition("\n")
+            lines += [md("- {}", first), *(["", indented(rest, "      "), ""] if rest else [])]
         lines += [""]
-    lines += ["**To reproduce**", "", "```sh", *reproduce(state), "```"]
-    return _printable("\n".join(lines)) + "\n"
+    lines += [md("**To reproduce**"), "", code_block(reproduce(state), "sh"), ""]
+    return joined(lines)
 
 
-def result(state: BisectState) -> str:
+def result(state: BisectState) -> Markdown:
     """Render verdict and culprit as Markdown for the body of the issue of a change."""
-    lines = [f"**Bisected** ({escaped(state.log.bisect.uid)}): {escaped(headline(state))}.", ""]
+    lines: list[str] = [md("**Bisected** ({}): {}.", state.log.bisect.uid, headline(state)), ""]
     for point in state.blamed():
-        lines += [*(f"- {escaped(line)}" for line in _about(point)), ""]
-    lines += [escaped(smaller_step_hint(state)), ""] if smaller_step_hint(state) else []
-    return _printable("\n".join(lines))
+        lines += [*(md("- {}", line) for line in _about(point)), ""]
+    lines += [smaller_step_hint(state), ""] if smaller_step_hint(state) else []
+    return joined(lines)
 
 
 # --- parts
@@ -186,23 +177,13 @@ def _short(line: str, most: int = 60) -> str:
 def _aligned(table: Table) -> Iterator[str]:
     heads, rows = table
     widths = [max(len(cell) for cell in column) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
+    for texts in (heads, *rows):
         cells = [
             cell.ljust(width) if head in _LEFT else cell.rjust(width)
-            for head, cell, width in zip(heads, row, widths, strict=True)
+            for head, cell, width in zip(heads, texts, widths, strict=True)
         ]
         yield f"  {'  '.join(cells)}".rstrip()
 
 
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _quoted(lines: str, indent: str = "    ") -> Iterator[str]:
-    """Indent text so that nothing in it is read as markup."""
-    yield from (f"{indent}{line}".rstrip() for line in lines.splitlines())
-
-
-def _printable(lines: str) -> str:
-    """Replace control characters, which commit messages may hold and terminals obey."""
-    return "".join(each if each.isprintable() or each in KEPT else " " for each in lines)
+def _indented(lines: str) -> Iterator[str]:
+    yield from (f"    {line}".rstrip() for line in lines.splitlines())

@@ -55,8 +55,8 @@ def merge_hint(state: BisectState) -> str:
     if not side:
         return ""
     last = side[-1]["commit"]
-    part = f"$(git merge-base {blamed[0].commit}^1 {last})"
-    return f"It is a merge of {len(side)} commits; to search them: --good {part} --bad {last}"
+    part = f"$(git merge-base {_word(blamed[0].commit)}^1 {_word(last)})"
+    return f"It is a merge of {len(side)} commits; to search them: --good {part} --bad {_word(last)}"
 
 
 def smaller_step_hint(state: BisectState) -> str:
