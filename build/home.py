@@ -96,6 +96,11 @@ class Home:
         return self.path / "pause.json"
 
     @property
+    def tracker_check(self) -> Path:
+        """Whether alerts would reach the issue tracker, as the last night found, as JSON."""
+        return self.path / "tracker.json"
+
+    @property
     def backups(self) -> Path:
         """Backups of the history, one per night."""
         return self.path / "backups"

@@ -60,6 +60,9 @@ class DeliveryResult:
     without_labels: dict[str, str] = field(default_factory=dict)
     """Issues that were opened, but not with their labels, with the error."""
 
+    unreachable: str = ""
+    """The latest error that is about the tracker and not about one issue; empty without one."""
+
     waiting: int = 0
     """Alerts that are due at the end, whether or not the tracker was asked."""
 
@@ -153,7 +156,9 @@ class Delivery:
                 self._mute(alert, PersonsAnswer(AnswerKind.MUTED, f"#{alert.issue} was deleted"))
                 return
             self.result.failed[alert.desired.fingerprint] = str(error)
-            self._failures += not isinstance(error, IssueRefusedError | IssueChangedError)
+            if not isinstance(error, IssueRefusedError | IssueChangedError):
+                self._failures += 1
+                self.result.unreachable = str(error)
             retry_at = error.retry_at if isinstance(error, TrackerBusyError) else None
             self._note_pause(retry_at)
             with self._database.writing() as connection:

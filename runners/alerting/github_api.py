@@ -27,6 +27,7 @@ from runners.alerting.github_errors import (
     is_limit,
     message_of,
     requested_pause,
+    token_expiry,
 )
 from runners.alerting.tracker import TrackerBusyError, TrackerError, TrackerRefusedError
 
@@ -60,6 +61,10 @@ class GitHubApi:
         self._last_write = float("-inf")
         self.clock_difference = timedelta(0)
         """How far GitHub's clock is ahead of this machine's, by its latest answer."""
+
+        self.headers: Mapping[str, str] = {}
+        """Of the latest answer, with names in small letters."""
+
         self._session = requests.Session()
         self._session.auth = self._sign  # also keeps requests from looking for a password in .netrc
 
@@ -103,6 +108,11 @@ class GitHubApi:
         """Wait until a write may follow the one before."""
         time.sleep(max(0.0, self._last_write + self._pause_seconds - time.monotonic()))
 
+    @property
+    def token_expiry(self) -> datetime | None:
+        """When the token expires, by the latest answer; None when it does not say."""
+        return token_expiry(self.headers)
+
     # --- one request
 
     def _sign(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
@@ -128,7 +138,7 @@ class GitHubApi:
                 stream=True,
             ) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}
-                self.clock_difference = clock_difference(headers)
+                self.clock_difference, self.headers = clock_difference(headers), headers
                 return ApiAnswer(response.status_code, headers, self._read(response))
         except TrackerError as error:
             error.where = where

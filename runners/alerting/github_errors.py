@@ -5,6 +5,7 @@ import json
 import re
 import socket
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -42,15 +43,19 @@ _TOKEN = "set GITHUB_TOKEN anew, or write it to /etc/credstore/tidemark-github-t
 
 _OTHER_REPOSITORY = "or name another repository in the plan (alerts.repository)"
 
+ARCHIVED_HINT = f"unarchive the repository in its settings, {_OTHER_REPOSITORY}"
+BLOCKED_HINT = f"GitHub has blocked the repository: ask its support, {_OTHER_REPOSITORY}"
+SWITCHED_OFF_HINT = f"switch issues on in the repository's settings, {_OTHER_REPOSITORY}"
+
 _HINTS: tuple[tuple[int, str, str], ...] = (
     (401, "", f"the token is wrong, has expired or was revoked: {_TOKEN}"),
-    (403, "archived", f"unarchive the repository in its settings, {_OTHER_REPOSITORY}"),
+    (403, "archived", ARCHIVED_HINT),
     (403, "saml", "authorize the token for the organization's single sign-on, in the token's settings"),
     (403, "ip allow list", "have an owner of the organization add this machine's address to that list"),
     (403, "suspended", f"use a token of an account that is not suspended: {_TOKEN}"),
     (403, "by integration", "give the job, or the app, the permission `issues: write`"),
     (403, "by personal access token", "give the token the permission Issues: read and write"),
-    (403, "access blocked", f"GitHub has blocked the repository: ask its support, {_OTHER_REPOSITORY}"),
+    (403, "access blocked", BLOCKED_HINT),
     (403, "", "the token may not do that: it needs the permission `issues: write`"),
     (
         404,
@@ -59,9 +64,9 @@ _HINTS: tuple[tuple[int, str, str], ...] = (
         " a token may not see, GitHub says the same",
     ),
     (410, "deleted", "somebody deleted the issue"),
-    (410, "", f"switch issues on in the repository's settings, {_OTHER_REPOSITORY}"),
+    (410, "", SWITCHED_OFF_HINT),
     (422, "", "GitHub does not take what was sent: see its message"),
-    (451, "", f"GitHub has blocked the repository for legal reasons: ask its support, {_OTHER_REPOSITORY}"),
+    (451, "", BLOCKED_HINT),
 )
 """Status, a part of GitHub's message in small letters, and what to do. The first that matches counts."""
 
@@ -160,6 +165,16 @@ def clock_difference(headers: Mapping[str, str]) -> timedelta:
     moment = _moment(headers.get("date", ""))
     difference = timedelta(0) if moment is None else moment - datetime.now(UTC)
     return difference if abs(difference) < LARGEST_DIFFERENCE else timedelta(0)
+
+
+def token_expiry(headers: Mapping[str, str]) -> datetime | None:
+    """When the token expires, as GitHub says of one that does: `2026-12-31 10:00:00 UTC`, or `-0800`."""
+    text = headers.get("github-authentication-token-expiration", "")
+    for form in ("%Y-%m-%d %H:%M:%S %Z", "%Y-%m-%d %H:%M:%S %z"):
+        with suppress(ValueError):
+            moment = datetime.strptime(text, form)
+            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return None
 
 
 def _moment(text: str) -> datetime | None:

@@ -6,7 +6,10 @@ from pathlib import Path
 from build.programs.environment import caller_value
 
 CREDENTIAL = "tidemark-github-token"
-"""What systemd calls GitHub's token (systemd.exec(5), LoadCredential); root keeps it in /etc/credstore."""
+"""What systemd calls GitHub's token (systemd.exec(5), LoadCredential); root keeps it in STORE."""
+
+STORE = "/etc/credstore"
+"""Where systemd looks for credentials; only root may read it."""
 
 
 def token(variable: str, credential: str) -> str | None:
@@ -15,10 +18,13 @@ def token(variable: str, credential: str) -> str | None:
 
 
 def _systemd_credential(name: str) -> str | None:
-    folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    if not folder:
-        return None
-    try:
-        return (Path(folder) / name).read_text(encoding="utf-8").strip() or None
-    except (OSError, UnicodeDecodeError):
-        return None
+    """What systemd hands to a unit; to root, who calls a command by hand, also what the store has."""
+    folders = [os.environ.get("CREDENTIALS_DIRECTORY"), STORE]
+    for folder in filter(None, folders):
+        try:
+            found = (Path(folder) / name).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if found:
+            return found
+    return None

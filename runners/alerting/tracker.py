@@ -86,6 +86,12 @@ class Tracker(Protocol):
     repository: str
     """As the plan names it."""
 
+    def check(self) -> datetime | None:
+        """Make sure, without changing anything, that issues can be opened, as far as the tracker says so.
+
+        Returns when the token expires; None when that is not known.
+        """
+
     def newest(self, above: int) -> Iterator[Issue]:
         """The issues with a number above this one, the newest first. Who closed them may be missing.
 

@@ -9,6 +9,9 @@ from pathlib import Path, PurePosixPath
 from build.home import locate_for_writing
 from history.open import open_store
 from runners import jobs
+from runners.alerting.tracker import TrackerError
+from runners.alerting.tracker_check import send_test_alert
+from runners.alerting.tracker_registry import open_tracker
 from runners.commands.status import status_text
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.kernel import Kernel
@@ -39,6 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
         "watch": watch,
         "pause": pause,
         "resume": resume,
+        "test-alert": test_alert,
         "hook": hook,
     }
     return subcommands[arguments.what](arguments)
@@ -123,12 +127,30 @@ def watch(arguments: argparse.Namespace) -> int:
     problems: list[str] = []
     with open_store(history_of(str(plan_history(plan, home)), home)) as store:
         update_outbox(store, box, found, state, now)
-        deliver(plan, store, problems)
+        deliver(plan, home, store, problems)
     for problem in problems:
         print(f"tidemark: {problem}", file=sys.stderr)
     if state in WELL:
         return 2 if problems else 0
     return 1
+
+
+def test_alert(arguments: argparse.Namespace) -> int:
+    """Open an issue and close it again; return 0, or 1 when it lacks its labels. Raises TrackerError."""
+    plan = load_plan(Path(arguments.plan))
+    box = find_box(plan, arguments.box, platform.node())
+    if plan.alerts.repository is None:
+        raise TrackerError(
+            "the plan names no repository, so that alerts stay in the history",
+            where=arguments.plan,
+            hint='add repository = "owner/name" to its [alerts]',
+        )
+    tracker = open_tracker(plan.alerts.tracker, plan.alerts.repository)
+    sent = send_test_alert(tracker, plan.alerts.labels, box, datetime.now(UTC))
+    print(f"opened, and closed again: {sent.issue.address or sent.issue.number}")
+    if sent.without_labels:
+        print(f"tidemark: {sent.without_labels}", file=sys.stderr)
+    return 1 if sent.without_labels else 0
 
 
 def hook(arguments: argparse.Namespace) -> int:

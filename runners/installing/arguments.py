@@ -44,6 +44,9 @@ def add_subcommands(it: argparse.ArgumentParser, plan: str) -> None:
     watch.epilog = "exit codes: 0 healthy; 1 a night failed, hangs, died, or was missed; 2 trouble"
     _plan(watch, plan)
     add_pauses(what)
+    alert = what.add_parser("test-alert", help="open an issue where alerts go, and close it again")
+    alert.epilog = "exit codes: 0 done; 1 opened without the plan's labels; 2 no alert would arrive, and why"
+    _plan(alert, plan)
     hook = what.add_parser("hook", help="prepare or clean up for a job; run by GitHub's runner")
     hook.add_argument("when", choices=["started", "completed"])
 

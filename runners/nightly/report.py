@@ -15,10 +15,12 @@ from history.comparison.compare import CompareOptions, compare
 from history.comparison.result import Comparison
 from history.store import alert_outbox
 from history.store.writer import Store
+from history.timestamps import now, to_text
 from report.writing.site import SiteOptions, write_site
 from runners.alerting.delivery import Delivery, DeliveryResult
 from runners.alerting.outbox import update_outbox
-from runners.alerting.tracker import MissingTokenError
+from runners.alerting.tracker import MissingTokenError, Tracker
+from runners.alerting.tracker_check import TrackerCheck, check_tracker, keep_check
 from runners.alerting.tracker_registry import open_tracker
 from runners.nightly.night import NightResult
 from runners.nightly.plan import Plan, plan_history
@@ -55,7 +57,9 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
     What cannot be delivered stays in the outbox. Raises TidemarkError when the history cannot be read.
     """
     if store.away:
-        return NightReport(0, (), (), (), 0, problems=["nothing was judged or told without the history"])
+        problems = ["nothing was judged or told without the history"]
+        check_delivery(plan, home, problems)
+        return NightReport(0, (), (), (), 0, problems=problems)
     detected = judge(store.database)
     with store.database.reading() as connection:
         new, reopened, closed = (
@@ -65,7 +69,7 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
     night = NightReport(detected.series, new, reopened, closed, len(detected.open), notes=detected.notes)
     update_outbox(store.database, plan.regression_percent / 100, plan.site.address or "")
     try:
-        night.delivered = deliver(plan, store, night.problems)
+        night.delivered = deliver(plan, home, store, night.problems)
     except TidemarkError as error:
         # What was detected is told only once: it must reach the summary and the exit code all the same.
         night.problems.append(f"issues could not be delivered: {error}")
@@ -74,33 +78,58 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
     return night
 
 
-def deliver(plan: Plan, store: Store, problems: list[str]) -> DeliveryResult | None:
+def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> DeliveryResult | None:
     """Bring the tracker to the desired state of the outbox; None without a repository or a token.
 
     What could not be delivered is added to `problems`, and so is how many alerts wait, in every delivery
-    until the tracker has them. There is one delivery at a time, because two of them could both miss an issue
-    and open it.
+    until the tracker has them; also that an alert would not reach it, when none is due. There is one delivery
+    at a time, because two of them could both miss an issue and open it.
     """
-    alerts = plan.alerts
-    if alerts.repository is None:
-        return None
-    try:
-        tracker = open_tracker(alerts.tracker, alerts.repository)
-    except MissingTokenError as error:
-        problems.append(_waiting(_count_due(store), str(error)))
+    tracker = _opened_tracker(plan, home, _count_due(store), problems)
+    if tracker is None:
         return None
     with store.database.delivery_lock():
-        result = Delivery(store.database, tracker, alerts.labels, alerts.most_new_issues).run()
+        result = Delivery(store.database, tracker, plan.alerts.labels, plan.alerts.most_new_issues).run()
     problems += [f"alert {name}: {why}" for name, why in result.failed.items()]
     problems += [
         f"the issue of {name} was opened without its labels: {why}"
         for name, why in result.without_labels.items()
     ]
+    if result.unreachable:
+        keep_check(TrackerCheck(to_text(now()), tracker.repository, result.unreachable), home.tracker_check)
+    elif result.paused_until is None:
+        _check(tracker, home, problems)
     if result.waiting:
         paused = result.paused_until
         why = f"the tracker wants no request before {paused:%H:%M:%S} UTC" if paused else "see above"
         problems.append(_waiting(result.waiting, why))
     return result
+
+
+def check_delivery(plan: Plan, home: Home, problems: list[str]) -> None:
+    """Add to `problems` why an alert would not reach the tracker of a plan; without a history, too."""
+    tracker = _opened_tracker(plan, home, 0, problems)
+    if tracker is not None:
+        _check(tracker, home, problems)
+
+
+def _opened_tracker(plan: Plan, home: Home, due: int, problems: list[str]) -> Tracker | None:
+    """The tracker of a plan; None if it names no repository, or there is no token, which is a problem."""
+    repository = plan.alerts.repository
+    if repository is None:
+        return None
+    try:
+        return open_tracker(plan.alerts.tracker, repository)
+    except MissingTokenError as error:
+        keep_check(TrackerCheck(to_text(now()), repository, str(error)), home.tracker_check)
+        problems.append(_waiting(due, str(error)))
+        return None
+
+
+def _check(tracker: Tracker, home: Home, problems: list[str]) -> None:
+    check = check_tracker(tracker, home.tracker_check)
+    if check.problem:
+        problems.append(f"no alert would reach {tracker.repository}: {check.problem}")
 
 
 def _waiting(count: int, why: str) -> str:

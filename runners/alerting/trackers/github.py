@@ -4,14 +4,21 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from history.store.alert_outbox import ClosedAs, IssueState
 from runners.alerting.github_api import TIMEOUT_SECONDS, GitHubApi, RedirectedError
-from runners.alerting.github_errors import NEXT_NIGHT, GitHubRefusedError
-from runners.alerting.tokens import CREDENTIAL, token
+from runners.alerting.github_errors import (
+    ARCHIVED_HINT,
+    BLOCKED_HINT,
+    NEXT_NIGHT,
+    SWITCHED_OFF_HINT,
+    GitHubRefusedError,
+)
+from runners.alerting.tokens import CREDENTIAL, STORE, token
 from runners.alerting.tracker import (
     Issue,
     IssueChangedError,
@@ -76,8 +83,15 @@ class _IssueAnswer(BaseModel):
 
 
 class _RepositoryAnswer(BaseModel):
+    """What is needed of GitHub's answer about a repository; what it does not say is taken to be well."""
+
     id: int
     full_name: str
+    archived: bool = False
+    disabled: bool = False
+    has_issues: bool = True
+    private: bool = False
+    permissions: dict[str, bool] = {}  # pydantic copies it
 
 
 def connect(repository: str) -> "GitHubTracker":
@@ -89,7 +103,10 @@ def github_token() -> str:
     """`$GITHUB_TOKEN`, else what systemd hands to the unit. Raises MissingTokenError."""
     found = token(TOKEN_VARIABLE, CREDENTIAL)
     if not found:
-        raise MissingTokenError(f"{TOKEN_VARIABLE} is not set")
+        raise MissingTokenError(
+            f"{TOKEN_VARIABLE} is not set, and there is no credential {CREDENTIAL}",
+            hint=f"set it; on a box, write the token to {STORE}/{CREDENTIAL} (docs/hardware.md)",
+        )
     return found
 
 
@@ -108,6 +125,41 @@ class GitHubTracker:
         self.repository = repository
         self._api = GitHubApi(url, token, pause_seconds, timeout_seconds)
         self._canonical: _RepositoryAnswer | None = None
+
+    def check(self) -> datetime | None:
+        """Make sure that issues can be opened; returns when the token expires."""
+        self._canonical = None
+        found = self._resolved()
+        problems = (
+            (
+                found.archived,
+                "the repository is archived: its issues can only be read",
+                ARCHIVED_HINT,
+            ),
+            (found.disabled, "the repository is disabled", BLOCKED_HINT),
+            (not found.has_issues, "issues are switched off in the repository", SWITCHED_OFF_HINT),
+            (
+                bool(found.permissions) and not any(found.permissions.values()),
+                "the token's account has no rights in the repository",
+                "give it the right to write, or use a token of another account",
+            ),
+        )
+        for is_so, what, hint in problems:
+            if is_so:
+                raise TrackerRefusedError(what, where=self.repository, hint=hint)
+        self._require_scope(found)
+        return self._api.token_expiry
+
+    def _require_scope(self, found: _RepositoryAnswer) -> None:
+        """Raise TrackerRefusedError for a classic token without the scope; of others, GitHub names none."""
+        scopes = {each.strip() for each in self._api.headers.get("x-oauth-scopes", "").split(",")} - {""}
+        wanted = {"repo"} if found.private else {"repo", "public_repo"}
+        if scopes and not scopes & wanted:
+            raise TrackerRefusedError(
+                f"the token may not write issues: its scopes are {', '.join(sorted(scopes))}",
+                where=self.repository,
+                hint=f"give it the scope `{'repo' if found.private else 'public_repo'}`",
+            )
 
     def newest(self, above: int) -> Iterator[Issue]:
         """The issues with a number above this one, the newest first; no pull requests.

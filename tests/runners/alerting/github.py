@@ -245,6 +245,8 @@ class GitHub:
         if refused:
             errors = [{"resource": "Label", "field": "name", "code": "invalid", "value": refused.pop()}]
             return Answer(422, {"message": "Validation Failed", "errors": errors})
+        if not (self.permissions.get("push") or self.permissions.get("triage")):
+            body = {**body, "labels": []}  # which are silently dropped
         return Answer(201, self.create(body, BOT))
 
     def create(self, body: Any, author: str = PERSON) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from build.home import Home
 from history.open import open_store
 from runners.alerting.outbox import update_outbox
 from runners.nightly.plan import load_plan
@@ -251,7 +252,7 @@ def test_two_homes_on_one_history_open_one_issue(stand: Stand) -> None:
 
     def home(path: Path) -> None:
         with open_store(path) as store:
-            deliver(plan, store, problems)
+            deliver(plan, Home(stand.folder / "home"), store, problems)
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(home, (link, stand.folder / "home/history.db")))

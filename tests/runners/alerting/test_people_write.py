@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from build.home import Home
 from history.store import alert_outbox
 from history.store.alert_outbox import IssueState
 from history.timestamps import now
@@ -134,6 +135,6 @@ def test_a_request_that_only_closes_sends_no_text(stand: Stand) -> None:
         gone = replace(alert.desired, state=IssueState.CLOSED, closing="gone")
         alert_outbox.set_desired(connection, [gone], now())
     with stand.store() as store:
-        deliver(load_plan(stand.plan), store, [])
+        deliver(load_plan(stand.plan), Home(stand.folder / "home"), store, [])
     assert stand.open_issues() == []
     assert [edit.keys() for edit in stand.github.edits] == [{"state", "state_reason"}]

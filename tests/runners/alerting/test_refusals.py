@@ -22,7 +22,7 @@ REFUSALS = {
     (404, "Not Found"): "check the repository's name in the plan, and that the token may see it",
     (410, "Issues has been disabled in this repository."): "switch issues on in the repository's settings",
     (422, "Validation Failed"): "see its message",
-    (451, "Repository access blocked"): "for legal reasons",
+    (451, "Repository access blocked"): "GitHub has blocked the repository: ask its support",
 }  # fmt: skip
 
 LIMITS = (
