@@ -30,6 +30,9 @@ TRUSTED = {"schedule", "workflow_dispatch"}
 ROUTES = {"${{ matrix.box.label }}", "${{ needs.check.outputs.label }}"}
 """Where labels may come from: what a command made of the plan."""
 
+PASSED_ON = {"name": "${{ matrix.box.name }}", "label": "${{ matrix.box.label }}"}
+"""What a workflow for one box is called with."""
+
 SHA = re.compile(r"[\w./-]+@[0-9a-f]{40}")
 
 Workflow = Mapping[Any, Any]
@@ -48,8 +51,30 @@ def boxes_reached(workflow: Workflow, known: Mapping[str, Workflow]) -> list[str
 def _reaches_a_box(job: Workflow, known: Mapping[str, Workflow]) -> bool:
     if "uses" not in job:
         return str(job["runs-on"]) not in HOSTED
-    called = known.get(job["uses"].removeprefix("./.github/workflows/"))
+    called = known.get(_called(job))
     return called is None or bool(boxes_reached(called, known))
+
+
+def _called(job: Workflow) -> str:
+    return str(job.get("uses", "")).removeprefix("./.github/workflows/")
+
+
+def is_for_one_box(workflow: Workflow) -> bool:
+    """Whether a workflow runs only where another one calls it, which reaches a box by that."""
+    return events(workflow) == {"workflow_call"}
+
+
+def may_reach_boxes(workflow: Workflow) -> bool:
+    return events(workflow) <= TRUSTED or is_for_one_box(workflow)
+
+
+def several_boxes_awaited(workflow: Workflow) -> list[str]:
+    """Jobs that wait for a job on each box: the last box keeps all waiting, and one that is off for a day."""
+    jobs = workflow["jobs"]
+    several = {name for name, job in jobs.items() if "box" in job.get("strategy", {}).get("matrix", {})}
+    waited = {name: [*(job.get("needs") or [])] for name, job in jobs.items()}
+    waited |= {name: [job["needs"]] for name, job in jobs.items() if isinstance(job.get("needs"), str)}
+    return [name for name, needed in waited.items() if several & set(needed)]
 
 
 def strings(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
@@ -65,19 +90,19 @@ def strings(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any,
 
 
 def test_there_are_workflows() -> None:
-    assert set(NAMES) == {"bisect.yml", "ci.yml", "nightly.yml", "try.yml"}
+    assert set(NAMES) == {"bisect.yml", "box.yml", "ci.yml", "nightly.yml", "try.yml"}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_boxes_run_on_a_schedule_or_when_somebody_asks(name: str) -> None:
     """So neither on pull_request, nor by workflow_call or workflow_run behind one."""
     if boxes_reached(WORKFLOWS[name], WORKFLOWS):
-        assert events(WORKFLOWS[name]) <= TRUSTED
+        assert may_reach_boxes(WORKFLOWS[name])
 
 
 def test_the_workflows_that_measure_do_reach_boxes() -> None:
     reaching = {name for name in NAMES if boxes_reached(WORKFLOWS[name], WORKFLOWS)}
-    assert reaching == {"bisect.yml", "nightly.yml", "try.yml"}
+    assert reaching == {"bisect.yml", "box.yml", "nightly.yml", "try.yml"}
 
 
 @pytest.mark.parametrize(
@@ -87,15 +112,29 @@ def test_the_workflows_that_measure_do_reach_boxes() -> None:
         {"runs-on": {"group": "boxes"}},
         {"runs-on": "${{ inputs.box }}"},
         {"uses": "./.github/workflows/nightly.yml"},
+        {"uses": "./.github/workflows/box.yml"},
         {"uses": "somebody/else/.github/workflows/x.yml@main"},
     ],
     ids=str,
 )
-@pytest.mark.parametrize("event", ["pull_request", "pull_request_target", "workflow_call", "workflow_run"])
-def test_a_pull_request_that_reaches_a_box_is_seen(event: str, job: Workflow) -> None:
-    workflow = {True: {event: None}, "jobs": {"x": job}}
+@pytest.mark.parametrize("event", ["pull_request", "pull_request_target", "workflow_run"])
+@pytest.mark.parametrize("others", [[], ["workflow_call"], ["schedule"]], ids=str)
+def test_a_pull_request_that_reaches_a_box_is_seen(event: str, others: list[str], job: Workflow) -> None:
+    workflow = {True: dict.fromkeys([event, *others]), "jobs": {"x": job}}
     assert boxes_reached(workflow, WORKFLOWS) == ["x"]
-    assert not events(workflow) <= TRUSTED
+    assert not may_reach_boxes(workflow)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_job_waits_for_more_than_one_box(name: str) -> None:
+    assert several_boxes_awaited(WORKFLOWS[name]) == []
+
+
+@pytest.mark.parametrize("needs", ["measure", ["plan", "measure"]], ids=str)
+def test_a_job_that_waits_for_all_boxes_is_seen(needs: object) -> None:
+    measure = {"strategy": {"matrix": {"box": "${{ fromJSON(needs.plan.outputs.boxes) }}"}}}
+    workflow = {"jobs": {"plan": {}, "measure": measure, "report": {"needs": needs}}}
+    assert several_boxes_awaited(workflow) == ["report"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -105,6 +144,10 @@ def test_least_rights_pinned_actions_and_limits(name: str) -> None:
     for job in workflow["jobs"].values():
         assert set(job["permissions"]) <= {"contents", "issues"}
         assert job["permissions"]["contents"] == "read"
+        if "uses" in job:
+            assert _called(job) in WORKFLOWS
+            assert "secrets" not in job
+            continue
         assert job["timeout-minutes"] <= 1440
         for step in job["steps"]:
             if "uses" in step:
@@ -114,13 +157,28 @@ def test_least_rights_pinned_actions_and_limits(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_inputs_reach_programs_through_the_environment_alone(name: str) -> None:
+    given = is_for_one_box(WORKFLOWS[name])
     for path, text in strings(WORKFLOWS[name]):
         if "run" in path:
             assert "${{" not in text, path
+        if given and path[-1] == "runs-on" and text == "${{ inputs.label }}":
+            continue
+        if given and path[-2:] == ("concurrency", "group") and text == "nightly-${{ inputs.name }}":
+            continue
         if re.search(r"\b(inputs|github\.event|github\.head_ref)\b", text) and "${{" in text:
             assert path[-2] == "env", path
         if "runs-on" in path:
             assert text in {*HOSTED, "self-hosted", *ROUTES}, path
+
+
+def test_a_workflow_for_one_box_is_called_with_a_box_of_the_plan() -> None:
+    given = [
+        job["with"]
+        for workflow in WORKFLOWS.values()
+        for job in workflow["jobs"].values()
+        if is_for_one_box(WORKFLOWS.get(_called(job), {True: "push"}))
+    ]
+    assert given == [PASSED_ON]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -129,7 +187,8 @@ def test_only_the_last_job_may_write_issues_and_has_the_token(name: str) -> None
     for job_name, job in workflow["jobs"].items():
         writes = job["permissions"].get("issues") == "write"
         has_token = any(_is_secret(text) for _, text in strings(job))
-        assert writes == has_token == (job_name == "report")
+        assert writes == (job_name == "report" or "uses" in job)
+        assert has_token == (job_name == "report")
         for path, text in strings(job):
             assert not _is_secret(text) or path == ("steps", "env", "GITHUB_TOKEN")
     around = {key: value for key, value in workflow.items() if key != "jobs"}
@@ -144,7 +203,8 @@ def test_a_group_is_never_shared_by_jobs_that_wait_for_a_box() -> None:
     """One that waits is cancelled by the next."""
     assert WORKFLOWS["bisect.yml"]["concurrency"]["group"] == "bisect-${{ github.run_id }}"
     assert WORKFLOWS["try.yml"]["concurrency"]["group"] == "try-${{ github.run_id }}"
-    assert "matrix.box.name" in WORKFLOWS["nightly.yml"]["jobs"]["measure"]["concurrency"]["group"]
+    assert WORKFLOWS["nightly.yml"]["concurrency"]["group"] == "nightly-${{ github.run_id }}"
+    assert WORKFLOWS["box.yml"]["jobs"]["measure"]["concurrency"]["group"] == "nightly-${{ inputs.name }}"
 
 
 def test_actionlint_knows_the_labels_of_the_plan() -> None:

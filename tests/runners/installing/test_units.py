@@ -89,7 +89,7 @@ def test_a_machine_that_measures_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_limit_of_the_unit_is_that_of_the_workflow() -> None:
-    text = (ROOT / ".github/workflows/nightly.yml").read_text()
+    text = (ROOT / ".github/workflows/box.yml").read_text()
     limit = max(map(int, re.findall(r"timeout-minutes: (\d+)", text))) * 60
     boxes = load_plan(ROOT / "runners/nightly.toml").boxes.values()
     assert [runtime_seconds(box.budget_minutes) for box in boxes] == [limit]
