@@ -9,6 +9,8 @@ A bug in Tidemark itself stays an ordinary Python exception with its traceback.
 """
 
 import errno
+import os
+import resource
 
 from build.addresses import redacted
 
@@ -26,6 +28,7 @@ _OF_THE_MACHINE = {
     errno.EIO: "look at the kernel's log: the disk may be failing",
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
     errno.ENFILE: "too many files are open on this machine",
+    errno.EAGAIN: "raise the limit of processes and threads (ulimit -u)",
 }
 """What to do about what the kernel refuses; other numbers are more likely to be bugs."""
 
@@ -53,10 +56,47 @@ class TidemarkError(Exception):
         return "\n".join(parts)
 
 
-def machine_refusal(error: OSError) -> TidemarkError | None:
-    """Return the error for what the kernel refused because of a file or a disk; None for anything else."""
+def machine_refusal(error: Exception) -> TidemarkError | None:
+    """Return the error for what the machine refused: a file, a disk, memory; None for anything else."""
+    if _is_out_of_memory(error):
+        return TidemarkError("there is not enough memory", hint=_memory_hint())
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        # Most likely the name of a file, as Python reads it from the kernel (PEP 383).
+        return TidemarkError(
+            "a name or a text holds bytes that are no UTF-8",
+            where=readable(str(error.object)[:200]),
+            hint="rename the file, or replace the text",
+        )
+    if not isinstance(error, OSError):
+        return None
     hint = _OF_THE_MACHINE.get(error.errno or 0)
     if hint is None:
         return None
     where = "" if error.filename is None else str(error.filename)[:200]
     return TidemarkError(error.strerror or str(error), where=where, hint=hint)
+
+
+def readable(name: str) -> str:
+    """Return a name in which bytes that are no UTF-8 are written as `\\xff`."""
+    try:
+        return os.fsencode(name).decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:
+        return ascii(name)
+
+
+_WITHOUT_MEMORY = ("can't start new thread", "failed to map segment", "cannot allocate memory")
+"""How Python and its loader of libraries say so."""
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    told = isinstance(error, RuntimeError | ImportError) and str(error).lower()
+    return isinstance(error, MemoryError) or bool(told and any(text in told for text in _WITHOUT_MEMORY))
+
+
+def _memory_hint() -> str:
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY:
+        return "free some memory, or see the limits of this process (ulimit -a)"
+    return f"raise the limit of address space, which is {soft // 1024**2} MiB here (ulimit -v)"

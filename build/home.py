@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from build.errors import TidemarkError
+from build.errors import TidemarkError, readable
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout."""
@@ -131,8 +131,21 @@ def locate() -> Home:
 
     Postgres refuses to run as root, so its programs run as an unprivileged user, who needs access to the
     builds. They cannot be in a checkout below root's home folder, which has mode 0700: `SHARED_HOME` is used
-    instead.
+    instead. Raises HomeError for a path that is no UTF-8: configuration files of servers could not name it.
     """
+    home = _located()
+    try:
+        str(home.path).encode()
+    except UnicodeEncodeError:
+        raise HomeError(
+            "the path of the output folder holds bytes that are no UTF-8",
+            where=readable(str(home.path)),
+            hint="name another folder by TIDEMARK_HOME",
+        ) from None
+    return home
+
+
+def _located() -> Home:
     chosen = os.environ.get("TIDEMARK_HOME")
     if chosen:
         return Home(Path(chosen).resolve())

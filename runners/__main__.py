@@ -5,7 +5,6 @@ import os
 import sys
 import traceback
 
-from history.escaping.characters import visible
 from runners.exit_codes import INTERRUPTED, TROUBLE
 from runners.interrupts import interrupt_once
 
@@ -13,8 +12,18 @@ is_short = sys.argv[1:2] == ["compare"]
 if is_short:
     gc.disable()  # most of its short run is imports, which leave no garbage
 interrupt_once()  # before the imports that take time
+# NumPy's OpenBLAS starts a thread for each core, for which we have no use. Where it cannot, because memory or
+# processes are limited, it sends this process a SIGINT, as if a person had interrupted it (blas_server.c).
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 try:
+    from runners.standard_streams import OutputError, prepare
+
+    try:
+        prepare()
+    except OutputError as error:
+        print(f"tidemark: {error}", file=sys.stderr)
+        sys.exit(TROUBLE)
     from runners.cli import main
 
     status = main()
@@ -24,7 +33,7 @@ except KeyboardInterrupt:
     sys.exit(INTERRUPTED)
 except Exception:
     # A bug ends with its traceback and exit code 2: Python's own code 1 would mean a regression.
-    print(visible(traceback.format_exc()), file=sys.stderr, end="")
+    traceback.print_exc()
     status, is_short = TROUBLE, False
 if is_short:
     os._exit(status)  # main has flushed; tearing down all modules takes a tenth of a comparison

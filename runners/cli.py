@@ -4,7 +4,6 @@ Exit codes follow diff(1): 0 clean, 1 regression, 2 trouble; 130 interrupted.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -18,6 +17,7 @@ from history.escaping.streams import escaped_output
 from runners.exit_codes import INTERRUPTED, TROUBLE
 from runners.occupancy.arguments import add_wait
 from runners.own_version import own_version
+from runners.standard_streams import OutputError, discard_output
 from runners.values import count, duration, levels, minutes, revision, rounds, version
 from runners.variant_arguments import add_build_choices, add_variants
 
@@ -34,30 +34,40 @@ Command = Callable[[argparse.Namespace], int]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    return guarded(_run_words, list(sys.argv[1:] if argv is None else argv))
+
+
+def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
+    """Run a command line with `run`; return its exit code, also where the output cannot be written."""
     try:
         try:
             with escaped_output():
-                return _run_words(words)
+                return run(words)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
         # The reader is gone, as in `| head`; without this Python reports it again when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return UNREAD
+    except OutputError as error:
+        discard_output()
+        print(f"tidemark: {error}", file=sys.stderr)
+        return TROUBLE
 
 
 def _run_words(words: list[str]) -> int:
-    if words[:1] == ["compare"]:
-        # compare.py parses its own arguments; it is the same program under both names.
-        compare: Callable[[Sequence[str]], int] = import_module("compare").main
-        return compare(words[1:])
     try:
+        if words[:1] == ["compare"]:
+            # compare.py parses its own arguments; it is the same program under both names.
+            compare: Callable[[Sequence[str]], int] = import_module("compare").main
+            return _carried_out(compare, words[1:])
         arguments = parser().parse_args(words)
         module = ELSEWHERE.get(arguments.command, f"runners.commands.{arguments.command}")
         command: Command = import_module(module).main
         with kept_from_process():
             return _carried_out(command, arguments)
+    except OutputError:
+        raise
     except TidemarkError as error:
         print(f"tidemark: {error}", file=sys.stderr)
         return TROUBLE
@@ -96,13 +106,13 @@ class _ShowVersion(argparse.Action):
         parser.exit()
 
 
-def _carried_out(command: Command, arguments: argparse.Namespace) -> int:
+def _carried_out(command: Callable[[Any], int], arguments: Any) -> int:
     """Run a command; what the kernel refuses, such as a file where a folder is expected, is trouble."""
     try:
         return command(arguments)
     except BrokenPipeError:
         raise
-    except OSError as error:
+    except (OSError, MemoryError, RuntimeError, ImportError, UnicodeEncodeError) as error:
         refusal = machine_refusal(error)
         if refusal is None:
             raise

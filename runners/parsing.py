@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import compare
 from runners import cli
+from runners.exit_codes import TROUBLE
+from runners.standard_streams import OutputError, prepare
 
 ACCEPTED = 100
 """The exit code for arguments that can be carried out; help ends with 0, and what is refused with 2."""
@@ -26,4 +28,9 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        prepare()
+    except OutputError as error:
+        print(f"tidemark: {error}", file=sys.stderr)
+        sys.exit(TROUBLE)
+    sys.exit(cli.guarded(main, sys.argv[1:]))

@@ -42,9 +42,9 @@ RESUMABLE_HOURS = 24.0
 them."""
 
 
-INTERRUPTING = (KeyboardInterrupt, HistoryError, OSError)
-"""What ends a session that can be resumed: a person, or a disk that is full. What else ends one would end it
-again."""
+INTERRUPTING = (KeyboardInterrupt, HistoryError, OSError, MemoryError)
+"""What ends a session that can be resumed: a person, a full disk, memory that others use. What else ends one
+would end it again."""
 
 
 @dataclass

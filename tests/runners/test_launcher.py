@@ -155,6 +155,15 @@ def test_a_python_that_is_too_old_is_said_before_anything_is_installed(
     assert not (programs / "installed").exists()
 
 
+def test_too_little_address_space_is_said_as_that(used: Path) -> None:
+    """Python and its packages would end by a MemoryError, a false interruption, or not at all."""
+    limited = 'ulimit -v "$0"; exec "$@"'
+    done = called(["sh", "-c", limited, "40000", used / "tidemark", "status"])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tidemark: processes may use 39 MiB of address space here (ulimit -v)\n")
+    assert called(["sh", "-c", limited, "600000", used / "tidemark", "status"]).returncode == 0
+
+
 # --- whose environment it is
 
 
