@@ -4,7 +4,7 @@ from sqlalchemy import Connection, or_, select
 
 from history.errors import stored_options
 from history.series.night import insert_night
-from history.store.records import CONFIRMS, TRY, SessionStatus
+from history.store.records import CENSORED, CONFIRMS, TRY, Run, RunStatus, SessionStatus
 from history.store.schema import confirmations, machines, nights, runs, sessions
 from history.store.session_reads import runs_of
 
@@ -13,7 +13,8 @@ def derive(connection: Connection, session_id: int) -> bool:
     """Write the night or the confirmation of a session that has ended; return whether it has one.
 
     The session must not have been derived before. A confirming session is not a night: its findings are
-    written instead. A session of a bisect or a try is neither, and gives False.
+    written instead. A session of a bisect or a try is neither, and gives False; so does one in which nothing
+    was measured, because nothing could be loaded or every server failed.
     """
     query = (
         select(sessions, machines.c.hostname)
@@ -29,9 +30,16 @@ def derive(connection: Connection, session_id: int) -> bool:
         from history.changes.confirm import insert_findings  # loads numpy, and few sessions confirm
 
         insert_findings(connection, session_id, options, session_runs)
+    elif not any(map(_is_measured, session_runs)):
+        return False
     else:
         insert_night(connection, dict(session), options, session_runs)
     return True
+
+
+def _is_measured(run: Run) -> bool:
+    """Return whether a run says something of its version; one that was over its limit does."""
+    return run.status is RunStatus.FINISHED or (run.failure or "").startswith(CENSORED)
 
 
 def derive_missing(connection: Connection) -> int:

@@ -64,6 +64,7 @@ _OPTIONS: Mapping[str, tuple[type, ...]] = {
     "settings": (dict,),
     "groups": (dict,),
     "not_built": (dict,),
+    "failed": (dict,),
     "machine_changed": (list,),
     "bisect": (str,),
     "left_out": (list,),

@@ -272,7 +272,12 @@ def _nightly(it: argparse.ArgumentParser) -> None:
 
 
 def _status(it: argparse.ArgumentParser) -> None:
-    it.epilog = "exit codes: 0 healthy; 1 a night failed, hangs, died, or was missed; 2 trouble"
+    it.epilog = (
+        "exit codes: 0 healthy; 1 results are overdue, the night failed, hangs, died or was missed, or none"
+        " ever ran; 2 trouble"
+    )
+    it.add_argument("--plan", metavar="FILE", help="the plan (default: that of the last night)")
+    it.add_argument("--box", help="a box of the plan (default: that of the last night, or by host name)")
     it.add_argument("--format", choices=["terminal", "json"], default="terminal")
 
 

@@ -23,9 +23,16 @@ WHOLE_SECONDS = 2 * 3600.0
 
 _CHUNK_BYTES = 1 << 18
 
+_ABSENT = (404, 410)
+"""The answers of HTTP that say that there is no such file."""
+
 
 class DownloadError(TidemarkError):
     """A file could not be downloaded from one URL."""
+
+
+class AbsentFileError(DownloadError):
+    """The server of a URL answered, and does not have the file."""
 
 
 class DigestError(TidemarkError):
@@ -87,7 +94,9 @@ def _receive(url: str, file: IO[bytes], name: str, progress: Progress) -> str:
         # It quotes what it takes for a port, which may be a password.
         raise DownloadError("the address has a port that is no number, or a user name") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise DownloadError(_reason(error), hint=certificates.hint_for(error)) from error
+        is_absent = getattr(error, "code", None) in _ABSENT
+        kind = AbsentFileError if is_absent else DownloadError
+        raise kind(_reason(error), hint=certificates.hint_for(error)) from error
     if length is not None and done != length:
         raise DownloadError(f"the connection was closed after {done} of {length:.0f} bytes")
     return digest.hexdigest()

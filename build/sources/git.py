@@ -42,6 +42,10 @@ class GitError(TidemarkError):
     """A git source cannot be read, or has no such ref."""
 
 
+class NoSuchRefError(GitError):
+    """A git source was read, and has no such tag, branch or commit."""
+
+
 @dataclass(frozen=True)
 class Commit:
     """One commit that is in the mirror."""
@@ -128,8 +132,8 @@ class Mirror:
         search = ("for-each-ref", "--count=1", f"--contains={commit.commit}")
         return bool(self.query(*search, "refs/heads", "refs/tags").strip())
 
-    def _has_no(self, ref: str) -> GitError:
-        return GitError(f"no tag, branch or commit '{ref}'", where=self.shown)
+    def _has_no(self, ref: str) -> NoSuchRefError:
+        return NoSuchRefError(f"no tag, branch or commit '{ref}'", where=self.shown)
 
     def read(self, commit: Commit, name: str) -> str:
         """Return the text of the file `name` in a commit. Raises GitError if there is no such file."""

@@ -20,7 +20,11 @@ RESOLVED_DIGITS = 12
 
 
 class SourceError(TidemarkError):
-    """No source has the version."""
+    """No source gave the version."""
+
+
+class AbsentVersionError(SourceError):
+    """Every source was asked, and none has the version."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,11 @@ def known_sources(version: Version, home: Home, git_source: str | None = None) -
 def obtain(version: Version, home: Home, progress: Progress, git_source: str | None = None) -> Source:
     """Fetch the source of a version from the first place that has it.
 
-    Raises SourceError with the reason of every place if none has it.
+    Raises SourceError with the reason of every place if none gives it, and AbsentVersionError if each said
+    that it does not have it.
     """
     reasons: list[str] = []
+    is_absent = True
     with held(_lock(version, home), lambda: progress.note(f"{version}: another process fetches the source")):
         for name, attempt in _attempts(version, home, progress, git_source):
             try:
@@ -91,15 +97,19 @@ def obtain(version: Version, home: Home, progress: Progress, git_source: str | N
                 where = f" ({error.where})" if error.where else ""
                 todo = f"; {error.hint}" if error.hint else ""
                 reasons.append(f"{name}: {error.what}{where}{todo}")
+                is_absent = is_absent and isinstance(error, _SAY_ABSENT)
                 continue
             if source is not None:
                 _report(source, reasons, progress)
                 return source
             reasons.append(f"{name}: {_ABSENT}")
-    raise _not_available(version, home, reasons)
+    raise _not_available(AbsentVersionError if is_absent else SourceError, version, home, reasons)
 
 
 _ABSENT = "not there"
+
+_SAY_ABSENT = (download.AbsentFileError, git.NoSuchRefError, AbsentVersionError)
+"""The errors of places that answered and do not have a version."""
 
 
 def resolved(version: Version, home: Home, progress: Progress, git_source: str | None = None) -> Version:
@@ -184,17 +194,19 @@ def _from_upstream(release: Release, home: Home, progress: Progress) -> Source:
 def _from_pool(release: Release, home: Home, progress: Progress) -> Source:
     addresses = download.apt_addresses()
     if not addresses:
-        raise SourceError(
+        raise AbsentVersionError(
             "apt lists no package archive (either apt is not installed, or `apt-get update` never ran)"
         )
     reasons: list[str] = []
+    is_absent = True
     for path in release.pool_paths:
         for address in addresses:
             try:
                 return _downloaded(release, "apt-pool", address + path, home, progress)
             except download.DownloadError as error:
                 reasons.append(error.what)
-    raise SourceError("; ".join(dict.fromkeys(reasons)))
+                is_absent = is_absent and isinstance(error, download.AbsentFileError)
+    raise (AbsentVersionError if is_absent else SourceError)("; ".join(dict.fromkeys(reasons)))
 
 
 def _downloaded(release: Release, kind: str, url: str, home: Home, progress: Progress) -> Source:
@@ -232,9 +244,9 @@ def _lock(version: Version, home: Home) -> Path:
     return home.sources / ".locks" / str(version).replace("/", "+")
 
 
-def _not_available(version: Version, home: Home, reasons: list[str]) -> SourceError:
+def _not_available(kind: type[SourceError], version: Version, home: Home, reasons: list[str]) -> SourceError:
     known = ", ".join(known_releases(version.engine, home))
-    return SourceError(
+    return kind(
         f"no source has {version}:\n" + "\n".join(f"    {reason}" for reason in reasons),
         hint=f"the releases of {version.engine} with a pinned digest are {known}",
     )

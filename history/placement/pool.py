@@ -194,6 +194,11 @@ def hand_overs(connection: Connection, pool: str | None = None) -> list[HandOver
     return sorted(found, key=lambda each: each.placed_at)
 
 
+def current_boxes(connection: Connection, pool: str) -> dict[SharedTask, str]:
+    """Return the box that measures each task of a pool now."""
+    return {task: box for task, (_, box) in _current(connection, pool).items()}
+
+
 def _since(
     found: Iterable[HandOver], box: str, at: datetime, seen_before: datetime | None
 ) -> Iterable[HandOver]:

@@ -1,8 +1,9 @@
 """A comparison as the body of an issue or a job summary: a sentence, what changed, and the rest collapsed."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from build.version import Version
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRAITS, Tone
 from history.escaping.markdown import Markdown, columns, cut, joined, md
@@ -12,6 +13,7 @@ from history.rendering.numbers import bounds, two_decimals
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     LEFT,
+    NO_NAMES,
     Row,
     heads,
     legend,
@@ -28,9 +30,12 @@ MOST_CHARACTERS = 65_000
 CUT = md("\n\n*Truncated to GitHub's limit. `--format markdown` or `--format json` has everything.*\n")
 
 
-def render_summary(comparison: Comparison) -> Markdown:
-    """Return at most MOST_CHARACTERS of Markdown, which has the sentences of all contenders in any case."""
-    blocks = [list(_blocks(comparison, contender)) for contender in comparison.contenders]
+def render_summary(comparison: Comparison, names: Mapping[Version, str] = NO_NAMES) -> Markdown:
+    """Return at most MOST_CHARACTERS of Markdown, which has the sentences of all contenders in any case.
+
+    `names` are those of contenders that are not called by their version.
+    """
+    blocks = [list(_blocks(comparison, contender, names)) for contender in comparison.contenders]
     # The sentence and changes of every contender are more important than complete tables and notes.
     whole = joined(block for contender_blocks in blocks for block in contender_blocks)
     if len(whole) <= MOST_CHARACTERS:
@@ -39,8 +44,10 @@ def render_summary(comparison: Comparison) -> Markdown:
     return joined([cut(short, MOST_CHARACTERS - len(CUT)), CUT], "")
 
 
-def sentence(comparison: Comparison, contender: ContenderComparison) -> str:
-    """Return one sentence on a contender, as plain text: the steps by verdict, and the worst step."""
+def sentence(
+    comparison: Comparison, contender: ContenderComparison, names: Mapping[Version, str] = NO_NAMES
+) -> str:
+    """Return one sentence on a contender as plain text: how many steps have which verdict, the worst step."""
     counts = Counter(step.judgement.verdict for step in contender.steps)
     parts = [
         f"{counts[verdict]} {verdict if counts[verdict] == 1 else traits.plural}"
@@ -50,7 +57,7 @@ def sentence(comparison: Comparison, contender: ContenderComparison) -> str:
         parts.append(f"{counts[None]} without a verdict")
     worst = _worst(comparison, contender.steps)
     tail = f"; worst: {worst.step} {_ratio_text(worst)}" if worst is not None else ""
-    return f"{title(comparison, contender)}: {', '.join(parts)}{tail}."
+    return f"{title(comparison, contender, names)}: {', '.join(parts)}{tail}."
 
 
 def _ratio_text(step: StepComparison) -> str:
@@ -68,8 +75,10 @@ def _worst(comparison: Comparison, steps: Sequence[StepComparison]) -> StepCompa
     return None
 
 
-def _blocks(comparison: Comparison, contender: ContenderComparison) -> Iterator[Markdown]:
-    yield md("**{}**\n", sentence(comparison, contender))
+def _blocks(
+    comparison: Comparison, contender: ContenderComparison, names: Mapping[Version, str]
+) -> Iterator[Markdown]:
+    yield md("**{}**\n", sentence(comparison, contender, names))
     shown = [step for step in contender.steps if _is_worth_showing(comparison, step)]
     if shown:
         yield _table(heads(contender), (step_row(contender, step) for step in shown))

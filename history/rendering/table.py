@@ -2,7 +2,9 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from build.version import Version
 from history.comparison.beside.curves import Curve, Shape, client_share, shapes
 from history.comparison.beside.open_connections import ConnectionCost
 from history.comparison.exact import is_exact
@@ -15,6 +17,9 @@ from suites.metric import Better, Metric, Role
 from suites.metrics import MEDIAN_LATENCY, METRICS, SECOND_LATENCY, TAIL_LATENCY, beside_verdict, label_of
 
 MEAN_ROW = "geomean of"
+
+NO_NAMES: Mapping[Version, str] = MappingProxyType({})
+"""Every contender is called by its version."""
 
 LEFT = ("step", "version", "verdict", "metric", "unit", "change", "nights")
 """The heads of columns that are aligned left."""
@@ -36,11 +41,17 @@ class Cell:
 Row = list[Cell]
 
 
-def title(comparison: Comparison, contender: ContenderComparison) -> str:
-    """Return the title of a table: versions and metric; across engines also what else differs."""
+def title(
+    comparison: Comparison, contender: ContenderComparison, names: Mapping[Version, str] = NO_NAMES
+) -> str:
+    """Return the title of a table: versions and metric; across engines also what else differs.
+
+    `names` are those of contenders that are not called by their version, such as the tip of a branch.
+    """
     base = contender.base
     metric = METRICS[contender.steps[0].judged.metric] if contender.steps else comparison.metric
-    text = f"{contender.contender} against {base}: {metric.name} ({metric.unit})"
+    name = names.get(contender.contender, str(contender.contender))
+    text = f"{name} against {base}: {metric.name} ({metric.unit})"
     if contender.contender.engine is base.engine:
         return text
     durability = contender.session.durability

@@ -1,13 +1,23 @@
-"""The last night of every branch on every box: whether its version was built, and what failed."""
+"""The last night of every branch on every box: whether its version was built, and what failed.
 
-from collections.abc import Mapping
+A night whose version has no session, because nothing could be compared, is known from its task's state alone.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from history.store.records import ALL_STEPS, RunStatus
+from build.version import parse_version
+from history.errors import stored_options
+from history.series.night import NOT_BUILT, release_branch
+from history.series.results import failures_in
+from history.series.task_states import TaskOutcome, TaskState, read_states
+from history.store.records import ALL_STEPS, FailureCause, RunStatus
 from history.store.schema import gaps, nights, runs, sessions
+from history.timestamps import from_text
 
 
 @dataclass(frozen=True)
@@ -26,12 +36,55 @@ class LastNight:
     failures: Mapping[str, str]
     """The latest reason of failure by step, sorted by the step's name."""
 
+    at: datetime
+    """When it began, or when its box last looked at the branch."""
+
+    is_own: bool = True
+    """Whether what went wrong lies with the version, as far as that is known, and not with the machine."""
+
 
 def last_nights(connection: Connection) -> tuple[LastNight, ...]:
     """Return the last night of every branch on every box, in order of box and branch.
 
     Past commits, which stand at their own dates, are not nights.
     """
+    found = {(night.box, night.branch): night for night in _measured(connection)}
+    for key, night in _not_measured(connection).items():
+        known = found.get(key)
+        if known is None or known.at <= night.at:
+            found[key] = night
+    return tuple(found[key] for key in sorted(found))
+
+
+def _not_measured(connection: Connection) -> dict[tuple[str, str], LastNight]:
+    """Return the branches whose last night ended without a session, because of the version or its build."""
+    found: dict[tuple[str, str], LastNight] = {}
+    for state in read_states(connection).values():
+        if state.outcome not in (TaskOutcome.UNUSABLE, TaskOutcome.FAILED):
+            continue
+        key = state.hostname, _branch(state)
+        if key in found and found[key].at > state.checked_at:
+            continue
+        is_built = state.outcome is TaskOutcome.FAILED
+        reason, failures = f"{NOT_BUILT}: {state.reason}", {"all steps": state.reason}
+        found[key] = LastNight(
+            *key,
+            state.version or state.task.tracked,
+            is_built,
+            "" if is_built else reason,
+            failures if is_built else {},
+            state.checked_at,
+        )
+    return found
+
+
+def _branch(state: TaskState) -> str:
+    """Return the branch of a task's series: of a release its line."""
+    version = parse_version(state.task.tracked)
+    return release_branch(version) if version.is_release else state.task.tracked
+
+
+def _measured(connection: Connection) -> Iterator[LastNight]:
     last = (
         select(nights.c.box, nights.c.branch, func.max(nights.c.started_at).label("started_at"))
         .join_from(nights, sessions, sessions.c.id == nights.c.session_id)
@@ -46,7 +99,7 @@ def last_nights(connection: Connection) -> tuple[LastNight, ...]:
         & (nights.c.started_at == last.c.started_at),
     )
     rows = connection.execute(query.order_by(nights.c.box, nights.c.branch)).all()
-    return tuple(_last_night(connection, row) for row in rows)
+    yield from (_last_night(connection, row) for row in rows)
 
 
 def _last_night(connection: Connection, row: Row[Any]) -> LastNight:
@@ -58,7 +111,15 @@ def _last_night(connection: Connection, row: Row[Any]) -> LastNight:
         is_built,
         not_measured="" if is_built else _reason(connection, row.session_id, row.branch),
         failures=_failures(connection, row.session_id, row.version) if is_built else {},
+        at=from_text(row.started_at),
+        is_own=_is_own(connection, row.session_id, row.version),
     )
+
+
+def _is_own(connection: Connection, session_id: int, version: str) -> bool:
+    query = select(sessions.c.options).where(sessions.c.id == session_id)
+    failure = failures_in(stored_options(connection.execute(query).scalar_one())).get(version)
+    return failure is None or failure.cause is FailureCause.VERSION
 
 
 def _reason(connection: Connection, session_id: int, branch: str) -> str:

@@ -17,6 +17,9 @@ from history.store.session_reads import dropped_of
 from history.timestamps import from_text, to_text
 from suites.metrics import followed_metrics
 
+NOT_BUILT = "not built"
+"""How the reason of a gap begins whose version could not be built."""
+
 
 @dataclass(frozen=True)
 class SessionVersion:
@@ -42,6 +45,12 @@ def branch_line(version: Version) -> str:
     if not version.is_release:
         return str(version)
     return f"{version.engine}@{ENGINES[version.engine].line(version.ref)}"
+
+
+def release_branch(version: Version) -> str:
+    """Return the branch of a release: `postgres@18` of `postgres@18.6`, `postgres@18#uring` of a variant."""
+    line = branch_line(version.plain)
+    return f"{line}#{version.variant}" if version.variant else line
 
 
 def branches(versions: Iterable[str], named: Mapping[str, str]) -> dict[str, str]:
@@ -230,4 +239,6 @@ def _gaps(
 
 def _reason_without_run(entry: SessionVersion, session: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     build_error = options.get("not_built", {}).get(entry.version)
-    return f"not built: {build_error}" if build_error else f"session {session['status']} before its first run"
+    if build_error:
+        return f"{NOT_BUILT}: {build_error}"
+    return f"session {session['status']} before its first run"

@@ -24,6 +24,7 @@ from history.store.records import (
     SessionStart,
     SessionStatus,
     StepNoise,
+    VersionFailure,
 )
 from history.store.schema_status import newest
 from history.store.writer import Derive, Store
@@ -203,6 +204,10 @@ class SpooledStore(Store):
         """Store the plans of a version, by step, in the options of a session."""
         self._journal.store.record_plans(session_id, version, plans)
         self._send_soon(session_id)
+
+    def record_failed(self, session_id: int, failed: Mapping[str, VersionFailure]) -> None:
+        """Store which versions failed, by version, in the options of a session."""
+        self._journal.store.record_failed(session_id, failed)
 
     def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
         """Write the noise of the steps that a session of identical builds has determined."""

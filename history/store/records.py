@@ -28,6 +28,27 @@ class SessionStatus(StrEnum):
     """It could not continue: planned runs are missing."""
 
 
+class FailureCause(StrEnum):
+    """Whether a version failed because of itself, which every further night would show again."""
+
+    VERSION = "version"
+    """Its source does not compile, it cannot run the suite, or its server failed while the base's did not."""
+
+    MACHINE = "machine"
+    """Anything else: network, disk, memory, a missing package, a killed process."""
+
+
+@dataclass(frozen=True)
+class VersionFailure:
+    """Why a version of a session has no result, or not all of them."""
+
+    cause: FailureCause
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 CENSORED = "censored at"
 """How the reason begins of a run that was ended at the limit of a query, or left out because of one."""
 
@@ -271,6 +292,10 @@ LEFT_OUT = "left_out"
 STANDS_AT = "stands_at"
 """The option of a session that measured past commits of branches: the place in its series, a time as text, of
 each version that does not stand at the start of the session."""
+
+FAILED = "failed"
+"""The option of a session in which versions failed: by version, an object with `cause` and `reason`. Sessions
+of older Tidemarks do not say, and their versions without a result are tried again."""
 
 TRY = "try"
 """The option of a session of `./tidemark try`, with the value true: it is not a night of any series."""

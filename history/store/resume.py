@@ -11,15 +11,16 @@ from sqlalchemy import Connection, delete, select, update
 from build.build import Build
 from history.errors import stored_options
 from history.store.process import ProcessIdentity
-from history.store.records import LEFT_OUT, PLANS, Run, SessionStart, SessionStatus
+from history.store.records import FAILED, LEFT_OUT, PLANS, Run, SessionStart, SessionStatus
 from history.store.schema import confirmations, gaps, machines, nights, points, sessions
 from history.store.session_reads import runs_of
+from history.store.session_writes import json_text
 from history.timestamps import to_text
 
 COMPARED = ("suite", "profile", "suite_digest", "seed", "durability", "repetitions")
 """The columns that must be equal, besides machine, options and builds, for a session to be resumed."""
 
-MAY_DIFFER = ("machine_changed", PLANS, LEFT_OUT)
+MAY_DIFFER = ("machine_changed", PLANS, LEFT_OUT, FAILED)
 """Options that describe the circumstances of a session or its servers, not the request."""
 
 Recorded = Mapping[tuple[str, int], Mapping[str, Run]]
@@ -66,7 +67,11 @@ def reopen(connection: Connection, session_id: int, process: ProcessIdentity) ->
     """Set a session to running again, in another process; its night is derived again when it ends."""
     for table in (points, gaps, nights, confirmations):
         connection.execute(delete(table).where(table.c.session_id == session_id))
+    known = connection.execute(select(sessions.c.options).where(sessions.c.id == session_id)).scalar_one()
+    # What failed then may not fail now.
+    options = {name: value for name, value in stored_options(known).items() if name != FAILED}
     values = {
+        "options": json_text(options),
         "status": SessionStatus.RUNNING,
         "ended_at": None,
         "process_id": process.process_id,

@@ -120,6 +120,11 @@ placements = _table(
     "placements", integers="number", texts="pool suite configuration branch box reason placed_at"
 )
 
+task_states = _table(
+    "task_states",
+    texts="box suite configuration tracked hostname version outcome reason since checked_at fetched_at",
+)
+
 relative_qps = _table(
     "relative_qps",
     integers="session_id repetition",

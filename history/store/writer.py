@@ -11,7 +11,16 @@ from history.errors import RecordError, stored_options
 from history.store.database import Database
 from history.store.process import ProcessIdentity, is_alive, this_process
 from history.store.reader import Reader
-from history.store.records import PLANS, DroppedRound, RunRecord, SessionStart, SessionStatus, StepNoise
+from history.store.records import (
+    FAILED,
+    PLANS,
+    DroppedRound,
+    RunRecord,
+    SessionStart,
+    SessionStatus,
+    StepNoise,
+    VersionFailure,
+)
 from history.store.schema import dropped_rounds, machines, runs, sessions
 from history.store.session_writes import (
     check_values,
@@ -163,12 +172,21 @@ class Store(Reader):
 
     def record_plans(self, session_id: int, version: str, plans: Mapping[str, str]) -> None:
         """Store the plans of a version, by step, in the options of a session."""
+        self._set_option(session_id, PLANS, {version: dict(plans)})
+
+    def _set_option(self, session_id: int, option: str, values: Mapping[str, object]) -> None:
+        """Add values to an option of a session that is an object."""
         query = select(sessions.c.options).where(sessions.c.id == session_id)
         with self._database.writing() as connection:
             options = stored_options(connection.execute(query).scalar_one())
-            whole = {**options, PLANS: {**options.get(PLANS, {}), version: dict(plans)}}
+            whole = {**options, option: {**options.get(option, {}), **values}}
             statement = update(sessions).where(sessions.c.id == session_id)
             connection.execute(statement.values(options=json_text(whole)))
+
+    def record_failed(self, session_id: int, failed: Mapping[str, VersionFailure]) -> None:
+        """Store which versions failed, by version, in the options of a session."""
+        its = {version: {"cause": why.cause, "reason": why.reason} for version, why in failed.items()}
+        self._set_option(session_id, FAILED, its)
 
     def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
         """Write the noise of the steps that a session of identical builds has determined."""

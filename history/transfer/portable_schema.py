@@ -322,7 +322,11 @@ PORTABLE: Mapping[str, Portable] = {each.name: each for each in _ALL}
 """By name, in the order in which they travel: what is named comes before what names it. Rows of one session
 travel together, behind its row in `sessions`."""
 
-LOCAL = {"schema_migrations": "each database has its own", "relative_qps": "a view"}
+LOCAL = {
+    "schema_migrations": "each database has its own",
+    "relative_qps": "a view",
+    "task_states": "the next night of each box finds them anew",
+}
 """What does not travel, and why."""
 
 PROGRESS = ("status", "ended_at")

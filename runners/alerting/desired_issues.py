@@ -9,6 +9,7 @@ from history.changes.repository import Change
 from history.escaping.characters import one_line, visible
 from history.escaping.markdown import code_span, escaped
 from history.series.last_nights import LastNight
+from history.series.night import NOT_BUILT
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from history.store.records import ChangeStatus
 from report import addresses
@@ -59,22 +60,28 @@ def linked_site(issue: DesiredIssue) -> str:
 
 
 def issues_of_builds(nights: Iterable[LastNight], known: Mapping[str, IssueState]) -> Iterator[DesiredIssue]:
-    """The issues of branches whose last version cannot be built, and the end of those that can again."""
+    """The issues of branches whose last version cannot be built, and the end of those that can again.
+
+    What the machine is to blame for says nothing of the branch: the state of the box tells it.
+    """
     for night in nights:
         fingerprint = _fingerprint("build", night)
-        if night.not_measured.startswith("not built"):
+        if night.not_measured.startswith(NOT_BUILT) and night.is_own:
             yield _not_built(fingerprint, night)
         elif night.is_built and fingerprint in known:
             yield _built_again(fingerprint, night)
 
 
 def issues_of_crashes(nights: Iterable[LastNight], known: Mapping[str, IssueState]) -> Iterator[DesiredIssue]:
-    """The issues of branches that fail while they are measured, and the end of those that do no longer."""
+    """The issues of branches that fail while they are measured, and the end of those that do no longer.
+
+    What the machine is to blame for is left out, as in `issues_of_builds`.
+    """
     for night in nights:
         fingerprint = _fingerprint("crash", night)
-        if night.failures:
+        if night.failures and night.is_own:
             yield _crashed(fingerprint, night)
-        elif night.is_built and fingerprint in known:
+        elif night.is_built and not night.failures and fingerprint in known:
             yield _ran_to_its_end(fingerprint, night)
 
 

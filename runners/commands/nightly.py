@@ -4,6 +4,7 @@ import argparse
 import json
 import platform
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,8 +13,11 @@ from pydantic import ValidationError
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
 from history.changes.level_shift import Direction
+from history.errors import HistoryError
 from history.escaping.markdown import escaped
+from history.open import existing_history, open_store
 from history.rendering.changes import box_note_lines
+from history.series.task_states import TaskOutcome, record_skipped
 from history.spool.opening import open_delivered, open_recorded
 from history.store.writer import Store
 from runners.console import add_to_job_summary, progress
@@ -26,7 +30,8 @@ from runners.nightly.heartbeat import (
     record_late_report,
     record_report,
 )
-from runners.nightly.night import NightResult, measure, measure_past
+from runners.nightly.night import measure, measure_past
+from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan, PlanError, find_box, load_plan, plan_history
 from runners.nightly.report import NightReport, comparisons, report
 from runners.nightly.summary import summary
@@ -95,10 +100,15 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
             raise DoneElsewhereError(f"process {other.process_id} carries out this night: {other.what}")
 
     def begin() -> Heart:
-        return Heart(home.heartbeat, box, shown, is_backfill=past is not None)
+        file = str(Path(arguments.plan).absolute())
+        return Heart(home.heartbeat, box, shown, is_backfill=past is not None, plan=file)
 
-    still_wanted()
     history = history_of(str(plan_history(plan, home)), home)
+    try:
+        still_wanted()
+    except PauseError as error:
+        _record_skipped(history, box, TaskOutcome.PAUSED, error.what)
+        raise
     seconds = 60 * min(WAIT_MINUTES, plan.boxes[box].budget_minutes)
     found, compared = None, []
     with progress() as shown:
@@ -115,6 +125,7 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
                 found = None if arguments.measure else _report(plan, home, store)
                 compared = list(comparisons(night, store))
         except BusyError as error:
+            _record_skipped(history, box, TaskOutcome.BUSY, error.what)
             night = NightResult(box, problems=[f"nothing was measured: {error.what}"])
             if heart is not None:
                 heart.end(error.what, failed=True)
@@ -124,6 +135,16 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
             raise
     _publish(summary(night, found, compared, datetime.now(UTC)), home)
     return _code(night, found)
+
+
+def _record_skipped(history: Path | str, box: str, outcome: TaskOutcome, reason: str) -> None:
+    """Record in the history, if it is there, that a box could not have its night."""
+    with (
+        suppress(HistoryError),
+        open_store(existing_history(str(history))) as store,
+        store.database.writing() as connection,
+    ):
+        record_skipped(connection, box, outcome, reason, store.now())
 
 
 def _report_alone(plan: Plan, home: Home) -> int:
@@ -176,7 +197,5 @@ def _code(night: NightResult | None, found: NightReport | None) -> int:
     bad = (Direction.REGRESSION, Direction.MIXED)
     if found is not None and any(news.change.direction in bad for news in (*found.new, *found.reopened)):
         return 1
-    failed = night is not None and (
-        bool(night.problems) or any(not outcome.whole for _, outcome in night.carried_out)
-    )
+    failed = night is not None and night.has_failed
     return 2 if failed or (found is not None and found.problems) else 0

@@ -12,7 +12,7 @@ from runners import jobs
 from runners.alerting.tracker import TrackerError
 from runners.alerting.tracker_check import send_test_alert
 from runners.alerting.tracker_registry import open_tracker
-from runners.commands.status import status_text
+from runners.commands.status import heard_of, status_text, task_lines
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.kernel import Kernel
 from runners.installing import agent, record, steps
@@ -21,10 +21,11 @@ from runners.installing.machine import TargetMachine
 from runners.installing.site import Site, require_reachable, site
 from runners.installing.steps import Steps
 from runners.measuring.machine_lock import current_holder
-from runners.nightly.heartbeat import WELL, Status, night_elsewhere, process_of, read, status
+from runners.nightly.health import box_healths, full_disk
+from runners.nightly.heartbeat import WELL, State, Status, night_elsewhere, process_of, read, status
 from runners.nightly.plan import find_box, load_plan, plan_history
 from runners.nightly.report import deliver
-from runners.nightly.watch import judged, update_outbox
+from runners.nightly.watch import judged, results_trouble, update_outbox
 from runners.occupancy.pause import begin as begin_pause
 from runners.occupancy.pause import end as end_pause
 from runners.occupancy.pause import interrupt, last_pause
@@ -109,7 +110,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def watch(arguments: argparse.Namespace) -> int:
-    """Print the state of the box; return 1 when a night failed, hangs, died or was missed.
+    """Print the state of the box; return 1 when a night failed, hangs, died, was missed or brought nothing.
 
     That is alerted, too, once. Return 2 when the box is well and an alert could not be delivered, else 0.
     """
@@ -122,15 +123,21 @@ def watch(arguments: argparse.Namespace) -> int:
     expected = [datetime.fromisoformat(known), *([paused.until] if paused else [])] if known else []
     state = judged(found, max(expected, default=None), now)
     in_force = paused if paused is not None and paused.is_in_force(now) else None
-    text = status_text(Status(state, found.beat), now, in_force)
-    print(text if state in WELL else f"{text}\nsee docs/hardware.md", flush=True)
-    problems: list[str] = []
+    problems, disk = list[str](), full_disk(home.path)
     with open_store(history_of(str(plan_history(plan, home)), home)) as store:
-        update_outbox(store, box, found, state, now)
+        with store.database.reading() as connection:
+            health = box_healths(plan, connection, now, [box], heard_of(found, paused))[0]
+        # Before its first night nothing of a box can be late but the night itself.
+        is_well = state in WELL and not disk and (state is State.NEVER or health.is_well)
+        lines = [status_text(Status(state, found.beat), now, in_force), *filter(None, [disk])]
+        lines += task_lines(health, now)
+        print("\n".join(lines if is_well else [*lines, "see docs/hardware.md"]), flush=True)
+        trouble = [] if state is State.NEVER else results_trouble(health, disk)
+        update_outbox(store, box, found, state, now, trouble)
         deliver(plan, home, store, problems)
     for problem in problems:
         print(f"tidemark: {problem}", file=sys.stderr)
-    if state in WELL:
+    if is_well:
         return 2 if problems else 0
     return 1
 

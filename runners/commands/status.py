@@ -1,30 +1,94 @@
-"""`./tidemark status`: what the nightly service is doing, since and until when, and whether it is healthy."""
+"""`./tidemark status`: what the nightly service is doing, and whether its results arrive."""
 
 import argparse
 import json
+import platform
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
-from build.home import locate
+from build.home import Home, locate
+from history.errors import HistoryError
+from history.open import existing_history, open_reader
 from history.spool.journal import waiting_in
-from runners.nightly.heartbeat import WELL, Beat, State, Status, status
+from runners.nightly.health import BoxHealth, TaskHealth, box_healths, full_disk
+from runners.nightly.heartbeat import Beat, State, Status, status
+from runners.nightly.plan import find_box, load_plan, plan_history
 from runners.occupancy.pause import Pause, last_pause
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Print the status; return 1 when a night failed, hangs, died or was missed, else 0."""
+    """Print the status; return 0 when nobody has to act, 1 when somebody has, or when nothing ever ran."""
     now, home = datetime.now(UTC), locate()
     pause = last_pause(home)
     found = status(home.heartbeat, now, None if pause is None else pause.until)
     paused = pause if pause is not None and pause.is_in_force(now) else None
     waits = [str(waiting) for waiting in waiting_in(home.spool)]
+    health, trouble = _health(arguments, home, found, pause, now)
+    problems = [problem for problem in (trouble, full_disk(home.path)) if problem]
+    is_waiting = found.state is State.NEVER and paused is not None
+    is_well = found.state in (State.RUNNING, State.ENDED) or is_waiting
+    is_well = is_well and not problems and (health is None or health.is_well)
     if arguments.format == "json":
         beat = asdict(found.beat) if found.beat else {}
+        tasks = [_as_json(task) for task in health.tasks] if health else []
         of_pause = paused.as_json() if paused else None
-        print(json.dumps({"state": found.state, **beat, "paused": of_pause, "waiting": waits}, indent=1))
+        whole = {"state": found.state, "healthy": is_well, **beat, "paused": of_pause, "waiting": waits}
+        print(json.dumps({**whole, "problems": problems, "tasks": tasks}, indent=1))
     else:
-        print("\n".join([status_text(found, now, paused), *waits]))
-    return 0 if found.state in WELL else 1
+        lines = task_lines(health, now) if health else []
+        print("\n".join([status_text(found, now, paused), *problems, *waits, *lines]))
+    return 0 if is_well else 1
+
+
+def _health(
+    arguments: argparse.Namespace, home: Home, found: Status, pause: Pause | None, now: datetime
+) -> tuple[BoxHealth | None, str]:
+    """Return the health of the box of this machine, or why it is unknown, if it should be known."""
+    beat = found.beat
+    named = arguments.plan or (beat.plan if beat else "")
+    if not named:  # nothing ever ran, or an older Tidemark did
+        return None, ""
+    plan = load_plan(Path(named))
+    box = arguments.box or (beat.box if beat and beat.box in plan.boxes else None)
+    box = find_box(plan, box, platform.node())
+    is_first = found.state is State.RUNNING
+    try:
+        history = existing_history(str(plan_history(plan, home)))
+        with open_reader(history) as reader, reader.database.reading() as connection:
+            return box_healths(plan, connection, now, [box], heard_of(found, pause))[0], ""
+    except HistoryError as error:
+        return None, "" if is_first else f"whether results arrive is unknown: {error}"
+
+
+def heard_of(found: Status, pause: Pause | None) -> dict[str, datetime]:
+    """Return by box when this machine was last heard of; as long as it is paused, nobody expects anything."""
+    if found.beat is None:
+        return {}
+    last = datetime.fromisoformat(found.beat.beat_at)
+    return {found.beat.box: last if pause is None else max(last, pause.until)}
+
+
+def task_lines(health: BoxHealth, now: datetime) -> list[str]:
+    """Render the tasks of a box, a line each; those whose results are overdue are marked, and come first."""
+    tasks = sorted(health.tasks, key=lambda task: not task.is_overdue)
+    return [f"{'overdue' if task.is_overdue else 'ok':<8} {task.line(now)}" for task in tasks]
+
+
+def _as_json(health: TaskHealth) -> dict[str, Any]:
+    newest, state = health.newest, health.state
+    return {
+        "suite": health.task.suite,
+        "profile": health.task.profile,
+        "tracked": health.tracked,
+        "newest": newest and {"version": newest.version, "measured_at": newest.measured_at.isoformat()},
+        "outcome": state and state.outcome,
+        "since": state and state.since.isoformat(),
+        "checked_at": state and state.checked_at.isoformat(),
+        "overdue": health.is_overdue,
+        "why": health.why,
+    }
 
 
 def status_text(found: Status, now: datetime, paused: Pause | None = None) -> str:

@@ -16,7 +16,8 @@ from history.comparison.compare import CONFIDENCE, THRESHOLD
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design
 from history.store.reader import Reader
-from history.store.records import CalibratedNoise, Machine
+from history.store.records import CalibratedNoise, Machine, VersionFailure
+from runners.measuring.failures.cause import build_failure
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
@@ -92,14 +93,14 @@ def check_request(request: Request, home: Home) -> Sizes:
 
 def provide_builds(
     request: Request, home: Home, progress: Progress, serve: Serve, given: Mapping[Version, Build]
-) -> tuple[list[Build], dict[Version, str]]:
+) -> tuple[list[Build], dict[Version, VersionFailure]]:
     """Return the builds of the versions, and the reasons of those that cannot be built or run the suite.
 
-    One version that fails does not stop the others. Raises TidemarkError when none is left, and, unless the
-    session is unattended, SettingError for a setting that a variant's server does not have.
+    One version that fails does not stop the others. Raises TidemarkError when none is left of a session that
+    is not unattended, and there also SettingError for a setting that a variant's server does not have.
     """
     builds: list[Build] = []
-    not_built: dict[Version, str] = {}
+    not_built: dict[Version, VersionFailure] = {}
     for version in request.versions:
         try:
             build = given.get(version) or provide_one(request, version, home, progress)
@@ -107,12 +108,12 @@ def provide_builds(
             serve(build, home.data)  # raises for what the version cannot do; creates nothing
             builds.append(build)
         except TidemarkError as error:
-            is_mistake = isinstance(error, SettingError) and version.variant and not request.unattended
-            if len(request.versions) == 1 or is_mistake:
+            is_mistake = isinstance(error, SettingError) and version.variant
+            if (len(request.versions) == 1 or is_mistake) and not request.unattended:
                 raise
-            not_built[version] = str(error)
+            not_built[version] = build_failure(error)
             progress.note(f"{version} is skipped: {error}")
-    if not builds:
+    if not builds and not request.unattended:
         raise ServerError("none of the versions can be measured", hint="see the messages above")
     for one, other in _same(request, builds):
         progress.note(f"{one} and {other} are the same build with the same settings: only noise differs")

@@ -9,7 +9,8 @@ from pathlib import Path
 from build.build import Build
 from build.progress import Progress, ProgressTask
 from runners.measuring.counted_passes import CountedPasses
-from runners.measuring.failure_policy import FailurePolicy
+from runners.measuring.failures.cause import run_failure
+from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.request import Exact, Request
 from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
 from runners.measuring.run_recorder import RunRecorder
@@ -19,12 +20,17 @@ from suites.generators.load import Share
 from suites.keys.profile import Mode, Profile
 from suites.keys.step import Step
 from suites.measurement import Measurement
+from suites.server import ServerError
 from suites.slices import Schedule
 from suites.step import most_transactions
 
 LEAST_BLOCK_SECONDS = 10.0
 """The shortest time in seconds that a version is measured in one block of long mode, unless its step is
 shorter."""
+
+
+class NothingLoadedError(ServerError):
+    """No version could be loaded, or none to compare: there is nothing to measure."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ class Rounds:
         """Load every build below `folder`, then measure all rounds in the mode of the request.
 
         Rounds that the recorder already holds are not measured again. All servers are destroyed at the end,
-        however it ends.
+        however it ends. Raises NothingLoadedError when no build can be loaded, or none to compare.
         """
         versions = [
             MeasuredVersion(build, self.serve(build, folder / str(number)))
@@ -61,6 +67,7 @@ class Rounds:
                     megabytes = self.measurement.sizes.data_bytes / 1e6
                     task.rename(f"{version.name}: initdb, then loading {megabytes:.0f} MB")
                     self._load(version)
+                self._require_loaded(versions)
                 if self.request.profile.mode is Mode.LONG:
                     self._measure_blocks(versions, task)
                 else:
@@ -158,8 +165,21 @@ class Rounds:
         self.measurement.load(version)
         if version.broken is not None:
             self.recorder.report_failure(f"{version.name}: all steps", version.broken)
+            if version.load_error is not None:
+                self.recorder.note_failure(version.name, run_failure(version.load_error, self.policy.folder))
         elif version.plans:
             self.recorder.record_plans(version)
+
+    def _require_loaded(self, versions: Sequence[MeasuredVersion]) -> None:
+        loaded = [version.name for version in versions if version.broken is None]
+        if not loaded:
+            raise NothingLoadedError("no version could be loaded", hint="see the messages above")
+        base = str(self.request.versions[0])
+        if self.request.needs_contender and (base not in loaded or len(loaded) == 1):
+            raise NothingLoadedError(
+                f"only {', '.join(loaded)} could be loaded, and nothing to compare with",
+                hint="see the messages above",
+            )
 
 
 def _nothing_but_a_pass(active: Sequence[MeasuredVersion]) -> MeasuredRound:

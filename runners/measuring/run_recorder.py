@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from build.progress import Progress
-from history.store.records import DroppedRound, RunRecord, RunStatus
+from history.store.records import DroppedRound, FailureCause, RunRecord, RunStatus, VersionFailure
 from history.store.resume import Recorded
 from history.store.writer import Store
 from runners.measuring.request import Request
@@ -14,6 +14,9 @@ from suites.keys.levels import MOST_CLIENTS
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import METRICS, PRIMARY
+
+DISTURBED = "disturbed: "
+"""How the warning of a run begins whose round was disturbed."""
 
 
 @dataclass
@@ -32,9 +35,33 @@ class RunRecorder:
     failures: list[str] = field(default_factory=list)
     """What failed and why, one entry per failure."""
 
+    failed: dict[str, VersionFailure] = field(default_factory=dict)
+    """The versions that failed while they were loaded or measured; what the machine did comes first."""
+
+    measured: set[str] = field(default_factory=set)
+    """The versions with a finished run."""
+
+    disturbances: list[str] = field(default_factory=list)
+    """Why each recorded round is disturbed; empty for those that are not."""
+
     def __post_init__(self) -> None:
-        positions = [run.position for runs in self.recorded.values() for run in runs.values()]
-        self._position = max(positions, default=0)
+        runs = [run for runs in self.recorded.values() for run in runs.values()]
+        self._position = max((run.position for run in runs), default=0)
+        self.measured |= {run.version for run in runs if run.status is RunStatus.FINISHED}
+        for several in self.recorded.values():
+            warnings = [text for run in several.values() for text in run.warnings]
+            self.disturbances.append(next((text for text in warnings if text.startswith(DISTURBED)), ""))
+
+    @property
+    def is_disturbed(self) -> str:
+        """Why every round is disturbed, of the last one; empty unless all are."""
+        return self.disturbances[-1] if self.disturbances and all(self.disturbances) else ""
+
+    def note_failure(self, version: str, failure: VersionFailure) -> None:
+        """Note that a version failed."""
+        known = self.failed.get(version)
+        if known is None or known.cause is FailureCause.VERSION:
+            self.failed[version] = failure
 
     def recorded_versions(self, step: Step, number: int) -> set[str]:
         """The names of the versions whose run of a round is already in the history."""
@@ -50,7 +77,9 @@ class RunRecorder:
         started: datetime,
     ) -> None:
         """Record the runs of all versions of a round; `reasons` why it is disturbed become warnings."""
-        disturbed = [f"disturbed: {reason}" for reason in reasons]
+        disturbed = [f"{DISTURBED}{reason}" for reason in reasons]
+        self.disturbances.append("; ".join(disturbed))
+        self.measured |= {version.name for version in versions}
         records = []
         for version, measurement in zip(versions, measurements, strict=True):
             possible = without_impossible(measurement)

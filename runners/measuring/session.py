@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,11 +12,12 @@ from build.programs import environment
 from build.progress import Progress
 from build.version import Version
 from history.errors import HistoryError
-from history.store.records import SessionStatus
+from history.store.records import FailureCause, SessionStatus, VersionFailure
+from history.store.resume import Recorded
 from history.store.writer import Store
 from runners.measuring.cleanup import data_folder
 from runners.measuring.counted_passes import session_passes
-from runners.measuring.failure_policy import FailurePolicy
+from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.preparation import (
@@ -31,7 +32,7 @@ from runners.measuring.preparation import (
 )
 from runners.measuring.request import Request
 from runners.measuring.round_measurement import RoundMeasurement
-from runners.measuring.rounds import Rounds
+from runners.measuring.rounds import NothingLoadedError, Rounds
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.session_description import describe_session, with_machine_changes
 from suites.generators.registry import make_generator
@@ -52,16 +53,38 @@ class SessionOutcome:
     """The result of a session."""
 
     uid: str = ""
-    not_built: dict[Version, str] = field(default_factory=dict)
+    """Empty when nothing could be compared, so that there is no session in the history."""
+
+    not_built: dict[Version, VersionFailure] = field(default_factory=dict)
     """The versions that could not be built or cannot run the suite, with the reason."""
 
     failures: list[str] = field(default_factory=list)
     """What failed and why, one entry per failure."""
 
+    failed: dict[str, VersionFailure] = field(default_factory=dict)
+    """The versions that failed while they were loaded or measured, by name."""
+
+    without_result: frozenset[str] = frozenset()
+    """The versions that were built and have no finished run, by name."""
+
+    disturbed: str = ""
+    """Why every round was disturbed, of the last one; empty unless all were."""
+
     @property
     def whole(self) -> bool:
         """Whether everything that was asked for was measured."""
         return not self.not_built and not self.failures
+
+    @property
+    def was_hindered(self) -> bool:
+        """Whether something besides the versions kept any of them from being measured."""
+        several = (*self.not_built.values(), *self.failed.values())
+        return any(failure.cause is FailureCause.MACHINE for failure in several)
+
+    @property
+    def settles(self) -> bool:
+        """Whether the session says all that it can: another one would find the same."""
+        return bool(self.uid) and not self.was_hindered
 
 
 @dataclass(frozen=True)
@@ -101,6 +124,9 @@ def run_session(
         sizes, callgrind = check_request(request, home), callgrind_of(request, progress)
         serve = server_factory(request, sizes)
         builds, not_built = provide_builds(request, home, progress, serve, given or {})
+        if not _is_worth_it(request, builds):
+            progress.note("nothing is measured: there is nothing to compare")
+            return SessionOutcome(not_built=not_built)
         generator = make_generator(request.suite, sizes, builds, prepares=request.prepares)
         profiling = profiling_of(request, home, progress)
         machine = describe(home.path)
@@ -111,40 +137,68 @@ def run_session(
         resumed = store.resume_session(start, builds, resumable_since()) if request.resume else None
         session = resumed.id if resumed else store.start_session(with_machine_changes(start, changed))
         outcome = SessionOutcome(resumed.uid if resumed else start.uid, not_built)
-        again = f", resumed after {len(resumed.recorded)} rounds of steps" if resumed else ""
+        recorded = resumed.recorded if resumed else {}
         title = f"session {outcome.uid}: {request.suite.name}, {request.profile_name}, in {store.where}"
-        _announce(progress, title + again, changed)
+        _announce(progress, title, recorded if resumed else None, changed)
+        recorder = RunRecorder(request, store, session, progress, recorded, outcome.failures)
         status = SessionStatus.FAILED
         try:
             with data_folder(home, f"s{outcome.uid}") as folder:
-                recorded = resumed.recorded if resumed else {}
-                recorder = RunRecorder(request, store, session, progress, recorded, outcome.failures)
                 verdicts = verdicts_of(request, builds, store.noise(start, request.suite.primary))
                 passes = session_passes(request, sizes, generator, callgrind, recorded)
-                policy = FailurePolicy(
-                    recorder, verdicts, request.least_rounds, request.keep_disturbed, passes
-                )
+                limits = (request.least_rounds, request.keep_disturbed)
+                policy = FailurePolicy(recorder, verdicts, *limits, passes, home.path)
                 kept = copies_of(request, home, progress)
                 measurement = RoundMeasurement(request, sizes, generator, profiling, kept)
                 rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, progress)
-                if driver is not None:
-                    driver(ActiveSession(outcome.uid, rounds, builds, sizes, folder))
-                elif request.needs_contender and len(builds) == 1:
-                    progress.note(f"there is no other version left to compare {builds[0].version} with")
-                else:
+                if driver is None:
                     rounds.run(builds, folder)
+                else:
+                    driver(ActiveSession(outcome.uid, rounds, builds, sizes, folder))
             status = SessionStatus.FINISHED
+        except NothingLoadedError as error:  # why is among the failures
+            progress.note(str(error))
         except BaseException as error:
             if isinstance(error, INTERRUPTING):
                 status = SessionStatus.INTERRUPTED
             _end_session(store, session, status, progress, error)
             raise
-        store.finish_session(session, status)
+        _conclude(outcome, recorder, builds, status)
         return outcome
 
 
-def _announce(progress: Progress, title: str, changed: Sequence[str]) -> None:
-    progress.note(title)
+def _is_worth_it(request: Request, builds: Sequence[Build]) -> bool:
+    """Return whether there is anything to measure: where a contender is needed, the base and one of them."""
+    if not request.needs_contender:
+        return bool(builds)
+    return len(builds) > 1 and builds[0].version == request.versions[0]
+
+
+def _conclude(
+    outcome: SessionOutcome, recorder: RunRecorder, builds: Sequence[Build], status: SessionStatus
+) -> None:
+    """End a session with a status, after what the rounds showed was added to its outcome and its options.
+
+    A failure is a version's own only if the base did not fail beside it: what keeps every version from being
+    measured is the machine, or the suite.
+    """
+    base = str(recorder.request.versions[0])
+    is_base_well = base in recorder.measured or base not in recorder.failed
+    cause_of = {} if is_base_well else {"cause": FailureCause.MACHINE}
+    outcome.failed |= {name: replace(failure, **cause_of) for name, failure in recorder.failed.items()}
+    outcome.without_result = frozenset(str(build.version) for build in builds) - recorder.measured
+    outcome.disturbed = recorder.is_disturbed
+    failed = {str(version): failure for version, failure in outcome.not_built.items()} | outcome.failed
+    if failed:
+        recorder.store.record_failed(recorder.session, failed)
+    if status is SessionStatus.FAILED and outcome.was_hindered:
+        status = SessionStatus.INTERRUPTED  # what it has can be continued
+    recorder.store.finish_session(recorder.session, status)
+
+
+def _announce(progress: Progress, title: str, resumed: Recorded | None, changed: Sequence[str]) -> None:
+    again = "" if resumed is None else f", resumed after {len(resumed)} rounds of steps"
+    progress.note(title + again)
     ignored = environment.without_effect(environment.left_out(environment.MEASURED))
     if ignored:
         progress.note(f"servers and clients do not get these environment variables: {', '.join(ignored)}")

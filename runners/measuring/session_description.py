@@ -21,6 +21,7 @@ from history.store.records import (
     TRY,
     Machine,
     SessionStart,
+    VersionFailure,
 )
 from history.timestamps import to_text
 from runners.measuring.request import Request
@@ -38,7 +39,7 @@ def describe_session(
     uid: str,
     sizes: Sizes,
     generator: str,
-    not_built: Mapping[Version, str],
+    not_built: Mapping[Version, VersionFailure],
     machine: Machine,
     profiling: Profiling | None,
     callgrind: Callgrind | None,
@@ -74,7 +75,7 @@ def with_machine_changes(start: SessionStart, changed: Sequence[str]) -> Session
 
 
 def _options(
-    request: Request, sizes: Sizes, not_built: Mapping[Version, str], profiling: Profiling | None
+    request: Request, sizes: Sizes, not_built: Mapping[Version, VersionFailure], profiling: Profiling | None
 ) -> dict[str, object]:
     stands_at = request.stands_at
     return {
@@ -99,7 +100,7 @@ def _options(
         "groups": {step.name: step.group for step in request.steps if step.group},
         **_rates(request),
         LEFT_OUT: environment.left_out(environment.MEASURED),
-        "not_built": {str(version): reason for version, reason in not_built.items()},
+        "not_built": {str(version): str(why) for version, why in not_built.items()},
         **({LIMIT_SECONDS: limit} if (limit := request.profile.limit_seconds) is not None else {}),
         **({"bisect": request.bisect} if request.bisect else {}),
         **({TRY: True} if request.is_try else {}),

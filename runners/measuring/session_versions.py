@@ -43,6 +43,9 @@ class MeasuredVersion:
     broken: str | None = None
     """Why it can run no step at all; None when it can."""
 
+    load_error: TidemarkError | None = None
+    """What went wrong while it was loaded."""
+
     started_in: int | None = None
     """The round in which its server last started from the loaded data."""
 
@@ -100,5 +103,5 @@ class MeasuredVersion:
                     if statements:
                         self.plans[step.plain_name] = explain(self.server.address, statements)
         except TidemarkError as error:
-            self.broken = str(error)
+            self.broken, self.load_error = str(error), error
             self.server.abandon()

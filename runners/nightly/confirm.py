@@ -13,6 +13,7 @@ from history.changes import confirmation, repository
 from history.changes.confirmation import Confirmation, ConfirmationRequest, Confirms
 from history.changes.suspects import ScreenedNight, find_suspects
 from history.errors import stored_options
+from history.series.results import was_hindered
 from history.series.series import Night, branches_at
 from history.store.records import SessionStatus
 from history.store.schema import sessions
@@ -131,13 +132,14 @@ def _suspicion(
 
 
 def _examined(connection: Connection, branch: str, tonight: ScreenedNight) -> list[Confirms]:
-    """What finished sessions have looked at of tonight's version, whatever they found."""
+    """What finished sessions have looked at of tonight's version, unless the machine kept them from it."""
     since = to_text(tonight.of_version[0].started_at)
     query = select(sessions.c.options).where(
         sessions.c.started_at >= since, sessions.c.status == SessionStatus.FINISHED
     )
     uids = {_uid(connection, night) for night in tonight.of_version}
-    found = [Confirms.of(stored_options(options)) for options in connection.execute(query).scalars()]
+    several = map(stored_options, connection.execute(query).scalars())
+    found = [Confirms.of(options) for options in several if not was_hindered(options)]
     return [each for each in found if each is not None and each.branch == branch and each.night in uids]
 
 

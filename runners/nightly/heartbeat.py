@@ -63,6 +63,9 @@ class Beat:
     late: str = ""
     """Why the last report was not made; empty when it was."""
 
+    plan: str = ""
+    """The path of the plan of the night."""
+
     @property
     def ends_at(self) -> datetime | None:
         """When the current activity ends, extrapolated from what is done; None when that is unknown."""
@@ -193,7 +196,7 @@ def _write(path: Path, beat: Beat) -> bool:
 def _checked(beat: Beat) -> Beat:
     """Check types and times of a heartbeat. Raises ValueError, TypeError or OverflowError."""
     moments = [beat.began_at, beat.since, beat.beat_at]
-    texts = [beat.box, beat.what, *moments, beat.boot_id, beat.outcome, beat.late]
+    texts = [beat.box, beat.what, *moments, beat.boot_id, beat.outcome, beat.late, beat.plan]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("not a text")
     for moment in moments if beat.ended_at is None else [*moments, beat.ended_at]:
@@ -223,6 +226,7 @@ class Heart:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         *,
         is_backfill: bool = False,
+        plan: str = "",
     ) -> None:
         process, self._now = this_process(), clock
         began = self._now().isoformat()
@@ -243,6 +247,7 @@ class Heart:
             notes=notes,
             is_backfill=is_backfill,
             late=late,
+            plan=plan,
         )
         self._write()
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -10,74 +10,27 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Progress
 from history.errors import HistoryError
-from history.placement.pool import PoolNight
+from history.series.task_states import (
+    WELL,
+    TaskCheck,
+    TaskOutcome,
+    TrackedTask,
+    read_states,
+    record_checks,
+)
 from history.store.writer import Store
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
 from runners.nightly.backfill_plan import Backfill
-from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, find_suspicions, findings_of
-from runners.nightly.past.backfill import BackfillPlace, BackfillResult, BackfillRun
+from runners.nightly.confirm import Confirming, ExaminedSuspicion, find_suspicions, findings_of
+from runners.nightly.night_result import NightResult, concluded
+from runners.nightly.past.backfill import BackfillPlace, BackfillRun
 from runners.nightly.plan import Plan, PlanError
 from runners.nightly.pools.last_placement import recall, remember
 from runners.nightly.pools.share import begin_in_pool, elsewhere, examined_spots, is_mine
-from runners.nightly.work import Mine, PlannedSession, Spot, find_work
-from runners.occupancy.pause import Pause, current_pause
-
-
-@dataclass
-class NightResult:
-    """What a night did on a box."""
-
-    box: str
-    carried_out: list[tuple[PlannedSession, SessionOutcome]] = field(default_factory=list)
-    left: list[PlannedSession] = field(default_factory=list)
-    """Skipped: the next night begins with what is still missing."""
-
-    examined: list[ExaminedSuspicion] = field(default_factory=list)
-    """Suspicions that were measured again."""
-
-    postponed: list[Suspicion] = field(default_factory=list)
-    """Skipped: the next night looks again, unless commits are new."""
-
-    past: BackfillResult | None = None
-    """What was done about past commits; None without a backfill."""
-
-    pool: PoolNight | None = None
-    """What the box shares with others; None for a box without a pool."""
-
-    pause: Pause | None = None
-    """The pause that began during the night, after which nothing more was measured."""
-
-    problems: list[str] = field(default_factory=list)
-    """What went wrong without ending the night."""
-
-    @property
-    def why_skipped(self) -> str:
-        """Why sessions and suspicions were skipped."""
-        return "time budget exhausted" if self.pause is None else str(self.pause)
-
-    @property
-    def outcome(self) -> str:
-        """One line for people."""
-        past = self.past or BackfillResult()
-        done = (self.carried_out, self.left, self.examined, self.postponed, self.problems)
-        if not any((*done, past.carried_out, past.examined, past.in_vain)):
-            return "nothing is new"
-        parts = [_counted(len(self.carried_out), "session")] if any(done) else []
-        parts += [_counted(len(past.carried_out), "past commit")] if past.carried_out else []
-        parts += [f"{_counted(len(past.examined), 'pair')} of commits compared"] if past.examined else []
-        parts += [f"{_counted(len(past.in_vain), 'commit')} left out"] if past.in_vain else []
-        parts += [f"{len(self.left)} skipped: {self.why_skipped}"] if self.left else []
-        parts += [f"{_counted(len(self.examined), 'suspicion')} looked into"] if self.examined else []
-        postponed = _counted(len(self.postponed), "suspicion")
-        parts += [f"{postponed} skipped: {self.why_skipped}"] if self.postponed else []
-        parts += [_counted(len(self.problems), "problem")] if self.problems else []
-        return ", ".join(parts)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+from runners.nightly.work import Mine, PlannedSession, Spot, Target, find_work
+from runners.occupancy.pause import current_pause
 
 
 def measure(
@@ -102,12 +55,16 @@ def measure(
         mine = _join_pool(night, plan, hostname, home, store)
         with store.standing_in() as (connection, *others):
             work = find_work(plan, box, hostname, connection, home, mine, others)
-        night.problems += work.problems
         left = _Budget(night, home, clock, plan.boxes[box].budget_minutes * 60 - waited_seconds).seconds_left
         measuring = _Measuring(night, plan, home, store, progress, left)
-        for spot in examined_spots(plan, night.pool, work.spots):
-            if spot.session is None or measuring.carry_out(spot.session):
-                measuring.examine(spot)
+        measuring.begin(work.targets)
+        try:
+            for spot in examined_spots(plan, night.pool, work.spots):
+                if measuring.carry_out(spot):
+                    measuring.examine(spot)
+        except Exception as error:
+            measuring.give_up(error)
+            raise
         asked = [(task, each) for task in plan.tasks_of(box) for each in task.backfill]
         if asked and measuring.seconds_left() > 0:
             try:
@@ -223,17 +180,86 @@ class _Measuring:
     progress: Progress
     seconds_left: Callable[[], float]
 
-    def carry_out(self, session: PlannedSession) -> bool:
-        """Whether it was."""
+    def begin(self, targets: Sequence[Target]) -> None:
+        """Take over everything that the plan tracks, with what is known of it before the first session."""
+        since = self.record(targets, fetched_at=self.store.now())
+        for target in targets:
+            its = since.get(_tracked(self.night.box, target)) if not target.is_pending else None
+            self.night.targets.append(replace(target, since=its))
+
+    def carry_out(self, spot: Spot) -> bool:
+        """Measure what is new in a spot; return whether suspicions may be examined there."""
+        session, pending = spot.session, [target for target in spot.targets if target.is_pending]
+        if session is None:
+            return True
         left = self.seconds_left()
         if left <= 0:
-            self.night.left.append(session)
+            pause = self.night.pause
+            skipped, whose = (TaskOutcome.PAUSED, str(pause)) if pause else (TaskOutcome.BUDGET, "")
+            self._conclude(pending, lambda it: replace(it, outcome=skipped, reason=whose))
             return False
         session = _within(session, left)
-        outcome = self._run(session.request, self.progress, f"{session.task.suite} {session.task.profile}")
-        if outcome is not None:
+        what = f"{session.task.suite} {session.task.profile}"
+        try:
+            outcome = run_session(session.request, self.home, self.store, self.progress)
+        except (TidemarkError, OSError) as error:  # such as a full disk
+            why = str(error)
+            self.progress.note(f"the session ended: {what}: {why}")
+            self._conclude(pending, lambda it: replace(it, outcome=TaskOutcome.STOPPED, reason=why))
+            return False
+        if outcome.uid:
             self.night.carried_out.append((session, outcome))
-        return outcome is not None
+        self._conclude(pending, lambda it: concluded(it, session.request, outcome))
+        return True
+
+    def give_up(self, error: Exception) -> None:
+        """Record that an error ended the night before what is still pending."""
+        pending = [target for target in self.night.targets if target.is_pending]
+        why = str(error) or type(error).__name__
+        self._conclude(pending, lambda it: replace(it, outcome=TaskOutcome.STOPPED, reason=why))
+
+    def _conclude(self, pending: Sequence[Target], conclude: Callable[[Target], Target]) -> None:
+        """Put what became of targets into the night and into the history."""
+        done = [conclude(target) for target in pending]
+        since = self.record(done)
+        for before, after in zip(pending, done, strict=True):
+            place = self.night.targets.index(before)
+            self.night.targets[place] = replace(after, since=since.get(_tracked(self.night.box, after)))
+
+    def record(
+        self, targets: Sequence[Target], fetched_at: datetime | None = None
+    ) -> dict[TrackedTask, datetime]:
+        """Write the state of targets into the history; return since when those are without a result.
+
+        Those that are so for the first time are left out. A history that is away has no state: what is
+        measured waits on the box.
+        """
+        box, now = self.night.box, self.store.now()
+        checks = [
+            TaskCheck(
+                _tracked(box, target),
+                target.environment.box,
+                target.outcome,
+                target.reason,
+                None if target.version is None else str(target.version),
+                fetched_at if target.was_fetched else None,
+            )
+            for target in targets
+        ]
+        if self.store.away or not checks:
+            return {}
+        try:
+            with self.store.database.writing() as connection:
+                record_checks(connection, checks, now)
+                states = read_states(connection, [box])
+        except HistoryError as error:
+            self.progress.note(f"the state of the night is not in the history: {error}")
+            return {}
+        return {
+            task: state.since
+            for task, state in states.items()
+            if state.outcome not in WELL and state.nights > 1
+        }
 
     def examine(self, spot: Spot) -> None:
         """Measure again what looks changed in the last night of a place, which may be one that was killed."""
@@ -265,3 +291,8 @@ class _Measuring:
             self.night.problems.append(f"{what}: {error}")
             self.progress.note(f"the session ended: {error}")
             return None
+
+
+def _tracked(box: str, target: Target) -> TrackedTask:
+    where = target.environment
+    return TrackedTask(box, where.suite, where.configuration, target.tracked)

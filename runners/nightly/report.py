@@ -7,6 +7,7 @@ from pathlib import Path
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Silent
+from build.version import Version
 from history.backups.rotation import renew_copies
 from history.changes.box_notes import BoxNote
 from history.changes.detector import judge
@@ -22,8 +23,9 @@ from runners.alerting.outbox import update_outbox
 from runners.alerting.tracker import MissingTokenError, Tracker
 from runners.alerting.tracker_check import TrackerCheck, check_tracker, keep_check
 from runners.alerting.tracker_registry import open_tracker
-from runners.nightly.night import NightResult
+from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan, plan_history
+from runners.nightly.work import PlannedSession
 from runners.reporting.bisects import read_bisects
 from runners.reporting.graphs import drawer
 
@@ -141,16 +143,34 @@ def _count_due(store: Store) -> int:
         return sum(alert.is_due for alert in alert_outbox.load(connection))
 
 
-def comparisons(night: NightResult, store: Store) -> Iterator[Comparison | TidemarkError]:
-    """The comparison of every session of a night that had a contender, or why there is none."""
+@dataclass(frozen=True)
+class SessionComparison:
+    """The comparison of a session of a night, or why there is none."""
+
+    session: PlannedSession
+    versions: tuple[Version, ...]
+    """The contenders with a result."""
+
+    found: Comparison | TidemarkError
+
+
+def comparisons(night: NightResult, store: Store) -> Iterator[SessionComparison]:
+    """Yield the comparison of every session of a night in which a contender was measured."""
     for session, outcome in night.carried_out:
         base, *contenders = session.request.versions
-        if contenders:
-            built = [version for version in contenders if version not in outcome.not_built]
-            try:
-                yield compare(store.holder(outcome.uid), base, built, CompareOptions(session=outcome.uid))
-            except TidemarkError as error:
-                yield error
+        measured = tuple(
+            version
+            for version in contenders
+            if version not in outcome.not_built and str(version) not in outcome.without_result
+        )
+        if not measured or str(base) in outcome.without_result:
+            continue
+        found: Comparison | TidemarkError
+        try:
+            found = compare(store.holder(outcome.uid), base, measured, CompareOptions(session=outcome.uid))
+        except TidemarkError as error:
+            found = error
+        yield SessionComparison(session, measured, found)
 
 
 def _renew_site(plan: Plan, home: Home, store: Store, problems: list[str]) -> None:

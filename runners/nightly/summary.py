@@ -1,12 +1,12 @@
 """The summary of a night as Markdown, from what was measured, detected and compared."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from build.errors import TidemarkError
+from build.version import Version
 from history.changes.confirmation import Confirmation, ConfirmationRequest
 from history.changes.report import ChangeReport
-from history.comparison.result import Comparison
 from history.comparison.verdict import MetricChange, verdict_of
 from history.escaping.characters import one_line
 from history.escaping.markdown import escaped
@@ -14,18 +14,23 @@ from history.placement.pool import PoolNight
 from history.rendering.changes import box_note_lines
 from history.rendering.confirmations import interval, measurement, occasion, series_name
 from history.rendering.summary import render_summary
+from history.series.task_states import TaskOutcome
+from history.store.records import FailureCause
 from runners.nightly.confirm import ExaminedSuspicion
-from runners.nightly.night import NightResult
+from runners.nightly.night_result import WORDS, NightResult
 from runners.nightly.past.backfill import BackfillResult
-from runners.nightly.report import NightReport
+from runners.nightly.report import NightReport, SessionComparison
 from suites.metric import Better
 from suites.metrics import METRICS, PRIMARY
+
+LONGEST_REASON = 600
+"""The most characters of a reason that is shown in full."""
 
 
 def summary(
     night: NightResult | None,
     report: NightReport | None,
-    compared: Iterable[Comparison | TidemarkError],
+    compared: Iterable[SessionComparison],
     when: datetime,
 ) -> str:
     """Markdown for a job's summary and for the output folder.
@@ -35,7 +40,8 @@ def summary(
     """
     lines = [f"## Night of {when:%Y-%m-%d}", ""]
     if night is not None:
-        lines += [f"Box {escaped(night.box)}: {night.outcome}.", ""]
+        lines += [f"Box {escaped(night.box)}: {escaped(night.outcome)}.", ""]
+        lines += [*_missing(night), ""] if night.missing else []
     if night is not None and night.pool is not None and night.pool.handed_over:
         lines += [*_handed_over(night.pool), ""]
     if report is not None:
@@ -49,6 +55,16 @@ def summary(
     if night is not None:
         lines += ["", *map(_session, compared)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _missing(night: NightResult) -> Iterator[str]:
+    """Why what was to be measured was not, in full; those with the same reason are one item."""
+    names: dict[tuple[TaskOutcome, str], list[str]] = {}
+    for target in night.missing:
+        names.setdefault((target.outcome, target.reason), []).append(f"{target.name}, {target.place}")
+    for (outcome, reason), several in names.items():
+        why = f"{WORDS[outcome]}: {one_line(reason, LONGEST_REASON)}" if reason else WORDS[outcome]
+        yield f"- {escaped('; '.join(several))}: {escaped(why)}"
 
 
 def _handed_over(pool: PoolNight) -> Iterator[str]:
@@ -95,6 +111,8 @@ def _past(past: BackfillResult) -> Iterator[str]:
         )
     for version, why in past.in_vain.items():
         yield f"- left out: {escaped(f'{version}: {one_line(why)}')}"
+    for version, why in past.left_open.items():
+        yield f"- left out, and tried again by the next run: {escaped(f'{version}: {one_line(why)}')}"
     yield from _examined(past.examined)
 
 
@@ -110,8 +128,9 @@ def _examined(several: Iterable[ExaminedSuspicion]) -> Iterator[str]:
     for examined in several:
         yield f"- looked into: {escaped(str(examined.suspicion))}"
         for version, why in examined.outcome.not_built.items():
-            not_built = f"{version} could not be built, so that only later nights can show it: {why}"
-            yield f"  - {escaped(not_built)}"
+            is_open = why.cause is FailureCause.MACHINE
+            later = "the next night tries again" if is_open else "only later nights can show it"
+            yield f"  - {escaped(f'{version} could not be built, so that {later}: {why}')}"
         yield from (f"  - {escaped(why)}" for why in examined.outcome.failures)
         for one in examined.findings:
             if one.key.metric == PRIMARY or one.is_step or one.is_return:
@@ -130,5 +149,20 @@ def _finding(one: Confirmation) -> str:
     return "no change" if one.finding is MetricChange.SAME else "not confirmed"
 
 
-def _session(compared: Comparison | TidemarkError) -> str:
-    return f"- {escaped(str(compared))}" if isinstance(compared, TidemarkError) else render_summary(compared)
+def _session(compared: SessionComparison) -> str:
+    """The comparison of a session below the branches that it measured."""
+    request, task = compared.session.request, compared.session.task
+    names = {version: _shown(version, request.branches) for version in compared.versions}
+    sides = f"{', '.join(names.values())} against {request.versions[0]}"
+    heading = f"### {escaped(sides)}, {task.suite} {task.profile}\n"
+    if isinstance(compared.found, TidemarkError):
+        return f"{heading}\n- {escaped(str(compared.found))}"
+    return f"{heading}\n{render_summary(compared.found, names)}"
+
+
+def _shown(version: Version, branches: Mapping[str, str]) -> str:
+    """A version as people know it: a tip by its branch, with the commit; a release by itself."""
+    branch = branches.get(str(version))
+    if branch is None or version.is_release:
+        return str(version)
+    return f"{branch} ({version.ref.removeprefix('git:')})"

@@ -1,14 +1,17 @@
-"""A box whose nights hang, died or stay away: an alert for every such time, closed when the box is well."""
+"""A box whose nights hang, died or stay away, or bring no results: an alert, closed when the box is well."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from history.escaping.characters import one_line
 from history.escaping.markdown import escaped
+from history.series.task_states import TaskOutcome
 from history.store import alert_outbox
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from history.store.writer import Store
+from runners.nightly.health import BoxHealth
 from runners.nightly.heartbeat import MISSED_HOURS, WELL, State, Status
 
 
@@ -18,11 +21,25 @@ def judged(found: Status, expected_since: datetime | None, now: datetime) -> Sta
     return State.MISSED if found.state is State.NEVER and overdue else found.state
 
 
-def update_outbox(store: Store, box: str, found: Status, state: State, now: datetime) -> None:
-    """Set the desired state of the issues of a box; their text stays the same as long as the state does.
+def results_trouble(health: BoxHealth, disk: str) -> list[str]:
+    """Return why the results of a box are overdue, a line each, as far as no other issue says so.
+
+    A version that does not compile, or whose server fails, has an issue of its own. `disk` says that the disk
+    is full, if it is.
+    """
+    told = (TaskOutcome.UNUSABLE, TaskOutcome.FAILED)
+    untold = (task for task in health.overdue if task.state is None or task.state.outcome not in told)
+    return [*filter(None, [disk]), *(f"{task.name}: {task.why}" for task in untold)]
+
+
+def update_outbox(
+    store: Store, box: str, found: Status, state: State, now: datetime, trouble: Sequence[str] = ()
+) -> None:
+    """Set the desired state of the issues of a box; their text stays the same as long as the trouble does.
 
     Every time that a box falls silent is an alert of its own, identified by its last night, so that a person
-    who closes one issue does not mute the next. All of them are closed when the box is well.
+    who closes one issue does not mute the next. Results that are overdue, for the reasons `trouble`, are one
+    alert until they arrive. All alerts are closed when the box is well.
     """
     with store.database.writing() as connection:
         known = [
@@ -30,29 +47,46 @@ def update_outbox(store: Store, box: str, found: Status, state: State, now: date
             for alert in alert_outbox.load(connection)
             if alert.desired.fingerprint.startswith(_prefix(box))
         ]
-        if state in WELL:
+        if state in WELL and not trouble:
             issues = [
-                replace(issue, state=IssueState.CLOSED, closing="a night runs or ended")
+                replace(issue, state=IssueState.CLOSED, closing="a night runs or ended, and results arrive")
                 for issue in known
                 if issue.state is IssueState.OPEN
             ]
+        elif state in WELL:
+            issues = [_overdue(box, trouble, known, now)]
         else:
-            issues = [_issue(box, found, state)]
+            issues = [_issue(box, found, state, trouble)]
         alert_outbox.set_desired(connection, issues, now)
 
 
-def _issue(box: str, found: Status, state: State) -> DesiredIssue:
+def _overdue(box: str, trouble: Sequence[str], known: Sequence[DesiredIssue], now: datetime) -> DesiredIssue:
+    """Return the issue of results that are overdue: the one that is open, or another."""
+    prefix = f"{_prefix(box)}results-"
+    opened = (it.fingerprint for it in known if it.state is IssueState.OPEN)
+    fingerprint = next((name for name in opened if name.startswith(prefix)), f"{prefix}{_digest(str(now))}")
+    lines = [f"Nights of box **{escaped(box)}** end without the results that are due:", _listed(trouble)]
+    return DesiredIssue(
+        fingerprint,
+        AlertKind.CRASH,
+        one_line(f"box {box}: results are overdue"),
+        "\n\n".join([*lines, *_advice()]) + "\n",
+        IssueState.OPEN,
+    )
+
+
+def _issue(box: str, found: Status, state: State, trouble: Sequence[str]) -> DesiredIssue:
     last_night = found.beat.began_at if found.beat else "never"
     return DesiredIssue(
         f"{_prefix(box)}{_digest(last_night)}",
         AlertKind.CRASH,
         one_line(f"box {box}: its night {'is missing' if state is State.MISSED else state}"),
-        _body(box, found, state),
+        _body(box, found, state, trouble),
         IssueState.OPEN,
     )
 
 
-def _body(box: str, found: Status, state: State) -> str:
+def _body(box: str, found: Status, state: State, trouble: Sequence[str]) -> str:
     beat = found.beat
     lines = [f"Box **{escaped(box)}**: {state}."]
     if beat is None:
@@ -63,10 +97,21 @@ def _body(box: str, found: Status, state: State) -> str:
         )
     else:
         lines.append(f"The night of {beat.began_at} was at this since {beat.since}: {escaped(beat.what)}.")
+    if trouble:
+        lines.append(f"Results are overdue:\n\n{_listed(trouble)}")
+    return "\n\n".join([*lines, *_advice()]) + "\n"
+
+
+def _listed(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {escaped(line)}" for line in lines)
+
+
+def _advice() -> list[str]:
+    """Return what a person looks at on the box."""
     steps = ["./tidemark status", "systemctl --failed", "systemctl list-timers 'tidemark-*'"]
     steps.append("journalctl -u tidemark-nightly --since -2d")
     shown = "\n".join(f"    {each}" for each in steps)
-    return "\n\n".join([*lines, f"On the box:\n\n{shown}", "docs/hardware.md says what to do."]) + "\n"
+    return [f"On the box:\n\n{shown}", "docs/hardware.md says what to do."]
 
 
 def _prefix(box: str) -> str:

@@ -1,10 +1,11 @@
 """The work of a night on a box: releases without a result, and branches that have moved since theirs."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from build.engines import ENGINES
 from build.errors import TidemarkError
@@ -12,9 +13,10 @@ from build.home import Home
 from build.sources.git import mirror
 from build.sources.source import git_address
 from build.version import Engine, Version, parse_version
-from history.series.night import branch_line, configuration_name
-from history.store.records import Environment, SessionStatus
-from history.store.schema import nights, sessions
+from history.series.night import configuration_name, release_branch
+from history.series.results import KnownResult, known_results
+from history.series.task_states import TaskOutcome
+from history.store.records import Environment
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.variants import Variants
 from runners.nightly.plan import Plan, Task, Tracked
@@ -35,13 +37,16 @@ Mine = Callable[[Environment, str], bool]
 
 @dataclass(frozen=True)
 class Tip:
-    """The current tip of a branch."""
+    """The current tip of a branch, or why it is unknown."""
 
     branch: str
     """The branch with its engine: `postgres@master`."""
 
-    version: Version
-    """The version of its commit: `postgres@git:5bf748b86b12`."""
+    version: Version | None
+    """The version of its commit: `postgres@git:5bf748b86b12`; None when it could not be fetched."""
+
+    problem: str = ""
+    """Why it could not be fetched."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,46 @@ class PlannedSession:
     task: Task
     request: Request
     environment: Environment
+
+
+@dataclass(frozen=True)
+class Target:
+    """A version or branch that the plan tracks, in a task of a box, and what became of it."""
+
+    task: Task
+    environment: Environment
+    tracked: str
+    """`postgres@master` for a branch, `postgres@18.6` for a release, as the plan names it."""
+
+    version: Version | None
+    """The version of its tip; None for a branch that could not be fetched."""
+
+    outcome: TaskOutcome = TaskOutcome.PENDING
+    reason: str = ""
+    """Why it has no result, in full; empty when it has one."""
+
+    was_fetched: bool = False
+    """Whether it is a branch whose tip was asked for when the night began."""
+
+    since: datetime | None = None
+    """Since when no night has left it with a result, if that was before this night."""
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is still to be measured."""
+        return self.outcome is TaskOutcome.PENDING
+
+    @property
+    def name(self) -> str:
+        """The branch with its commit, or the release: `postgres@master (5bf748b86b12)`."""
+        if self.version is None or str(self.version) == self.tracked:
+            return self.tracked
+        return f"{self.tracked} ({self.version.ref.removeprefix('git:')})"
+
+    @property
+    def place(self) -> str:
+        """The suite and the profile."""
+        return f"{self.task.suite} {self.task.profile}"
 
 
 @dataclass(frozen=True)
@@ -69,20 +114,26 @@ class Spot:
     whose: str = ""
     """The box of the pool whose suspicions these are; empty for one's own."""
 
+    targets: tuple[Target, ...] = ()
+    """Everything that the plan tracks there and the box is to measure."""
+
 
 @dataclass(frozen=True)
 class NightWork:
-    """The work of a night, and the problems in finding it."""
+    """The work of a night."""
 
     spots: tuple[Spot, ...]
     """The spots in order of priority."""
-
-    problems: tuple[str, ...]
 
     @property
     def sessions(self) -> tuple[PlannedSession, ...]:
         """The sessions to carry out, in order of priority."""
         return tuple(spot.session for spot in self.spots if spot.session is not None)
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """Everything that the plan tracks on the box."""
+        return tuple(target for spot in self.spots for target in spot.targets)
 
 
 def everything(environment: Environment, branch: str) -> bool:
@@ -101,23 +152,38 @@ def find_work(
 ) -> NightWork:
     """Return what the history lacks for a box, in order of priority; `others` are further histories of it.
 
-    A git source that cannot be fetched is reported as a problem; work that does not need it is still found.
+    A branch that cannot be fetched is a target without a version; work that does not need it is still found.
     """
-    problems: list[str] = []
-    tips: dict[Engine, list[Tip]] = {}
-    for engine, tracked in plan.engines.items():
-        tips[engine] = list(_tips(engine, tracked, home, problems))
+    tips = {engine: tuple(_tips(engine, tracked, home)) for engine, tracked in plan.engines.items()}
     found = []
     for task in plan.tasks_of(box):
         for engine in plan.engines_of(task):
             tracked = plan.engines[engine]
             environment = environment_of(request_of(task, (parse_version(tracked.base),)), hostname)
-            done = _done(connection, environment).union(*(_done(other, environment) for other in others))
-            session = _session(plan, engine, tips[engine], task, environment, done, mine)
+            every = [
+                each
+                for each in _targets(plan, engine, task, environment, tips[engine])
+                if mine(environment, branch_of(each))
+            ]
+            targets = _looked_up(plan, every, environment, (connection, *others))
+            session = _session(plan, engine, task, environment, targets)
             branches = (f"{engine}@{branch}" for branch in tracked.branches)
             its = frozenset(branch for branch in branches if mine(environment, branch))
-            found.append(Spot(task, engine, environment, session, its))
-    return NightWork(tuple(found), tuple(problems))
+            found.append(Spot(task, engine, environment, session, its, targets=targets))
+    return NightWork(tuple(found))
+
+
+def tracked_names(plan: Plan, engine: Engine) -> tuple[str, ...]:
+    """Return what a plan tracks of an engine: releases, then branches; of one with neither, the base."""
+    tracked = plan.engines[engine]
+    names = tuple(f"{engine}@{each}" for each in (*tracked.releases, *tracked.branches))
+    return names or (tracked.base,)
+
+
+def branch_of(target: Target) -> str:
+    """Return the branch of a target's series: `postgres@18` of `postgres@18.6`."""
+    is_branch = target.version is None or str(target.version) != target.tracked
+    return target.tracked if is_branch else release_branch(parse_version(target.tracked))
 
 
 def environment_of(request: Request, box: str) -> Environment:
@@ -136,56 +202,82 @@ def environment_of(request: Request, box: str) -> Environment:
     return Environment(box, request.suite.name, configuration_name(row))
 
 
-def _tips(engine: Engine, tracked: Tracked, home: Home, problems: list[str]) -> Iterator[Tip]:
+def _tips(engine: Engine, tracked: Tracked, home: Home) -> Iterator[Tip]:
     if not tracked.branches:
         return
-    try:
-        source = mirror(git_address(engine, tracked.git) or ENGINES[engine].upstream.git, engine, home)
-    except TidemarkError as error:
-        problems.append(f"{engine}: {error}")
-        return
+    address = git_address(engine, tracked.git) or ENGINES[engine].upstream.git
     for branch in tracked.branches:
+        name = f"{engine}@{branch}"
         try:
             ref, _, variant = branch.partition("#")
-            commit = source.fetch(ref).commit
+            commit = mirror(address, engine, home).fetch(ref).commit
         except TidemarkError as error:
-            problems.append(f"{engine}@{branch}: {error}")
-            continue
-        yield Tip(f"{engine}@{branch}", Version(engine, f"git:{commit[:COMMIT_DIGITS]}", variant))
+            yield Tip(name, None, str(error))
+        else:
+            yield Tip(name, Version(engine, f"git:{commit[:COMMIT_DIGITS]}", variant))
+
+
+def _targets(
+    plan: Plan, engine: Engine, task: Task, environment: Environment, tips: Sequence[Tip]
+) -> Iterator[Target]:
+    """Yield what the plan tracks of an engine in a task, as far as it is known without the history."""
+    branches = {tip.branch: tip for tip in tips}
+    for name in tracked_names(plan, engine):
+        tip = branches.get(name)
+        if tip is None:
+            yield Target(task, environment, name, parse_version(name))
+        elif tip.version is None:
+            yield Target(task, environment, name, None, TaskOutcome.UNREACHABLE, tip.problem)
+        else:
+            yield Target(task, environment, name, tip.version, was_fetched=True)
+
+
+def _looked_up(
+    plan: Plan, targets: Sequence[Target], environment: Environment, histories: Sequence[Connection]
+) -> tuple[Target, ...]:
+    """Return targets with what histories know of them: a result, or a failure of their own."""
+    names = {str(target.version) for target in targets if target.is_pending}
+    known: dict[str, KnownResult] = {}
+    for history in histories:
+        for name, result in known_results(history, environment, names).items():
+            if name not in known or known[name].failure:
+                known[name] = result
+    definitions = plan.definitions()
+    return tuple(_as_known(target, known.get(str(target.version)), definitions) for target in targets)
+
+
+def _as_known(target: Target, result: KnownResult | None, definitions: Variants) -> Target:
+    if not target.is_pending or result is None:
+        return target
+    if not result.failure:
+        return replace(target, outcome=TaskOutcome.CURRENT)
+    assert target.version is not None
+    variant = target.version.variant
+    defined = definitions[variant].to_json() if variant in definitions else {}
+    if defined != (result.definition or {}):
+        return target  # what failed was another server
+    return replace(target, outcome=TaskOutcome.FAILED, reason=result.failure)
 
 
 def _session(
-    plan: Plan,
-    engine: Engine,
-    tips: list[Tip],
-    task: Task,
-    environment: Environment,
-    done: Collection[str],
-    mine: Mine,
+    plan: Plan, engine: Engine, task: Task, environment: Environment, targets: Sequence[Target]
 ) -> PlannedSession | None:
+    """Return the session that measures the pending targets beside the base; None when there are none."""
     tracked = plan.engines[engine]
     base = parse_version(tracked.base)
-    releases = [parse_version(f"{engine}@{each}") for each in tracked.releases]
-    new_releases = [
-        each for each in releases if str(each) not in done and mine(environment, release_branch(each))
-    ]
-    moved = [tip for tip in tips if str(tip.version) not in done and mine(environment, tip.branch)]
-    contenders = tuple(dict.fromkeys([*new_releases, *(tip.version for tip in moved)]))
-    is_alone = not releases and not tips and mine(environment, release_branch(base))
-    if not contenders and not (str(base) not in done and is_alone):
+    pending = [(target, target.version) for target in targets if target.is_pending and target.version]
+    if not pending:
         return None
-    named = {str(tip.version): tip.branch for tip in moved}
+    contenders = (version for _, version in pending if version != base)
+    versions = (base, *dict.fromkeys(contenders))
     # A variant of a release is followed from one release of the line to the next, as plain releases are.
-    named |= {str(it): release_branch(it) for it in new_releases if it.variant}
-    versions = (base, *contenders)
+    named = {
+        str(version): branch_of(target)
+        for target, version in pending
+        if version.variant or not version.is_release
+    }
     request = request_of(task, versions, named, tracked.git, plan.definitions())
     return PlannedSession(task, request, environment)
-
-
-def release_branch(version: Version) -> str:
-    """Return the branch of a release: `postgres@18` of `postgres@18.6`, `postgres@18#uring` of a variant."""
-    line = branch_line(version.plain)
-    return f"{line}#{version.variant}" if version.variant else line
 
 
 def request_of(
@@ -221,19 +313,3 @@ def request_of(
         unattended=True,
         git={} if git is None else {versions[0].engine: git},
     )
-
-
-def _done(connection: Connection, environment: Environment) -> set[str]:
-    """Return the versions with a result there, or that could not be built; neither will change."""
-    query = (
-        select(nights.c.version)
-        .join_from(nights, sessions, sessions.c.id == nights.c.session_id)
-        .where(
-            nights.c.box == environment.box,
-            nights.c.suite == environment.suite,
-            nights.c.configuration == environment.configuration,
-            sessions.c.status == SessionStatus.FINISHED,
-        )
-        .distinct()
-    )
-    return set(connection.execute(query).scalars())

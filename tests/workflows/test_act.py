@@ -47,7 +47,7 @@ def test_a_night_and_another_that_finds_nothing_new(
     checkout = Checkout(tmp_path, home, plan("postgres@17.11", RELEASE), RUNNERS)
     first = night(checkout, github)
     assert (first.code, first.jobs) == (0, NIGHT), first.log
-    assert "Box here: 1 session." in first.summaries["measure"]
+    assert "Box here: 1 of 1 version measured." in first.summaries["measure"]
     assert "postgres@18.6 against postgres@17.11" in first.summaries["measure"]
     assert "0 new changes" in first.summaries["report"]
     assert first.outputs["boxes"] == f'[{{"name": "here", "label": "{LABEL}"}}]'

@@ -14,13 +14,12 @@ from build.make import provide
 from build.programs.work import CompileError
 from build.progress import Progress
 from build.recipes.recipe import RecipeError
-from build.sources.source import SourceError
+from build.sources.source import AbsentVersionError
 from build.version import Version
+from history.store.records import FailureCause
 from runners.bisect.domain.question import CandidateRange
+from runners.measuring.failures.cause import LEAST_FREE_BYTES, build_failure, run_failure
 from runners.measuring.variants import UNCHANGED, Variant
-
-LEAST_FREE_BYTES = 500_000_000
-"""With less free space than this, in bytes, a failure is attributed to the disk."""
 
 MOST_LINES = 12
 """The most lines of a reason."""
@@ -35,6 +34,8 @@ class Unusable:
     """A position that cannot be measured."""
 
     reason: str
+    cause: FailureCause = FailureCause.VERSION
+    """Whether its source is surely to blame; otherwise another time it may compile."""
 
 
 Provide = Callable[[Version, str | None], Build]
@@ -77,7 +78,7 @@ def provider(
 
 
 def build_of(version: Version, git: str | None, home: Home, provided: Provide) -> Build | Unusable:
-    """Return the build of a position, or why its source is missing or does not compile.
+    """Return the build of a position, or why its source does not exist or does not compile.
 
     Raises TidemarkError for failures of the disk, the network or the cache.
     """
@@ -87,8 +88,8 @@ def build_of(version: Version, git: str | None, home: Home, provided: Provide) -
         require_disk_free(home.path, error)
         if is_of_machine(error):
             raise _of_machine(error, home.path) from error
-        return Unusable(_why_not_compiled(error))
-    except SourceError as error:
+        return Unusable(_why_not_compiled(error), build_failure(error).cause)
+    except AbsentVersionError as error:
         if git is not None:
             raise  # a known commit is in the mirror: it was lost on this machine
         return Unusable(f"source not available: {error.what}")
@@ -99,6 +100,12 @@ def build_of(version: Version, git: str | None, home: Home, provided: Provide) -
 def require_disk_free(folder: Path, error: Exception) -> None:
     """Raise MachineError from `error` when the disk is full: the commit is then not at fault."""
     if shutil.disk_usage(folder).free < LEAST_FREE_BYTES:
+        raise _of_machine(error, folder) from error
+
+
+def require_own_failure(folder: Path, error: TidemarkError) -> None:
+    """Raise MachineError from `error` unless it is the failure of the version that was loaded."""
+    if run_failure(error, folder).cause is FailureCause.MACHINE:
         raise _of_machine(error, folder) from error
 
 

@@ -15,7 +15,7 @@ from build.progress import Progress, ProgressTask
 from history.store.bisects import EventKind
 from runners.bisect.domain.question import Question
 from runners.bisect.domain.rules import Measure
-from runners.bisect.run.builds import Unusable, require_disk_free, shorten_reason
+from runners.bisect.run.builds import Unusable, require_disk_free, require_own_failure, shorten_reason
 from runners.bisect.run.recorder import EventRecorder
 from runners.measuring.session import ActiveSession
 from runners.measuring.session_versions import MeasuredVersion
@@ -158,6 +158,8 @@ class Conductor:
         self._versions[position] = version
         if version.broken is None:
             return True
+        if version.load_error is not None:
+            require_own_failure(self.home.path, version.load_error)
         self._exclude(position, f"does not start: {version.broken}")
         return False
 

@@ -19,8 +19,9 @@ from history.changes.confirmation import ConfirmationRequest, Confirms
 from history.changes.detector import judge
 from history.errors import stored_options
 from history.series.matrix import SeriesMatrix, read_matrix
+from history.series.results import own_failures, was_hindered
 from history.series.series import Night, base_branch
-from history.store.records import CONFIRMS, Environment, SessionStatus
+from history.store.records import CONFIRMS, Environment, FailureCause, SessionStatus
 from history.store.schema import sessions
 from history.store.writer import Store
 from runners.bisect.run.builds import Unusable, build_of, provider
@@ -89,7 +90,10 @@ class BackfillResult:
     """Pairs of commits around what looked like a change, and what measuring them against each other gave."""
 
     in_vain: dict[Version, str] = field(default_factory=dict)
-    """The commits that could not be built, with the reason."""
+    """The commits that do not compile, with the reason."""
+
+    left_open: dict[Version, str] = field(default_factory=dict)
+    """The commits that could not be built for another reason: the next run tries them again."""
 
     state: list[tuple[str, Filled, bool]] = field(default_factory=list)
     """How far every place is: its name, its dates, and whether anything is left to do there."""
@@ -177,10 +181,18 @@ class BackfillRun:
         why = f", around a change in {', '.join(action.lead.steps)}" if action.lead else ""
         self._progress.note(f"backfill of {place}: {version} of {commit.stands_at:%Y-%m-%d}{why}")
         outcome = self._carried_out(request, version, self._progress, str(place))
-        if outcome is None or outcome.not_built:
+        if outcome is None or not outcome.uid or outcome.failed:
             self._failed.setdefault(str(place), set()).add(commit.commit)
         if outcome is not None:
-            self.result.problems += [f"{each}: {why}" for each, why in outcome.not_built.items()]
+            self._told(place, request, outcome)
+
+    def _told(self, place: BackfillPlace, request: Request, outcome: SessionOutcome) -> None:
+        """Add a session to the result, with what the machine is to blame for as a problem."""
+        self.result.problems += [f"{each}: {why}" for each, why in outcome.not_built.items()]
+        self.result.problems += [
+            f"{each}: {why}" for each, why in outcome.failed.items() if why.cause is FailureCause.MACHINE
+        ]
+        if outcome.uid:
             self.result.carried_out.append((PlannedSession(place.task, request, place.environment), outcome))
 
     def _examine(self, place: BackfillPlace, action: ExaminePair, seconds: float) -> None:
@@ -207,11 +219,11 @@ class BackfillRun:
         self._progress.note(f"looked into: {suspicion}")
         progress = Confirming(self._progress, place.asked.branch)
         outcome = self._carried_out(request, versions[1], progress, str(suspicion))
-        if outcome is None:
+        if outcome is None or not outcome.settles:
             self._unexamined.append(
                 ExaminedPair(action.before.started_at, action.after.started_at, is_step=False)
             )
-        else:
+        if outcome is not None:
             self.result.examined.append(
                 ExaminedSuspicion(suspicion, outcome, findings_of(outcome, self._store))
             )
@@ -230,7 +242,8 @@ class BackfillRun:
                     continue
                 build = build_of(each.plain, request.git.get(each.engine), self._home, provided)
                 if isinstance(build, Unusable):
-                    self.result.in_vain[each] = build.reason
+                    is_own = build.cause is FailureCause.VERSION
+                    (self.result.in_vain if is_own else self.result.left_open)[each] = build.reason
                     progress.note(f"{each} is left out: {build.reason}")
                     return None
                 given[each] = replace(build, version=each)
@@ -245,9 +258,11 @@ def read_state(connection: Connection, place: BackfillPlace) -> PastState:
     """Return what the history knows of a place; sessions that did not finish do not count."""
     environment, branch = place.environment, place.asked.branch
     base = base_branch(connection, environment)
+    names = {str(place.version(each.commit)): each.commit for each in place.commits}
+    failed = own_failures(connection, environment, names)
     if base is None:
         matrix = SeriesMatrix(environment, branch, None, (), (), np.empty((0, 0)))
-        return PastState(place.commits, matrix, frozenset())
+        return PastState(place.commits, matrix, frozenset(names[version] for version in failed))
     matrix = read_matrix(connection, environment, branch, base, judged_metrics())
     query = select(sessions.c.id, sessions.c.uid).where(
         sessions.c.suite == environment.suite, sessions.c.status == SessionStatus.FINISHED
@@ -256,10 +271,8 @@ def read_state(connection: Connection, place: BackfillPlace) -> PastState:
     columns = [number for number, night in enumerate(matrix.nights) if night.session_id in finished]
     nights = tuple(matrix.nights[column] for column in columns)
     matrix = replace(matrix, nights=nights, ratios=matrix.ratios[:, columns])
-    # A commit that ran and has no value: its server died. One without a run may have lacked only its base.
-    ran = {night.version for night in nights if night.build_id is not None}
     known = {night.version for night, there in zip(nights, has_value(matrix), strict=True) if there}
-    in_vain = {each.commit for each in place.commits if str(place.version(each.commit)) in ran - known}
+    in_vain = {names[version] for version in failed.keys() - known}
     commits = measurable(place.commits, nights)
     places = {finished[night.session_id]: night for night in nights}
     examined = tuple(_examined(connection, matrix, places))
@@ -281,7 +294,8 @@ def _examined(
         sessions.c.options.contains(f'"{CONFIRMS}"'),
     )
     for text in connection.execute(query).scalars():
-        confirms = Confirms.of(stored_options(text))
+        options = stored_options(text)
+        confirms = None if was_hindered(options) else Confirms.of(options)
         if confirms is not None and {confirms.before, confirms.night} <= places.keys():
             before, after = places[confirms.before], places[confirms.night]
             pair = (before.session_id, after.session_id)

@@ -11,13 +11,14 @@ from sqlalchemy import Connection, func, select
 from build.version import Engine, parse_version
 from history.placement.hashing import Demand, SharedTask
 from history.placement.pool import PoolNight, begin_night
+from history.series.night import release_branch
 from history.store.records import Environment, SessionStatus
 from history.store.schema import nights, sessions
 from history.store.writer import Store
 from history.timestamps import from_text, to_text
 from runners.measuring.request import Request
 from runners.nightly.plan import Plan, PoolPlan, Task
-from runners.nightly.work import Spot, environment_of, release_branch, request_of
+from runners.nightly.work import Spot, environment_of, request_of
 
 KNOWN_DAYS = 30
 """The days whose sessions say how long a task takes."""

@@ -126,10 +126,16 @@ def test_a_version_that_was_not_built_is_a_gap_of_all_steps(store: Store) -> Non
     assert points[1].night.build_id is None
 
 
-def test_a_session_that_ended_before_its_first_run_is_a_gap(store: Store) -> None:
-    session = store.start_session(replace(session_start(), options={"versions": [BASE]}))
-    store.finish_session(session, SessionStatus.INTERRUPTED)
-    assert series(store, "postgres@17")[0].gap == "session interrupted before its first run"
+@pytest.mark.parametrize("rates", [[], [0.0, 0.0]])
+def test_a_session_in_which_nothing_was_measured_is_no_night(store: Store, rates: list[float]) -> None:
+    """Nothing could be loaded, or every server failed in every round."""
+    start = replace(session_start(), options={"versions": [BASE, NEW]})
+    steps = {"insert": {BASE: rates, NEW: rates}} if rates else {}
+    record_steps(store, start, steps, SessionStatus.INTERRUPTED)
+    assert rows(store, "SELECT count(*) FROM nights") == [(0,)]
+    assert rows(store, "SELECT count(*) FROM gaps") == [(0,)]
+    with store.database.writing() as connection:
+        assert derive_missing(connection) == 0
 
 
 def test_configurations_are_series_of_their_own(store: Store) -> None:

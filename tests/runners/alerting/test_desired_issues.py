@@ -183,6 +183,16 @@ def test_a_server_that_dies_is_told_with_the_end_of_its_log(store: Store) -> Non
     assert closed.state is IssueState.CLOSED
 
 
+def test_what_the_machine_did_is_no_issue_of_a_branch(store: Store) -> None:
+    """A server that was killed, a source that could not be fetched: the box is told, not the branch."""
+    failed = {NEW: {"cause": "machine", "reason": "killed by SIGKILL"}}
+    for uid, options in (("one", {}), ("two", {"not_built": {NEW: "no network"}})):
+        start = replace(session_start(uid), options={"versions": [BASE, NEW], "failed": failed, **options})
+        rates = {BASE: [1.0]} if options else {BASE: [1.0], NEW: [0.0]}
+        record_steps(store, start, {"insert": rates})
+        assert desired(store) == []
+
+
 def test_what_is_wanted_twice_changes_nothing(regressed: Path, tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     path.write_bytes(regressed.read_bytes())

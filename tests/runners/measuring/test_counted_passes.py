@@ -13,7 +13,7 @@ from history.stats.repeated_intervals import Design
 from history.store.records import RunStatus
 from history.store.resume import Recorded, recorded
 from runners.measuring import counted_passes, round_measurement
-from runners.measuring.failure_policy import FailurePolicy
+from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.request import Exact, Request
 from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.rounds import Rounds
@@ -177,7 +177,9 @@ def test_a_resumed_session_knows_the_passes_it_has(passes: Passes) -> None:
                 "step": each.step,
                 "repetition": each.repetition,
                 "position": each.position,
+                "status": each.status,
                 "failure": None,
+                "warnings": (),
                 "values": each.measurement.values if each.measurement else {},
             },
         )

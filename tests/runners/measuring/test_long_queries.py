@@ -10,7 +10,7 @@ from build.progress import Silent
 from history.stats.repeated_intervals import Design
 from history.store.records import CENSORED
 from history.store.resume import Recorded
-from runners.measuring.failure_policy import FailurePolicy
+from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.request import Request
 from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.rounds import Rounds

@@ -13,7 +13,7 @@ from history.stats.repeated_intervals import Design
 from history.store.records import Run, RunStatus
 from history.store.resume import Recorded, recorded
 from runners.measuring import round_measurement
-from runners.measuring.failure_policy import MOST_DISTURBED, MOST_FAILURES, FailurePolicy
+from runners.measuring.failures.policy import MOST_DISTURBED, MOST_FAILURES, FailurePolicy
 from runners.measuring.request import Request
 from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.rounds import Rounds

@@ -16,19 +16,24 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.programs.work import CompileError
 from build.progress import Silent
+from build.sources.source import SourceError
 from build.version import Version
 from history.spool.opening import open_recorded
 from runners.measuring import counted_passes, preparation
 from runners.measuring import session as session_module
 from runners.measuring.request import Exact
 from runners.measuring.round_measurement import RoundMeasurement
-from runners.nightly.night import NightResult, measure
+from runners.measuring.session_versions import MeasuredVersion
+from runners.nightly.night import measure
+from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan
 from suites.counting.counted_pass import CountedPass
 from suites.counting.tool import Callgrind
 from suites.measurement import Measurement
 from suites.metrics import INSTRUCTIONS
+from suites.server import ServerError
 from suites.sizing import Hardware, sizes
+from suites.step import ServerDiedError
 from tests.history.handmade import MACHINE, NIGHT
 from tests.runners.measuring.journal import FakeServer, Journal
 
@@ -57,6 +62,15 @@ class Lab:
         self.passes: list[tuple[str, str]] = []
         """Version and step of every counted pass."""
         self.unbuildable: set[str] = set()
+        """Versions with an error of the compiler."""
+        self.unavailable: set[str] = set()
+        """Versions whose source cannot be fetched."""
+        self.unloadable: dict[str, str] = {}
+        """Why versions cannot be loaded."""
+        self.dying: dict[str, str] = {}
+        """How the servers of versions die in every round."""
+        self.disturbed = ""
+        """Why every round is disturbed."""
         self.broken_machine = False
         self.before_round: Callable[[int], None] = lambda count: None
         self.minutes_a_round = 0.0
@@ -128,7 +142,11 @@ class Lab:
         if self.broken_machine:
             raise TidemarkError("the disk is full")
         if str(version) in self.unbuildable:
-            raise CompileError("the commit is gone")
+            log = self.home.path / "build.log"
+            log.write_text("server.c:7: error: nobody knows it\n")
+            raise CompileError("make failed", where=str(log))
+        if str(version) in self.unavailable:
+            raise SourceError("no source has it: the network is unreachable")
         ref = version.ref.removeprefix("git:")
         source = {"kind": "git", "digest": f"git:{ref.ljust(40, '0')}:aa", "location": "here"}
         manifest = {"source": source, "compiler": {"version": "gcc"}}
@@ -170,7 +188,7 @@ class Lab:
             session_module, "server_factory", lambda *_: lambda build, folder: FakeServer(build, Journal())
         )
         monkeypatch.setattr(session_module, "resumable_since", lambda: self.clock() - timedelta(days=1))
-        monkeypatch.setattr(RoundMeasurement, "load", lambda rounds, version: None)
+        monkeypatch.setattr(RoundMeasurement, "load", self._load)
         monkeypatch.setattr(RoundMeasurement, "from_loaded_data", self._measure)
 
     def _callgrind(self, request: Any, progress: object) -> object | None:
@@ -185,10 +203,18 @@ class Lab:
         level = self.counts.get(name, {}).get(step.name, 1.0)
         return CountedPass({INSTRUCTIONS: 50_000 * level * (1 + scatter)}, None)
 
+    def _load(self, version: MeasuredVersion) -> None:
+        why = self.unloadable.get(version.name)
+        if why is not None:
+            version.broken, version.load_error = why, ServerError(why)
+
     def _measure(
         self, number: int, step: Any, active: Sequence[Any]
     ) -> tuple[list[Measurement], tuple[str, ...]]:
         self.before_round(len(self.measured))
+        for place, each in enumerate(active):
+            if each.name in self.dying:
+                raise ServerDiedError(self.dying[each.name], place)
         names = tuple(each.name for each in active)
         draws = random.Random(f"{names[0] == BASE} {step.name} {number} {self.day}")
         self.measured.append((names, step.name, number))
@@ -198,4 +224,4 @@ class Lab:
         for each in active:
             speed = self.speeds.get(each.name, {}).get(step.name, 1.0) * draws.lognormvariate(0, 0.005)
             found.append(Measurement({"qps": tonight * speed, "server_cpu_us_per_op": 100 / speed}, ()))
-        return found, ()
+        return found, (self.disturbed,) if self.disturbed else ()

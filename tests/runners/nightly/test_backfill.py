@@ -15,7 +15,8 @@ from history.store.records import Environment
 from history.timestamps import from_text
 from runners.bisect.run import builds as bisect_builds
 from runners.nightly.backfill_plan import Backfill
-from runners.nightly.night import NightResult, measure_past
+from runners.nightly.night import measure_past
+from runners.nightly.night_result import NightResult
 from runners.nightly.past import backfill
 from runners.nightly.report import NightReport, report
 from runners.nightly.summary import summary
@@ -174,5 +175,5 @@ def test_a_night_fills_past_dates_in_its_share_of_idle_time(archive: Archive) ->
     task = {"suite": "write-heavy", "profile": "smoke", "steps": list(STEPS), "rounds": 4, "perf": False}
     archive.commit(SLOW)
     night = archive.night(tasks=[task | {"backfill": [asked]}], box={"budget_minutes": rounds * 9.0})
-    assert night.outcome == "1 session, 4 past commits"
+    assert night.outcome == "1 of 1 version measured, 4 past commits"
     assert archive.measured_commits() == [0, 100, 48, 72]

@@ -10,7 +10,7 @@ from history.changes.repository import Change
 from history.open import open_store
 from history.store.records import SessionStatus
 from runners.nightly.heartbeat import Heart, read
-from runners.nightly.night import NightResult
+from runners.nightly.night_result import NightResult
 from runners.nightly.report import NightReport, comparisons, report
 from runners.nightly.summary import summary
 from tests.history.conftest import rows
@@ -31,7 +31,7 @@ def quiet(lab: Lab, nights: int = 2) -> str:
     for _ in range(nights):
         last = lab.commit()
         night = lab.night()
-        assert night.outcome == "1 session"
+        assert night.outcome == "1 of 1 version measured"
     lab.measured.clear()
     return last
 
@@ -56,7 +56,7 @@ def test_a_regression_is_a_change_the_same_night(lab: Lab) -> None:
     old = quiet(lab)
     new = lab.commit(SLOW)
     night = lab.night()
-    assert night.outcome == "1 session, 1 suspicion looked into"
+    assert night.outcome == "1 of 1 version measured, 1 suspicion looked into"
     assert {step for step, _ in confirming(lab, old, new)} == {"insert"}
     told, text = morning(lab, night)
     change = only(told.new)
@@ -84,7 +84,7 @@ def test_the_same_night_again_does_nothing(lab: Lab) -> None:
     assert (told.new, told.reopened, told.closed) == ((), (), ())
     assert told.open == 1
     lab.commit(SLOW)  # the level is the new one
-    assert lab.night().outcome == "1 session"
+    assert lab.night().outcome == "1 of 1 version measured"
     assert len(lab.measured) == count + 4 * len(STEPS)
 
 
@@ -101,7 +101,7 @@ def test_what_is_no_change_is_told_as_none_and_not_looked_into_again(lab: Lab) -
     lab.before_round = only_in_the_night
     night = lab.night()
     lab.before_round = real
-    assert night.outcome == "1 session, 1 suspicion looked into"
+    assert night.outcome == "1 of 1 version measured, 1 suspicion looked into"
     assert len(confirming(lab, old, new)) >= 3
     told, text = morning(lab, night)
     assert not told.new
@@ -119,7 +119,7 @@ def test_a_change_that_is_gone_is_closed_that_night(lab: Lab) -> None:
     lab.night()
     new = lab.commit()
     night = lab.night()
-    assert night.outcome == "1 session, 1 suspicion looked into"
+    assert night.outcome == "1 of 1 version measured, 1 suspicion looked into"
     assert confirming(lab, before, new)
     told, text = morning(lab, night)
     assert only(told.closed).fingerprint == opened.fingerprint
@@ -161,11 +161,11 @@ def test_without_time_it_is_left_to_the_next_call(lab: Lab) -> None:
     lab.commit(SLOW)
     lab.minutes_a_round = 10.0  # the session takes 120 of 100 minutes
     night = lab.night()
-    assert night.outcome == "1 session, 1 suspicion skipped: time budget exhausted"
+    assert night.outcome == "1 of 1 version measured, 1 suspicion skipped: time budget exhausted"
     with open_store(lab.home.history) as store:
         text = summary(night, None, comparisons(night, store), NIGHT)
     assert "- skipped: time budget exhausted: " + BRANCH in text
-    assert lab.again().outcome == "0 sessions, 1 suspicion looked into"
+    assert lab.again().outcome == "1 suspicion looked into"
     assert lab.again().outcome == "nothing is new"
 
 
@@ -192,27 +192,43 @@ def test_it_ends_with_its_minutes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_plan_that_does_not_want_it(lab: Lab) -> None:
     quiet(lab)
     lab.commit(SLOW)
-    assert lab.night(confirm=False).outcome == "1 session"
+    assert lab.night(confirm=False).outcome == "1 of 1 version measured"
 
 
-def test_an_old_commit_that_is_gone_leaves_it_to_the_watch(lab: Lab) -> None:
+def test_an_old_commit_that_no_longer_compiles_leaves_it_to_the_watch(lab: Lab) -> None:
     old = quiet(lab)
     lab.commit(SLOW)
     lab.unbuildable.add(old)
     night = lab.night()
-    assert night.outcome == "1 session, 1 suspicion looked into"
+    assert night.outcome == "1 of 1 version measured, 1 suspicion looked into"
     assert night.problems == []
     told, text = morning(lab, night)
     assert not told.new
-    assert "could not be built, so that only later nights can show it: the commit is gone" in text
-    assert lab.again().outcome == "nothing is new"
+    assert "could not be built, so that only later nights can show it: does not compile" in text
+    assert not night.has_failed
+
+
+def test_what_the_network_kept_from_being_confirmed_is_confirmed_the_next_night(lab: Lab) -> None:
+    old = quiet(lab)
+    new = lab.commit(SLOW)
+    lab.unavailable.add(old)
+    night = lab.night()
+    assert night.has_failed
+    told, text = morning(lab, night)
+    assert not told.new
+    assert "could not be built, so that the next night tries again: no source has it" in text
+    assert not confirming(lab, old, new)
+    lab.unavailable.clear()
+    assert lab.night().outcome == "1 suspicion looked into"
+    assert {step for step, _ in confirming(lab, old, new)} == {"insert"}
+    assert only(morning(lab)[0].new).direction == "regression"
 
 
 def test_releases_are_not_held_against_each_other(lab: Lab) -> None:
     quiet(lab)
     lab.speeds["postgres@18.6"] = {"insert": 0.7}
     tracked = {"base": BASE, "branches": ["master"], "releases": ["18.6"], "git": str(lab.source)}
-    assert lab.night(engines={"postgres": tracked}).outcome == "1 session"
+    assert lab.night(engines={"postgres": tracked}).outcome == "1 of 1 version measured"
 
 
 def test_the_heartbeat_says_that_it_confirms(lab: Lab, tmp_path: Path) -> None:

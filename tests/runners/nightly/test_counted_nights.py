@@ -10,7 +10,7 @@ from history.open import open_store
 from runners.alerting.desired_issues import needs_issue
 from runners.alerting.issue_texts import body, title
 from runners.nightly.confirm import ExaminedSuspicion
-from runners.nightly.night import NightResult
+from runners.nightly.night_result import NightResult
 from runners.nightly.report import NightReport, comparisons, report
 from runners.nightly.summary import summary
 from suites.metrics import INSTRUCTIONS
@@ -32,7 +32,7 @@ def quiet(lab: Lab, nights: int = 2) -> str:
     last = ""
     for _ in range(nights):
         last = lab.commit()
-        assert lab.night().outcome == "1 session"
+        assert lab.night().outcome == "1 of 1 version measured"
     return last
 
 
@@ -67,7 +67,7 @@ def test_a_step_in_instructions_is_a_change_the_same_night(lab: Lab, counts: dic
     lab.measured.clear()
     new = lab.commit(counts=counts)
     night = lab.night()
-    assert night.outcome == "1 session, 1 suspicion looked into"
+    assert night.outcome == "1 of 1 version measured, 1 suspicion looked into"
     (examined,) = night.examined
     assert counted_only(examined)
     assert not [names for names, _, _ in lab.measured if names == (old, new)], "counts confirm counts"
@@ -101,7 +101,7 @@ def test_the_same_again_and_the_next_night_are_quiet(lab: Lab) -> None:
     assert lab.again().outcome == "nothing is new"
     lab.commit(counts=MORE)
     night = lab.night()
-    assert night.outcome == "1 session"
+    assert night.outcome == "1 of 1 version measured"
     told, _ = morning(lab, night)
     assert (told.new, told.open) == ((), 1)
 
@@ -109,7 +109,7 @@ def test_the_same_again_and_the_next_night_are_quiet(lab: Lab) -> None:
 def test_a_pass_that_was_wrong_is_no_change(lab: Lab) -> None:
     quiet(lab)
     new = lab.commit(counts=MORE)
-    assert lab.night(confirm=False).outcome == "1 session"
+    assert lab.night(confirm=False).outcome == "1 of 1 version measured"
     assert lab.counts is not None
     lab.counts[new] = {}
     night = lab.again()

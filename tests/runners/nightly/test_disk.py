@@ -46,13 +46,13 @@ def full(error: Exception, after: int) -> Callable[[int], None]:
 def test_a_session_that_met_a_full_disk_is_resumed(lab: Lab, error: Exception) -> None:
     lab.before_round = full(error, 5)
     night = lab.night()
-    assert "o room left" in night.problems[0] or "No space left" in night.problems[0]
+    assert [target.reason for target in night.missing] == [str(error)]
     assert latest(lab).status is SessionStatus.INTERRUPTED
     measured, uid = len(lab.measured), latest(lab).uid
     assert measured == 5
     lab.before_round = lambda count: None
     again = lab.again()
-    assert again.problems == []
+    assert not again.missing
     assert (latest(lab).uid, latest(lab).status) == (uid, SessionStatus.FINISHED)
     assert len(set(lab.measured)) == len(lab.measured), "no round twice"
 
@@ -74,5 +74,5 @@ def test_a_session_that_cannot_even_be_ended_shows_the_first_error(
     with monkeypatch.context() as patched:
         patched.setattr(Store, "finish_session", refuse)
         night = lab.night()
-    assert "No space left on device" in night.problems[0]
+    assert ["No space left on device" in target.reason for target in night.missing] == [True]
     assert any("stays as running" in note for note in lab.progress.notes)

@@ -62,7 +62,7 @@ def test_a_night_that_was_killed_goes_on(
         said, errors = night.communicate(timeout=PATIENCE)
     assert night.returncode in (0, 1), errors
     assert "resumed after" in errors
-    assert "Box here: 1 session." in said
+    assert "Box here: 1 of 1 version measured." in said
     after = runs(home)
     assert after[: len(before)] == before
     assert sorted(row[1:] for row in after) == sorted(

@@ -28,7 +28,8 @@ from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome
 from runners.nightly import night as night_module
-from runners.nightly.night import NightResult, measure
+from runners.nightly.night import measure
+from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan
 from runners.nightly.report import NightReport, report
 from runners.nightly.summary import summary
@@ -99,7 +100,7 @@ def test_by_priority_once(store: Store, sessions: Sessions, tmp_path: Path) -> N
     night = carry_out(store, sessions, tmp_path)
     assert [request.suite.name for request in sessions.asked] == ["pgbench", "write-heavy"]
     assert [str(each) for each in sessions.asked[0].versions] == [BASE, "postgres@18.6"]
-    assert night.outcome == "2 sessions"
+    assert night.outcome == "2 of 2 versions measured"
     assert carry_out(store, sessions, tmp_path).outcome == "nothing is new"
     assert len(sessions.asked) == 2
 
@@ -108,7 +109,12 @@ def test_what_does_not_fit_is_first_in_the_next_night(
     store: Store, sessions: Sessions, tmp_path: Path
 ) -> None:
     sessions.minutes = 61
-    assert carry_out(store, sessions, tmp_path).outcome == "1 session, 1 skipped: time budget exhausted"
+    night = carry_out(store, sessions, tmp_path)
+    assert night.outcome == (
+        "1 of 2 versions measured;"
+        " left for the next night: postgres@18.6, write-heavy short: time budget exhausted"
+    )
+    assert not night.has_failed
     carry_out(store, sessions, tmp_path)
     assert [request.suite.name for request in sessions.asked] == ["pgbench", "write-heavy"]
 
@@ -125,8 +131,11 @@ def test_a_session_that_fails_does_not_stop_the_others(
 ) -> None:
     sessions.fails = {"pgbench"}
     night = carry_out(store, sessions, tmp_path)
-    assert night.outcome == "1 session, 1 problem"
-    assert "the disk is full" in night.problems[0]
+    assert night.outcome == (
+        "1 of 2 versions measured; not measured: postgres@18.6, pgbench smoke: its measurement was cut short"
+    )
+    assert [target.reason for target in night.missing] == ["the disk is full"]
+    assert night.has_failed
 
 
 # --- the morning
@@ -244,16 +253,16 @@ def test_the_command_measures_reports_and_says_how_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
-    assert main(["status"]) == 0
+    assert main(["status"]) == 1
     assert "no night has started" in capsys.readouterr().out
     assert main(["nightly", "--plan", str(plan_file)]) == 0
     said = capsys.readouterr().out
-    assert "Box db1: 1 session." in said
+    assert "Box db1: 1 of 1 version measured." in said
     assert (tmp_path / "step.md").read_text() in said
     assert len(list((tmp_path / "home/summaries").iterdir())) == 1
     assert main(["status", "--format", "json"]) == 0
     beat = json.loads(capsys.readouterr().out)
-    assert (beat["state"], beat["outcome"]) == ("ended", "1 session")
+    assert (beat["state"], beat["outcome"]) == ("ended", "1 of 1 version measured")
 
 
 def test_status_says_what_the_report_noted_of_this_box(
@@ -344,7 +353,7 @@ def test_a_night_asks_for_the_lock_for_all_its_sessions(
             return SessionOutcome(uid="x")
 
     monkeypatch.setattr(night_module, "run_session", session)
-    assert carry_out(store, Sessions(), tmp_path).outcome == "2 sessions"
+    assert carry_out(store, Sessions(), tmp_path).outcome == "2 of 2 versions measured"
 
 
 def test_the_boxes_of_a_plan_as_a_matrix(plan_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

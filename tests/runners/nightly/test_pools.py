@@ -23,7 +23,8 @@ from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome
 from runners.nightly import night as night_module
 from runners.nightly.backfill_plan import Backfill
-from runners.nightly.night import NightResult, measure, measure_past
+from runners.nightly.night import measure, measure_past
+from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan, PlanError
 from runners.nightly.pools.share import find_demands
 from runners.nightly.report import report
@@ -229,14 +230,14 @@ def test_the_second_box_of_a_pool_replicates(tmp_path: Path, monkeypatch: pytest
     for twins.day in (1, 2):
         twins.commit()
         outcomes = {box: twins.on(box).outcome for box in "xy"}
-    assert sorted(outcomes.values()) == ["1 session", "nothing is new"]
-    (own,) = (box for box, outcome in outcomes.items() if outcome == "1 session")
+    assert sorted(outcomes.values()) == ["1 of 1 version measured", "nothing is new"]
+    (own,) = (box for box, outcome in outcomes.items() if outcome != "nothing is new")
     (other,) = set("xy") - {own}
     twins.day = 3
     old, new = list(twins.speeds)[-1], twins.commit({"insert": 0.92})
-    assert twins.on(own).outcome == "1 session"
+    assert twins.on(own).outcome == "1 of 1 version measured"
     night = twins.on(other)
-    assert night.outcome == "0 sessions, 1 suspicion looked into"
+    assert night.outcome == "1 suspicion looked into"
     suspicion = f"{BRANCH} of {own}: has it changed in insert: {old} against {new}"
     assert str(night.examined[0].suspicion) == suspicion
     assert [twins.on(box).outcome for box in (own, other)] == ["nothing is new"] * 2
@@ -258,7 +259,7 @@ def test_a_box_confirms_by_itself_until_another_one_had_a_night(
     for twins.day in range(3):
         twins.commit({"insert": 0.92} if twins.day == 2 else {})
         outcomes.append(twins.on("y").outcome)  # to which the hash gives the series
-    assert outcomes == ["1 session", "1 session", "1 session, 1 suspicion looked into"]
+    assert outcomes == [*["1 of 1 version measured"] * 2, "1 of 1 version measured, 1 suspicion looked into"]
 
 
 def test_past_commits_are_measured_on_the_box_of_their_series(

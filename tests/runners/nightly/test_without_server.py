@@ -13,7 +13,7 @@ from history.open import open_store
 from history.spool import spooled_store
 from history.spool.journal import waiting_in
 from runners.cli import main
-from runners.nightly.night import NightResult
+from runners.nightly.night_result import NightResult
 from tests.history.conftest import rows
 from tests.runners.nightly.pretended import BASE, STEPS, Lab
 

@@ -10,6 +10,7 @@ import pytest
 from build.home import Home
 from build.version import parse_version
 from history.open import open_store
+from history.series.task_states import TaskOutcome
 from history.store.records import SessionStatus
 from history.store.writer import Store
 from runners.nightly.plan import Plan
@@ -100,7 +101,8 @@ def test_a_task_may_take_disturbed_rounds() -> None:
 def test_what_has_a_result_is_not_new(store: Store, source: Path, tmp_path: Path) -> None:
     done(store, BASE, "postgres@18.6", tip(source))
     work = look(store, source, tmp_path)
-    assert (work.sessions, work.problems) == ((), ())
+    assert work.sessions == ()
+    assert {target.outcome for target in work.targets} == {TaskOutcome.CURRENT}
 
 
 def test_a_branch_that_moved_is_measured_beside_the_base(store: Store, source: Path, tmp_path: Path) -> None:
@@ -129,7 +131,7 @@ def test_another_configuration_box_or_suite_is_no_result(store: Store, source: P
     assert len(elsewhere.sessions) == 1
 
 
-def test_what_could_not_be_built_is_not_tried_again(store: Store, source: Path, tmp_path: Path) -> None:
+def test_what_could_not_be_built_is_tried_again(store: Store, source: Path, tmp_path: Path) -> None:
     start = replace(
         session_start("night"),
         profile="smoke",
@@ -142,14 +144,17 @@ def test_what_could_not_be_built_is_not_tried_again(store: Store, source: Path, 
         },
     )
     record_steps(store, start, {"insert": {BASE: [1.0], "postgres@18.6": [1.0]}})
-    assert not look(store, source, tmp_path).sessions
+    assert names(look(store, source, tmp_path)) == [[BASE, tip(source)]]
 
 
 def test_a_source_that_does_not_answer_is_told_and_the_rest_goes_on(store: Store, tmp_path: Path) -> None:
     work = look(store, tmp_path / "nothing here", tmp_path)
     assert names(work) == [[BASE, "postgres@18.6"]]
-    assert len(work.problems) == 2
-    assert "postgres@master" in work.problems[0]
+    _, *branches = work.targets
+    assert [target.tracked for target in branches] == ["postgres@master", "postgres@stable"]
+    for target in branches:
+        assert target.outcome is TaskOutcome.UNREACHABLE
+        assert "nothing here" in target.reason
 
 
 def test_a_variant_is_a_branch_of_its_own(store: Store, source: Path, tmp_path: Path) -> None:

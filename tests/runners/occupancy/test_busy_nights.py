@@ -137,7 +137,10 @@ def test_the_wait_is_a_part_of_the_budget(
     monkeypatch.setattr(nightly_command, "machine_awaited", waits)
     with holder(tmp_path / "elsewhere") as other:
         night(plan, "--measure")
-    assert "1 skipped: time budget exhausted" in capsys.readouterr().out
+    assert (
+        "left for the next night: postgres@18.6, write-heavy smoke: time budget exhausted"
+        in capsys.readouterr().out
+    )
     assert asked == []
 
 

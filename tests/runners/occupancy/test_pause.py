@@ -218,7 +218,9 @@ def test_a_pause_during_a_night_ends_it_after_its_session(
     monkeypatch.setattr(night_module, "run_session", session)
     assert main(["nightly", "--plan", str(plan), "--measure"]) == 0
     assert [request.suite.name for request in asked] == ["write-heavy"]
-    assert "1 session, 1 skipped: paused until " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "left for the next night: postgres@18.6, pgbench smoke: the box is paused" in said
+    assert ": the box is paused: paused until " in said
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from history.store.records import CENSORED
 from runners.measuring.counted_passes import CountedPasses
+from runners.measuring.failures.cause import run_failure
 from runners.measuring.round_measurement import MeasuredRound
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
@@ -13,6 +15,7 @@ from runners.measuring.session_versions import MeasuredVersion
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import PRIMARY
+from suites.server import ServerError
 from suites.step import CensoredError, ServerDiedError
 
 MOST_FAILURES = 2
@@ -41,6 +44,9 @@ class FailurePolicy:
     passes: CountedPasses | None = None
     """What counts the instructions of rounds before they are recorded; None when they are not counted."""
 
+    folder: Path | None = None
+    """Where the servers have their files; None where that does not matter."""
+
     def resume(self, versions: Sequence[MeasuredVersion]) -> None:
         """Restore failures and verdicts from the runs that an interrupted session has recorded."""
         by_name = {version.name: version for version in versions}
@@ -49,6 +55,8 @@ class FailurePolicy:
             for name, run in runs.items():
                 if run.failure is not None:
                     self._count_failure(by_name[name], step, run.failure)
+                    if not run.failure.startswith(CENSORED):
+                        self.recorder.note_failure(name, run_failure(ServerError(run.failure), self.folder))
             metric = self.verdicts.metric
             values = {name: run.values[metric] for name, run in runs.items() if metric in run.values}
             self.verdicts.add(step, number, values)
@@ -156,6 +164,7 @@ class FailurePolicy:
     ) -> None:
         for version in failed:
             self._count_failure(version, step.name, str(error))
+            self.recorder.note_failure(version.name, run_failure(error, self.folder))
             if step.name in version.excluded_steps:
                 self.verdicts.drop(version.name, step.name)
             self.recorder.report_failure(f"{version.name} {step.name} (round {number})", str(error))
