@@ -7,6 +7,7 @@ import re
 import string
 from collections.abc import Iterable, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from history.escaping.characters import JOINER, REPLACED, one_line, unbroken, visible
 
@@ -90,6 +91,11 @@ def joined(parts: Iterable[str], between: str = "\n") -> Markdown:
     return Markdown(between.join(map(escaped, parts)))
 
 
+def document(lines: Iterable[str]) -> Markdown:
+    """Return lines as a whole text, which ends with one line feed."""
+    return Markdown(f"{joined(lines).rstrip()}\n")
+
+
 def cut(text: Markdown, longest: int) -> Markdown:
     """Return as many whole lines as fit into so many characters; of one that is longer, its beginning."""
     if len(text) <= longest:
@@ -107,6 +113,14 @@ def columns(heads: Sequence[str], left: Iterable[str]) -> Markdown:
     """Return the first two lines of a table: the heads in `left` are flush left, the others flush right."""
     sides = (Markdown(":--" if head in left else "--:") for head in heads)
     return joined([row(heads), row(sides)])
+
+
+def link(address: str, text: str | None = None) -> Markdown:
+    """Return a link to an address of the web, shown as `text` or as itself; any other address as text."""
+    if not address.startswith(("https://", "http://")):
+        return escaped(text or address)
+    target = quote(one_line(address), safe="/:@?&=#%+,;~!$'.-_")
+    return Markdown(f"<{target}>" if text is None else f"[{escaped(text)}]({target})")
 
 
 def code_span(text: str) -> Markdown:

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from history.changes import repository
 from history.errors import HistoryError
-from history.escaping.characters import one_line, visible
-from history.escaping.markdown import escaped
+from history.escaping.characters import JOINER, one_line, visible
+from history.escaping.markdown import Markdown, md
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, ClosedAs, IssueState
 from history.store.database import Database
@@ -304,7 +304,7 @@ class Delivery:
         kept = min([issue, *ours], key=lambda other: other.number) if keeps_oldest else issue
         for other in ours:
             if other.number != kept.number:
-                pointer = f"Duplicate of #{kept.number}"
+                pointer = md("Duplicate of #{:d}", kept.number)
                 edit = IssueEdit(
                     body=f"{pointer}.\n\n{other.body}",
                     state=IssueState.CLOSED,
@@ -324,9 +324,9 @@ class Delivery:
             return
         closed = desired.state is IssueState.CLOSED
         (self.result.closed if closed else self.result.updated).append(desired.fingerprint)
-        self._comment(issue, f"Closed: {escaped(desired.closing)}" if closed else "It is back.")
+        self._comment(issue, md("Closed: {}", desired.closing) if closed else md("It is back."))
 
-    def _comment(self, issue: Issue, text: str) -> None:
+    def _comment(self, issue: Issue, text: Markdown) -> None:
         """Sent at most once: the issue has its state by now, and its body says why."""
         try:
             self._tracker.comment(issue, text)
@@ -355,5 +355,6 @@ def _needed(alert: Alert, issue: Issue) -> IssueEdit:
 
 
 def _text(title: str, body: str) -> IssueText:
-    """Title and body of an issue, as they are sent."""
-    return IssueText(one_line(title, LONGEST_TITLE), visible(body, keeps_joiner=True))
+    """Title and body of an issue, as they are sent; a log in it may hold what our comments look like."""
+    shown = visible(body, keeps_joiner=True).replace(ANY_MARKER, f"<!{JOINER}{ANY_MARKER[2:]}")
+    return IssueText(one_line(title, LONGEST_TITLE), shown)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change
-from history.escaping.characters import one_line, visible
-from history.escaping.markdown import code_span, escaped
+from history.escaping.characters import one_line
+from history.escaping.markdown import Markdown, code_span, document, indented, md
 from history.series.last_nights import LastNight
 from history.series.night import NOT_BUILT
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
@@ -86,25 +86,25 @@ def issues_of_crashes(nights: Iterable[LastNight], known: Mapping[str, IssueStat
 
 
 def _not_built(fingerprint: str, night: LastNight) -> DesiredIssue:
-    what = f"{code_span(night.version)} could not be built on {escaped(night.box)}"
-    text = f"{what}:\n\n{_quoted(night.not_measured)}\n"
+    what = md("{} could not be built on {}", code_span(night.version), night.box)
+    text = document([md("{}:", what), "", _quoted(night.not_measured)])
     return DesiredIssue(fingerprint, AlertKind.BUILD, _build_title(night), text, IssueState.OPEN)
 
 
 def _built_again(fingerprint: str, night: LastNight) -> DesiredIssue:
-    text = f"{code_span(night.version)} was built again on {escaped(night.box)}.\n"
+    text = document([md("{} was built again on {}.", code_span(night.version), night.box)])
     closing = f"{night.version} was built"
     return DesiredIssue(fingerprint, AlertKind.BUILD, _build_title(night), text, IssueState.CLOSED, closing)
 
 
 def _crashed(fingerprint: str, night: LastNight) -> DesiredIssue:
-    logs = "\n\n".join(f"{escaped(step)}:\n\n{_quoted(why)}" for step, why in night.failures.items())
-    text = f"{code_span(night.version)} on {escaped(night.box)}:\n\n{logs}\n"
+    logs = (md("\n{}:\n\n{}", step, _quoted(why)) for step, why in night.failures.items())
+    text = document([md("{} on {}:", code_span(night.version), night.box), *logs])
     return DesiredIssue(fingerprint, AlertKind.CRASH, _crash_title(night), text, IssueState.OPEN)
 
 
 def _ran_to_its_end(fingerprint: str, night: LastNight) -> DesiredIssue:
-    text = f"{code_span(night.version)} ran to its end on {escaped(night.box)}.\n"
+    text = document([md("{} ran to its end on {}.", code_span(night.version), night.box)])
     closing = f"{night.version} ran to its end"
     return DesiredIssue(fingerprint, AlertKind.CRASH, _crash_title(night), text, IssueState.CLOSED, closing)
 
@@ -117,10 +117,9 @@ def _crash_title(night: LastNight) -> str:
     return one_line(f"{night.branch.replace('@', ' ')} fails while it is measured")
 
 
-def _quoted(text: str) -> str:
-    """A log as an indented block, in which nothing is markup."""
-    short = text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}\n(and more)"
-    return "\n".join(f"    {line}" for line in visible(short).splitlines())
+def _quoted(text: str) -> Markdown:
+    """A log, in which nothing is markup."""
+    return indented(text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}\n(and more)")
 
 
 def _fingerprint(kind: str, night: LastNight) -> str:

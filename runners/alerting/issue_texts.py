@@ -10,7 +10,7 @@ from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change, Member
 from history.escaping.characters import one_line
-from history.escaping.markdown import code_span, escaped
+from history.escaping.markdown import Markdown, code_block, code_span, document, link, md, row
 from history.rendering.confirmations import counted_rounds, interval, occasion, series_name
 from history.rendering.profiles import named_functions
 from history.series.series import Night
@@ -28,7 +28,7 @@ HASH = 12
 """Characters of a commit."""
 
 
-PAGE = "Charts, confirmation and costs: "
+PAGE = md("Charts, confirmation and costs: ")
 """Stands before the address of the change's page."""
 
 
@@ -42,9 +42,9 @@ def title(report: ChangeReport) -> str:
     return one_line(f"{branch}: {member.key.step}{steps} {_moved(member)} ({change.suite})")
 
 
-def body(report: ChangeReport, site: str = "") -> str:
-    """Markdown, without a marker; with a link to the change's page if there is a `site`."""
-    return "\n".join(line for part in _parts(report, site) for line in part).rstrip() + "\n"
+def body(report: ChangeReport, site: str = "") -> Markdown:
+    """The text of an issue, with a link to the change's page if there is a `site`."""
+    return document(line for part in _parts(report, site) for line in part)
 
 
 def _parts(report: ChangeReport, site: str) -> Iterator[Iterator[str]]:
@@ -61,24 +61,29 @@ def _parts(report: ChangeReport, site: str) -> Iterator[Iterator[str]]:
 def _what(report: ChangeReport) -> Iterator[str]:
     change, member = report.change, report.main_series
     name = label_of(member.key.metric)
-    yield (
-        f"**{escaped(member.key.step)}** {_moved(member)}: {name} is {member.ratio:.3f} times what it was "
-        f"({member.ratio_low:.3f} to {member.ratio_high:.3f}), relative to "
-        f"{escaped(report.base or 'its base')} in the same nights."
+    yield md(
+        "**{}** {}: {} is {:.3f} times what it was ({:.3f} to {:.3f}), relative to {} in the same nights.",
+        member.key.step,
+        _moved(member),
+        name,
+        member.ratio,
+        member.ratio_low,
+        member.ratio_high,
+        report.base or "its base",
     )
     confirmed = report.confirmation
     if confirmed is not None:
         yield ""
-        how = escaped(occasion(confirmed))
-        yield f"{how[0].upper()}{how[1:]} by {_measurement(confirmed)}."
+        how = occasion(confirmed)
+        yield md("{} by {}.", f"{how[0].upper()}{how[1:]}", _measurement(confirmed))
     if report.later and change.status is ChangeStatus.OPEN:
         yield ""
         yield _since(report)
     if change.status is ChangeStatus.CLOSED and change.reason:
         yield ""
-        yield f"**It is gone**: {escaped(change.reason)}."
+        yield md("**It is gone**: {}.", change.reason)
         if report.return_confirmation is not None:
-            yield f"Confirmed that night by {_measurement(report.return_confirmation)}."
+            yield md("Confirmed that night by {}.", _measurement(report.return_confirmation))
     if change.direction is Direction.MIXED:
         yield ""
         yield "Some series got worse and others better in the same range."
@@ -87,53 +92,56 @@ def _what(report: ChangeReport) -> Iterator[str]:
 
 def _page(report: ChangeReport, site: str) -> Iterator[str]:
     if site:
-        yield f"{PAGE}<{site.rstrip('/')}/{addresses.change(report.change.fingerprint)}>"
+        address = f"{site.rstrip('/')}/{addresses.change(report.change.fingerprint)}"
+        yield md("{}{}", PAGE, link(address))
         yield ""
 
 
-def _since(report: ChangeReport) -> str:
+def _since(report: ChangeReport) -> Markdown:
     """What later nights show. It stands in the body, because a comment for every night would be too many."""
     last, nights = report.later[-1], len(report.later)
     assert last.relative is not None
     ratio = last.relative / report.main_series.level_before
-    return (
-        f"{nights} more {'night' if nights == 1 else 'nights'} since; in the last, of "
-        f"{last.night.started_at:%Y-%m-%d} ({code_span(last.night.version)}), it is {ratio:.3f} times what "
-        f"it was."
+    return md(
+        "{} since; in the last, of {:%Y-%m-%d} ({}), it is {:.3f} times what it was.",
+        f"{nights} more {'night' if nights == 1 else 'nights'}",
+        last.night.started_at,
+        code_span(last.night.version),
+        ratio,
     )
 
 
-def _measurement(confirmed: Confirmation) -> str:
-    return (
-        f"{counted_rounds(confirmed)}, old commit against new commit "
-        f"({code_span(confirmed.before.version)} and {code_span(confirmed.after.version)}): "
-        f"{escaped(series_name(confirmed))} {interval(confirmed)}, {_certainty(confirmed)}"
-        f"in session {escaped(confirmed.uid)}"
+def _measurement(confirmed: Confirmation) -> Markdown:
+    return md(
+        "{}, old commit against new commit ({} and {}): {} {}, {}",
+        counted_rounds(confirmed),
+        code_span(confirmed.before.version),
+        code_span(confirmed.after.version),
+        series_name(confirmed),
+        interval(confirmed),
+        # Counts have no confidence, because they hardly scatter.
+        ("" if confirmed.is_counted else f"at {confirmed.confidence:.1%} confidence, ")
+        + f"in session {confirmed.uid}",
     )
-
-
-def _certainty(confirmed: Confirmation) -> str:
-    """The confidence of rounds; counts have none, because they hardly scatter."""
-    return "" if confirmed.is_counted else f"at {confirmed.confidence:.1%} confidence, "
 
 
 def _table(change: Change) -> Iterator[str]:
-    yield "| box | step | metric | before | after | change | interval |"
-    yield "|:--|:--|:--|--:|--:|--:|--:|"
+    yield md("| box | step | metric | before | after | change | interval |")
+    yield md("|:--|:--|:--|--:|--:|--:|--:|")
     for member in change.members[:MOST_ROWS]:
         cells = (
-            escaped(member.key.environment.box),
-            escaped(member.key.step),
+            member.key.environment.box,
+            member.key.step,
             label_of(member.key.metric),
             f"{member.level_before:.3f}",
             f"{member.level_after:.3f}",
             f"{member.ratio - 1:+.1%}",
             f"{member.ratio_low - 1:+.1%} to {member.ratio_high - 1:+.1%}",
         )
-        yield f"| {' | '.join(cells)} |"
+        yield row(cells)
     more = len(change.members) - MOST_ROWS
     if more > 0:
-        yield f"| and {more} more series | | | | | | |"
+        yield md("| and {} more series | | | | | | |", more)
     yield ""
     yield "Before and after are ratios to the base; costs are per query, and less of them is better."
     yield ""
@@ -141,7 +149,7 @@ def _table(change: Change) -> Iterator[str]:
 
 def _functions(report: ChangeReport) -> Iterator[str]:
     if report.gained:
-        yield f"CPU time per query grew most in {escaped(named_functions(report.gained))}."
+        yield f"CPU time per query grew most in {named_functions(report.gained)}."
         yield ""
 
 
@@ -152,9 +160,9 @@ def _commits(report: ChangeReport) -> Iterator[str]:
     if old and new:
         address = ENGINES[parse_version(change.first_after.version).engine].compare_page
         span = f"{old[:HASH]}...{new[:HASH]}"
-        yield f"It lies between the nights of {nights}: [{span}]({address}{span})."
+        yield md("It lies between the nights of {}: {}.", nights, link(f"{address}{span}", span))
     else:
-        before, after = escaped(change.last_before.version), escaped(change.first_after.version)
+        before, after = change.last_before.version, change.first_after.version
         yield f"It lies between the nights of {nights}: {before} to {after}."
     yield ""
 
@@ -181,29 +189,24 @@ def _by_hand(report: ChangeReport) -> Iterator[str]:
     defined = "".join(f"{_word(word)} " for word in report.variant_options)
     what = f"--suite {suite} --profile {profile} --step {step}"
     run = f"./tidemark run {defined}{what} {how} {old} {new}"
+    compare = f"./compare.py {old} {new} --suite {suite} --profile {profile} --step {step} {shown}"
     yield "By hand:"
     yield ""
-    yield "```sh"
-    if not defined:
-        yield f"./tidemark build {old} {new}"
-    yield run
-    yield f"./compare.py {old} {new} --suite {suite} --profile {profile} --step {step} {shown}"
-    yield "```"
+    yield code_block([*([] if defined else [f"./tidemark build {old} {new}"]), run, compare], "sh")
     yield ""
     yield "To find the commit:"
     yield ""
-    yield "```sh"
     engine = parse_version(change.first_after.version).engine
     good, bad = _ref(change.last_before, report.commits[0]), _ref(change.first_after, report.commits[1])
     metric = "" if member.key.metric == PRIMARY else f" --metric {member.key.metric}"
     what = f"--suite {suite} --profile {profile} --step {step}{metric}"
-    yield f"./tidemark bisect {defined}--engine {engine} --good {good} --bad {bad} {what}"
-    yield "```"
+    search = f"./tidemark bisect {defined}--engine {engine} --good {good} --bad {bad} {what}"
+    yield code_block([search], "sh")
     yield ""
 
 
 def _muting() -> Iterator[str]:
-    yield "Nobody wants to hear of it again? Label it `acknowledged` or `not-a-regression`."
+    yield md("Nobody wants to hear of it again? Label it `acknowledged` or `not-a-regression`.")
 
 
 def _word(text: str) -> str:

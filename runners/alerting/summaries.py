@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from history.escaping.markdown import escaped
+from history.escaping.markdown import joined, md
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, DesiredIssue, IssueState
 from history.store.database import Database
@@ -31,7 +31,7 @@ def limit_new_issues(database: Database, most_new: int, moment: datetime) -> Non
     with database.writing() as connection:
         for alert in excess:
             alert_outbox.move_to_summary(connection, alert, name)
-        summary = DesiredIssue(name, AlertKind.SUMMARY, SUMMARY_TITLE, "", IssueState.OPEN)
+        summary = DesiredIssue(name, AlertKind.SUMMARY, SUMMARY_TITLE, md(""), IssueState.OPEN)
         alert_outbox.set_desired(connection, [summary], moment)
 
 
@@ -53,14 +53,13 @@ def update_summaries(database: Database, moment: datetime) -> None:
 def _summary(summary: DesiredIssue, listed: Sequence[DesiredIssue]) -> DesiredIssue:
     """A summary as it should be, with a checked box for every alert that is closed."""
     open_ones = [issue for issue in listed if issue.state is IssueState.OPEN]
-    lines = [
-        f"- [{'x' if issue.state is IssueState.CLOSED else ' '}] {escaped(issue.title)}" for issue in listed
-    ]
+    boxes = {IssueState.OPEN: md("- [ ] "), IssueState.CLOSED: md("- [x] ")}
+    lines = (md("{}{}", boxes[issue.state], issue.title) for issue in listed)
     return DesiredIssue(
         summary.fingerprint,
         AlertKind.SUMMARY,
         summary.title,
-        "\n".join(["Too many in one night for an issue each:", "", *lines]),
+        joined(["Too many in one night for an issue each:", "", *lines]),
         IssueState.OPEN if open_ones else IssueState.CLOSED,
         "" if open_ones else "all of them are gone",
         seen_at=max((issue.seen_at for issue in open_ones if issue.seen_at), default=None),
