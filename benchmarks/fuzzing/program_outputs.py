@@ -12,7 +12,7 @@ from build.home import ROOT
 from runners.fitness.cron import jobs
 from runners.fitness.timers import next_timers
 from suites.accounting.proc import machine_ticks, process_ticks
-from suites.accounting.throttling import ThrottleCounters
+from suites.accounting.throttling import ThrottleCounters, Throttling
 from suites.additions.binlog_stream import ROTATE, after
 from suites.counting.callgrind import CallgrindError, parsed
 from suites.generators.connections import OpeningTranscript
@@ -206,7 +206,7 @@ def _throttling(folder: Path) -> Parse:
     def parse(data: bytes) -> Iterable[Number]:
         for path, text in zip((stat, count, group), (*data.split(b"\f"), b"", b"")[:3], strict=True):
             path.write_bytes(text)
-        read = ThrottleCounters(folder / "proc", folder / "sys").read()
+        read = sum(ThrottleCounters(folder / "proc", folder / "sys").read().values(), Throttling())
         yield Number("heat", read.heat, TICKS)
         yield Number("quota", read.quota, 4 * TICKS)
         yield Number("quota seconds", read.quota_seconds, TICKS)

@@ -71,8 +71,40 @@ class _Attributes(ctypes.Structure):
     )
 
 
+@dataclass(frozen=True)
+class CounterReading:
+    """What the kernel says of one counter, see perf_event_open(2)."""
+
+    value: int
+    enabled: int
+    """Nanoseconds for which the event was to be counted."""
+
+    running: int
+    """Nanoseconds for which it was: hardware counters are shared if there are too few."""
+
+
+CounterReadings = Sequence[CounterReading]
+"""The counters of the threads of a TreeCounter, in its order."""
+
+
+def counted_between(begin: CounterReadings, end: CounterReadings) -> float:
+    """Return how much was counted between two readings, scaled up if counters were shared with other events.
+
+    It is scaled by the time between the readings, since a total that is scaled may go down. The result is NaN
+    if a thread ran, but its turn at the counter never came.
+    """
+    total = 0.0
+    for before, after in zip(begin, end, strict=True):
+        running = after.running - before.running
+        if running:
+            total += (after.value - before.value) * (after.enabled - before.enabled) / running
+        elif after.enabled > before.enabled:
+            return math.nan
+    return total
+
+
 class TreeCounter:
-    """Counts one event in a process, its threads and all their descendants, from its creation on."""
+    """CounterReadings one event in a process, its threads and all their descendants, from its creation on."""
 
     def __init__(self, pid: int, event: CounterEvent) -> None:
         """Start counting. Raises CounterError if the event is not available or may not be counted."""
@@ -99,19 +131,9 @@ class TreeCounter:
         """Whether any thread is counted."""
         return bool(self._files)
 
-    def read(self) -> float:
-        """Return the count so far, scaled up if the hardware counter was shared with other events.
-
-        The result is NaN if a thread ran, but its turn at the counter never came.
-        """
-        total = 0.0
-        for file in self._files:
-            value, enabled, running = struct.unpack("=QQQ", os.read(file, 24))
-            if running:
-                total += value * enabled / running
-            elif enabled:
-                return math.nan
-        return total
+    def read(self) -> "CounterReadings":
+        """Return what every thread's counter says now."""
+        return [CounterReading(*struct.unpack("=QQQ", os.read(file, 24))) for file in self._files]
 
     def close(self) -> None:
         """Stop counting."""

@@ -3,6 +3,8 @@
 They are the difference of two snapshots, at begin and end, so that the window itself is not disturbed.
 """
 
+import math
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from suites.accounting.proc import TICKS_PER_SECOND, MachineTicks, ProcessTicks, machine_ticks, processes
-from suites.accounting.throttling import ThrottleCounters, Throttling
+from suites.accounting.throttling import ThrottleCounters, ThrottleReading, Throttling, throttled_between
 
 MOST_CULPRITS = 3
 
@@ -90,7 +92,7 @@ class _Snapshot:
     ours: frozenset[tuple[int, int]]
     """Keys of the processes that belong to the measurement."""
 
-    throttling: Throttling
+    throttling: ThrottleReading
 
 
 class DisturbanceWatch:
@@ -139,59 +141,70 @@ def _between(begin: _Snapshot, end: _Snapshot) -> Disturbance:
     # The counters may go backwards if a hypervisor migrates the machine.
     stolen = max(end.machine.stolen - begin.machine.stolen, 0) / TICKS_PER_SECOND
     busy = max(end.machine.busy - begin.machine.busy, 0) / TICKS_PER_SECOND
-    used = _used(_others(begin, begin.ours), _others(end, begin.ours | end.ours), begin.processes)
     window = seconds * TICKS_PER_SECOND
+    most = math.ceil(window) * (os.cpu_count() or 1)
+    used = _used_by_others(begin, end, most)
     worst = [name for name, ticks in used.most_common() if ticks / window >= LEAST_CULPRIT_SHARE]
-    throttling = end.throttling - begin.throttling
+    throttling = throttled_between(begin.throttling, end.throttling)
     return Disturbance(
         seconds=seconds,
         steal_share=stolen / max(stolen + busy, seconds),
-        others_share=used.total() / window,
-        throttled=max(throttling.heat, 0) + max(throttling.quota, 0),
+        others_share=min(used.total(), most) / window,
+        throttled=throttling.heat + throttling.quota,
         culprits=tuple(worst[:MOST_CULPRITS]),
         throttling=throttling,
     )
 
 
-_Others = Mapping[tuple[int, int], ProcessTicks]
+_ByKey = Mapping[tuple[int, int], ProcessTicks]
 
 
-def _others(snapshot: _Snapshot, ours: frozenset[tuple[int, int]]) -> _Others:
-    """Return the foreign processes by key; kernel threads are omitted, as they mostly work for us."""
-    return {
-        process.key: process
-        for process in snapshot.processes.values()
-        if not process.is_kernel and process.key not in ours
-    }
-
-
-def _used(begin: _Others, end: _Others, before: Mapping[int, ProcessTicks]) -> Counter[str]:
+def _used_by_others(begin: _Snapshot, end: _Snapshot, most: int) -> Counter[str]:
     """Return the ticks that foreign processes used in the window, by process name.
 
     All time of a process that started in the window counts. A process that also ended in it is counted in its
-    parent, which has waited for it: a compile consists of hundreds of processes that no snapshot sees. When a
-    process ends, its time before the window is added to its parent as well, and is subtracted again here.
+    parent, which has waited for it: a compile consists of hundreds of processes that no snapshot sees. Kernel
+    threads are omitted, as they mostly work for us.
+
+    No process can have used more than `most` ticks, those of all cores. What exceeds that was used before the
+    window by one that the first snapshot has missed, and is left out.
     """
-    waited = {key: process.waited - _before(begin, key).waited for key, process in end.items()}
-    for key, process in begin.items():
-        if key not in end:
+    before = {process.key: process for process in begin.processes.values()}
+    now = {process.key: process for process in end.processes.values()}
+    latest = max((started for _, started in before), default=0)
+    waited = _waited(before, now, begin.processes)
+    ours = begin.ours | end.ours
+    used: Counter[str] = Counter()
+    for key, process in now.items():
+        # One that is older than the first snapshot and not in it has been missed there.
+        is_known = key in before or process.started >= latest
+        if key in ours or process.is_kernel or not is_known:
+            continue
+        for ticks in (process.own - before.get(key, _NOTHING).own, waited[key]):
+            if 0 < ticks <= most:
+                used[process.name] += ticks
+    return used
+
+
+def _waited(before: _ByKey, now: _ByKey, by_pid: Mapping[int, ProcessTicks]) -> dict[tuple[int, int], int]:
+    """Return the ticks in the window of the ended children that each process has waited for.
+
+    When a process ends, its time before the window is added to its parent as well, and is subtracted here:
+    also that of our own processes, of which init may have to wait for some.
+    """
+    waited = {key: process.waited - before.get(key, _NOTHING).waited for key, process in now.items()}
+    for key, process in before.items():
+        if key not in now:
             total = process.own + process.waited
-            ancestors = _possible_reapers(process, before)
-            reaper = next((ancestor for ancestor in ancestors if waited.get(ancestor, -1) >= total), None)
+            reapers = _possible_reapers(process, by_pid)
+            reaper = next((each for each in reapers if waited.get(each, -1) >= total), None)
             # Without a reaper, no process waited for this one, and the kernel dropped its time.
             if reaper is not None:
                 waited[reaper] -= total
-    used: Counter[str] = Counter()
-    for key, process in end.items():
-        used[process.name] += max(process.own - _before(begin, key).own, 0) + max(waited[key], 0)
-    return +used
+    return waited
 
 
 _NOTHING = ProcessTicks(pid=0, name="", parent=0, is_kernel=False, own=0, waited=0, started=0)
-
-
-def _before(begin: _Others, key: tuple[int, int]) -> ProcessTicks:
-    return begin.get(key, _NOTHING)
 
 
 def _possible_reapers(ended: ProcessTicks, before: Mapping[int, ProcessTicks]) -> list[tuple[int, int]]:

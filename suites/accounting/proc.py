@@ -17,6 +17,10 @@ KERNEL_THREAD = 0x00200000
 """PF_KTHREAD of include/linux/sched.h. In a container, pid 2 may be any process."""
 
 
+ATTEMPTS = 3
+"""How often all processes are read when some end meanwhile, as on a machine that compiles they always do."""
+
+
 @dataclass(frozen=True)
 class MachineTicks:
     """CPU time of all processors since boot, in ticks."""
@@ -107,15 +111,28 @@ _DIGITS = 20
 
 
 def processes(proc: Path) -> Mapping[int, ProcessTicks]:
-    """Return all processes by pid, except those that end while they are read."""
-    by_pid: dict[int, ProcessTicks] = {}
-    with contextlib.suppress(OSError):
-        for name in os.listdir(proc):  # noqa: PTH208 # names are faster than paths
-            if name.isdigit():
-                with contextlib.suppress(OSError, ValueError):
-                    process = process_ticks(_read(f"{proc}/{name}/stat"))
-                    by_pid[process.pid] = process
+    """Return all processes by pid.
+
+    A process that ends meanwhile may be in the result, or in what its parent has waited for, or in neither or
+    both: then all are read again, up to ATTEMPTS times.
+    """
+    for _ in range(ATTEMPTS):
+        listed = _listed(proc)
+        by_pid: dict[int, ProcessTicks] = {}
+        for name in listed:
+            with contextlib.suppress(OSError, ValueError):
+                process = process_ticks(_read(f"{proc}/{name}/stat"))
+                by_pid[process.pid] = process
+        if len(by_pid) == len(listed) and listed <= _listed(proc):
+            break
     return by_pid
+
+
+def _listed(proc: Path) -> set[str]:
+    """Return the names of the folders of processes."""
+    with contextlib.suppress(OSError):
+        return {name for name in os.listdir(proc) if name.isdigit()}  # noqa: PTH208 # faster than paths
+    return set()
 
 
 def _read(path: str) -> str:

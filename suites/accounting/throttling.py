@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Throttling:
-    """Running totals since boot, or since the control group was created."""
+    """What happened between two readings."""
 
     heat: int = 0
     """Number of times that a processor or its package was too hot (thermal_throttle, sum over processors)."""
@@ -20,10 +20,14 @@ class Throttling:
     quota_seconds: float = 0.0
     """Time for which it was throttled in those periods, sum over processors."""
 
-    def __sub__(self, other: "Throttling") -> "Throttling":
+    def __add__(self, other: "Throttling") -> "Throttling":
         return Throttling(
-            self.heat - other.heat, self.quota - other.quota, self.quota_seconds - other.quota_seconds
+            self.heat + other.heat, self.quota + other.quota, self.quota_seconds + other.quota_seconds
         )
+
+
+ThrottleReading = Mapping[Path, Throttling]
+"""The running totals of each file that could be read, since boot or since its control group was created."""
 
 
 class ThrottleCounters:
@@ -34,16 +38,35 @@ class ThrottleCounters:
         self._heat = sorted(sys.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count"))
         self._quotas = list(_quota_files(proc, sys))
 
-    def read(self) -> Throttling:
-        """Return the current totals; 0 for those that the machine does not count."""
-        heat = sum(_counted(_text(path)) for path in self._heat)
-        groups = [_counters(_text(path)) for path in self._quotas]
-        quota = sum(group.get("nr_throttled", 0) for group in groups)
-        # Control groups of version 2 count microseconds, those of version 1 nanoseconds.
-        seconds = sum(
-            group.get("throttled_usec", 0) / 1e6 + group.get("throttled_time", 0) / 1e9 for group in groups
-        )
-        return Throttling(heat, quota, seconds)
+    def read(self) -> ThrottleReading:
+        """Return the current totals; nothing of what the machine does not count."""
+        found: dict[Path, Throttling] = {}
+        for path in self._heat:
+            if text := _text(path):
+                found[path] = Throttling(heat=_counted(text))
+        for path in self._quotas:
+            group = _counters(_text(path))
+            # Control groups of version 2 count microseconds, those of version 1 nanoseconds.
+            seconds = group.get("throttled_usec", 0) / 1e6 + group.get("throttled_time", 0) / 1e9
+            if "nr_throttled" in group:
+                found[path] = Throttling(quota=group["nr_throttled"], quota_seconds=seconds)
+        return found
+
+
+def throttled_between(begin: ThrottleReading, end: ThrottleReading) -> Throttling:
+    """Return what happened between two readings.
+
+    A processor that was switched off, or a control group that was removed, has no part in it, and neither has
+    one that was set back.
+    """
+    total = Throttling()
+    for path in begin.keys() & end.keys():
+        before, after = begin[path], end[path]
+        heat, quota = after.heat - before.heat, after.quota - before.quota
+        seconds = after.quota_seconds - before.quota_seconds
+        if min(heat, quota, seconds) >= 0:
+            total += Throttling(heat, quota, seconds)
+    return total
 
 
 def _quota_files(proc: Path, sys: Path) -> Iterator[Path]:

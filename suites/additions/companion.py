@@ -1,17 +1,15 @@
 """A companion: a program that runs beside a server during a step, such as a pooler or a consumer."""
 
-import contextlib
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-import psutil
-
 from build.build import Build
 from build.errors import TidemarkError
-from suites.processes import as_server_user, exit_reason, open_log, own, start, stop, tail_of, tree_of
+from suites.accounting.usage import TreeUsage
+from suites.processes import as_server_user, exit_reason, open_log, own, start, stop, tail_of
 from suites.server import Address
 
 READY_SECONDS = 30.0
@@ -39,6 +37,7 @@ class Companion:
         self.folder = server.socket.parent / name
         self.log = self.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._usage: TreeUsage | None = None
 
     # --- what a subclass defines
 
@@ -95,6 +94,7 @@ class Companion:
             self._process = start(
                 argv, log, bound_to=cores, stderr=subprocess.STDOUT, cwd=self.folder, env=self.environment
             )
+        self._usage = TreeUsage(self._process.pid)
         self._wait(self.is_ready, "is not ready")
 
     def stop(self) -> None:
@@ -113,13 +113,9 @@ class Companion:
         return None if status is None else f"{exit_reason(status)}; the end of its log:\n{tail_of(self.log)}"
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time of the program and its children so far."""
-        total = 0.0
-        for pid in tree_of(self._process.pid) if self._process is not None else ():
-            with contextlib.suppress(psutil.Error):
-                used = psutil.Process(pid).cpu_times()
-                total += used.user + used.system + used.children_user + used.children_system
-        return total
+        """Return the CPU time of the program and its children so far; 0 if it has ended."""
+        used = None if self._usage is None else self._usage.read()
+        return 0.0 if used is None else used.cpu_seconds
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + READY_SECONDS

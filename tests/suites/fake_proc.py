@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+from suites.accounting.disturbance import DisturbanceWatch
 from suites.accounting.proc import KERNEL_THREAD
+
+US = 100
+"""The process of Tidemark."""
 
 
 class FakeMachine:
@@ -47,3 +51,11 @@ class FakeMachine:
         path = self.proc.parent / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+
+
+def watch(machine: FakeMachine, *ours: int) -> DisturbanceWatch:
+    """Begin a window of ten seconds; `ours` are the processes at the roots of our trees."""
+    found = DisturbanceWatch(lambda: ours or (US,), machine.proc, machine.sys, machine.clock)
+    found.begin()
+    machine.now += 10
+    return found

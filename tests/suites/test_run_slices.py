@@ -176,7 +176,7 @@ def test_each_server_has_its_own_numbers(fakes: Fakes) -> None:
     assert one.keys() == other.keys() <= METRICS.keys()
     # Divided by the queries that the counters cover: 1000 were counted, 4000 with those that warmed up.
     assert (one["wal_bytes_per_op"], other["wal_bytes_per_op"]) == (50, 12.5)
-    assert one["server_cpu_us_per_op"] == 0
+    assert "server_cpu_us_per_op" not in one, "the process is nobody's"
     assert one["reset_seconds"] == 0.5
 
 

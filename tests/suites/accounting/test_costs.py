@@ -6,14 +6,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.accounting.costs import Meter, Usage
+from suites.accounting.costs import Meter
+from suites.accounting.usage import RunningTotal, Usage
 from suites.metrics import METRICS
 
 MIB = 1024**2
@@ -81,7 +83,8 @@ def _tree() -> Iterator[Tree]:
     try:
         yield tree
     finally:
-        os.killpg(tree.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(tree.process.pid, signal.SIGKILL)
         tree.process.communicate()
 
 
@@ -261,10 +264,75 @@ def test_a_load_that_nobody_watched_has_no_costs(server: Tree) -> None:
     assert meter.per_query(10)
 
 
-def test_processes_that_are_gone_cost_nothing() -> None:
+def test_processes_that_are_gone_have_no_costs() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     meter = Meter(gone.pid)
     meter.begin(gone.pid)
     meter.end(gone.pid)
-    assert meter.per_query(1)["server_cpu_us_per_op"] == 0
+    assert {name.partition("_")[0] for name in meter.per_query(1)} == {"machine"}
+
+
+# --- what ends between two readings
+
+IDLE = "child(lambda: (nap(300), burn(0.5)), lives_on=True)"
+REAPED = "[os.kill(pid, 9) for pid in pids]; [os.waitpid(pid, 0) for pid in pids]"
+
+
+def has_idle_child(tree: Tree) -> None:
+    """Give a tree a child that has used CPU time and was switched away from often, and idles."""
+    tree.does("pids = []; real = os.fork; os.fork = lambda: (pids.append(real()), pids[-1])[1]")
+    tree.does(IDLE)
+
+
+def test_a_process_that_ended_takes_nothing_with_it(server: Tree, client: Tree) -> None:
+    has_idle_child(server)
+    spent = costs(server, client, REAPED)
+    assert 0 <= spent["server_cs_per_op"] < 100
+    assert 0 <= spent["server_cpu_us_per_op"] < 0.1e6
+
+
+def test_nor_does_a_thread(server: Tree, client: Tree) -> None:
+    server.does("gate = threading.Event(); thread = threading.Thread(target=lambda: (nap(300), gate.wait()))")
+    server.does("thread.start(); time.sleep(0.5)")
+    spent = costs(server, client, "gate.set(); thread.join()")
+    assert 0 <= spent["server_cs_per_op"] < 100
+
+
+def test_what_ends_while_it_is_read_is_counted_once(
+    server: Tree, client: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the reading of the root and of its child, the child ends, and the root has waited for it."""
+    has_idle_child(server)
+    original = psutil.Process.cpu_times
+    ended: list[psutil.Process] = []
+
+    def cpu_times(process: psutil.Process) -> object:
+        found = original(process)
+        if process.pid == server.process.pid and not ended:
+            ended.append(process)
+            server.does(REAPED)
+        return found
+
+    monkeypatch.setattr(psutil.Process, "cpu_times", cpu_times)
+    assert costs(server, client, "pass")["server_cpu_us_per_op"] < 0.1e6
+    assert ended
+
+
+def test_a_load_generator_that_ended_has_the_costs_that_were_read_last(server: Tree, client: Tree) -> None:
+    meter = Meter(server.process.pid)
+    meter.begin(client.process.pid)
+    client.does("burn(0.3)")
+    meter.end(client.process.pid)
+    os.killpg(client.process.pid, signal.SIGKILL)
+    client.process.wait()
+    meter.end(client.process.pid)
+    assert meter.per_query(1)["client_cpu_us_per_op"] == pytest.approx(0.3e6, abs=0.1e6)
+
+
+@given(st.lists(st.dictionaries(st.integers(0, 3), st.integers(0, 9)), max_size=9))
+def test_a_total_of_counters_that_come_and_go_never_falls(readings: list[Mapping[Hashable, int]]) -> None:
+    total = RunningTotal()
+    sums = [total.with_(reading) for reading in readings]
+    assert sums == sorted(sums)
+    assert all(one >= sum(reading.values()) for one, reading in zip(sums, readings, strict=True))
