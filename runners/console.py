@@ -9,6 +9,7 @@ from pathlib import Path
 
 from build.progress import Progress, ProgressTask, SilentTask
 from history.escaping.characters import one_line
+from history.escaping.markdown import Markdown
 from history.escaping.streams import escape_output, unescaped
 from history.store.writer import Store
 
@@ -124,7 +125,7 @@ def say_problems(store: Store) -> None:
         print(f"tidemark: {problem}", file=sys.stderr)
 
 
-def add_to_job_summary(text: str) -> None:
+def add_to_job_summary(text: Markdown) -> None:
     """Append Markdown to the summary of a GitHub job; do nothing elsewhere."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if path:

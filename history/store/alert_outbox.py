@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
+from history.escaping.markdown import Markdown
 from history.store.schema import alerts
 from history.timestamps import from_text, to_text
 
@@ -60,8 +61,7 @@ class DesiredIssue:
 
     kind: AlertKind
     title: str
-    body: str
-    """Markdown."""
+    body: Markdown
 
     state: IssueState
     closing: str = ""
@@ -320,7 +320,7 @@ def _alert(row: RowMapping) -> Alert:
             row["fingerprint"],
             AlertKind(row["kind"]),
             row["title"],
-            row["body"],
+            Markdown(row["body"]),
             IssueState(row["wanted"]),
             row["closing"],
             ClosedAs(row["closed_as"] or ClosedAs.COMPLETED),

@@ -14,7 +14,7 @@ from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
 from history.changes.level_shift import Direction
 from history.errors import HistoryError
-from history.escaping.markdown import escaped
+from history.escaping.markdown import Markdown, escaped
 from history.open import existing_history, open_store
 from history.rendering.changes import box_note_lines
 from history.series.task_states import TaskOutcome, record_skipped
@@ -183,7 +183,7 @@ def _measure(
     return measure_past(plan, box, hostname, home, store, heart, past, waited_seconds=waited)
 
 
-def _publish(text: str, home: Home) -> None:
+def _publish(text: Markdown, home: Home) -> None:
     """On the terminal, in the output folder, and in the summary of a GitHub job."""
     home.summaries.mkdir(parents=True, exist_ok=True)
     path = home.summaries / f"{datetime.now(UTC):%Y-%m-%d}.md"

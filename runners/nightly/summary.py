@@ -9,7 +9,7 @@ from history.changes.confirmation import Confirmation, ConfirmationRequest
 from history.changes.report import ChangeReport
 from history.comparison.verdict import MetricChange, verdict_of
 from history.escaping.characters import one_line
-from history.escaping.markdown import escaped
+from history.escaping.markdown import Markdown, document, joined, md
 from history.placement.pool import PoolNight
 from history.rendering.changes import box_note_lines
 from history.rendering.confirmations import interval, measurement, occasion, series_name
@@ -32,15 +32,15 @@ def summary(
     report: NightReport | None,
     compared: Iterable[SessionComparison],
     when: datetime,
-) -> str:
+) -> Markdown:
     """Markdown for a job's summary and for the output folder.
 
     `night` is None where nothing was measured, `report` where nothing was reported; `compared` are the
     comparisons of the night's sessions, or why there is none.
     """
-    lines = [f"## Night of {when:%Y-%m-%d}", ""]
+    lines: list[str] = [md("## Night of {:%Y-%m-%d}", when), ""]
     if night is not None:
-        lines += [f"Box {escaped(night.box)}: {escaped(night.outcome)}.", ""]
+        lines += [md("Box {}: {}.", night.box, night.outcome), ""]
         lines += [*_missing(night), ""] if night.missing else []
     if night is not None and night.pool is not None and night.pool.handed_over:
         lines += [*_handed_over(night.pool), ""]
@@ -51,26 +51,26 @@ def summary(
     if night is not None and (night.examined or night.postponed):
         lines += [*_suspicions(night), ""]
     problems = [*(night.problems if night else []), *(report.problems if report else [])]
-    lines += [f"- {escaped(problem)}" for problem in problems]
+    lines += [md("- {}", problem) for problem in problems]
     if night is not None:
         lines += ["", *map(_session, compared)]
-    return "\n".join(lines).rstrip() + "\n"
+    return document(lines)
 
 
-def _missing(night: NightResult) -> Iterator[str]:
+def _missing(night: NightResult) -> Iterator[Markdown]:
     """Why what was to be measured was not, in full; those with the same reason are one item."""
     names: dict[tuple[TaskOutcome, str], list[str]] = {}
     for target in night.missing:
         names.setdefault((target.outcome, target.reason), []).append(f"{target.name}, {target.place}")
     for (outcome, reason), several in names.items():
         why = f"{WORDS[outcome]}: {one_line(reason, LONGEST_REASON)}" if reason else WORDS[outcome]
-        yield f"- {escaped('; '.join(several))}: {escaped(why)}"
+        yield md("- {}: {}", "; ".join(several), why)
 
 
 def _handed_over(pool: PoolNight) -> Iterator[str]:
     """What one box of the pool handed on to another."""
-    yield f"Pool {escaped(pool.pool)}: a series that is handed on begins anew on its new box."
-    yield from (f"- handed on: {escaped(str(each))}" for each in pool.handed_over)
+    yield f"Pool {pool.pool}: a series that is handed on begins anew on its new box."
+    yield from (md("- handed on: {}", each) for each in pool.handed_over)
 
 
 def _changes(report: NightReport) -> Iterator[str]:
@@ -79,8 +79,8 @@ def _changes(report: NightReport) -> Iterator[str]:
         f"{len(report.closed)} gone, {report.open} open."
     )
     for heading, changes in (("new", report.new), ("back", report.reopened), ("gone", report.closed)):
-        yield from (f"- {heading}: {_change(change)}" for change in changes)
-    yield from (f"- machine: {escaped(line)}" for line in box_note_lines(report.notes))
+        yield from (md("- {}: {}", heading, _change(change)) for change in changes)
+    yield from (md("- machine: {}", line) for line in box_note_lines(report.notes))
     delivered = report.delivered
     if delivered is not None:
         yield (
@@ -92,50 +92,45 @@ def _changes(report: NightReport) -> Iterator[str]:
 
 def _change(report: ChangeReport) -> str:
     change = report.change
-    steps = escaped(", ".join(sorted({member.key.step for member in change.members})))
-    line = f"{change.direction} of {escaped(change.branch)} in {steps} ({change.fingerprint})"
+    steps = ", ".join(sorted({member.key.step for member in change.members}))
+    line = f"{change.direction} of {change.branch} in {steps} ({change.fingerprint})"
     if report.confirmation is None:
         return line
-    found = f"{occasion(report.confirmation)}: {measurement(report.confirmation)}"
-    return f"{line}, {escaped(found)}"
+    return f"{line}, {occasion(report.confirmation)}: {measurement(report.confirmation)}"
 
 
-def _past(past: BackfillResult) -> Iterator[str]:
+def _past(past: BackfillResult) -> Iterator[Markdown]:
     """How far the series of past commits are filled, and what was found between two of them."""
     for place, how_far, is_unfinished in past.state:
         lost = f", {how_far.in_vain} of which cannot be measured" if how_far.in_vain else ""
         left = "to be continued" if is_unfinished else "nothing is left to do"
-        yield (
-            f"- past commits of {escaped(place)}: {how_far.filled} of {how_far.dates} dates have a point"
-            f"{lost}; widest gap {how_far.widest.days} days; {left}"
-        )
+        filled = f"{how_far.filled} of {how_far.dates} dates have a point{lost}"
+        yield md("- past commits of {}: {}; widest gap {} days; {}", place, filled, how_far.widest.days, left)
     for version, why in past.in_vain.items():
-        yield f"- left out: {escaped(f'{version}: {one_line(why)}')}"
+        yield md("- left out: {}: {}", version, why)
     for version, why in past.left_open.items():
-        yield f"- left out, and tried again by the next run: {escaped(f'{version}: {one_line(why)}')}"
+        yield md("- left out, and tried again by the next run: {}: {}", version, why)
     yield from _examined(past.examined)
 
 
-def _suspicions(night: NightResult) -> Iterator[str]:
+def _suspicions(night: NightResult) -> Iterator[Markdown]:
     """What looked changed, and what rounds of its own showed."""
     yield from _examined(night.examined)
-    yield from (
-        f"- skipped: {escaped(night.why_skipped)}: {escaped(str(suspicion))}" for suspicion in night.postponed
-    )
+    yield from (md("- skipped: {}: {}", night.why_skipped, suspicion) for suspicion in night.postponed)
 
 
-def _examined(several: Iterable[ExaminedSuspicion]) -> Iterator[str]:
+def _examined(several: Iterable[ExaminedSuspicion]) -> Iterator[Markdown]:
     for examined in several:
-        yield f"- looked into: {escaped(str(examined.suspicion))}"
+        yield md("- looked into: {}", examined.suspicion)
         for version, why in examined.outcome.not_built.items():
             is_open = why.cause is FailureCause.MACHINE
             later = "the next night tries again" if is_open else "only later nights can show it"
-            yield f"  - {escaped(f'{version} could not be built, so that {later}: {why}')}"
-        yield from (f"  - {escaped(why)}" for why in examined.outcome.failures)
+            yield md("  - {}", f"{version} could not be built, so that {later}: {why}")
+        yield from (md("  - {}", why) for why in examined.outcome.failures)
         for one in examined.findings:
             if one.key.metric == PRIMARY or one.is_step or one.is_return:
                 measured = f"{series_name(one)}: {interval(one)}, {one.rounds} rounds: {_finding(one)}"
-                yield f"  - {escaped(measured)}"
+                yield md("  - {}", measured)
 
 
 def _finding(one: Confirmation) -> str:
@@ -149,15 +144,15 @@ def _finding(one: Confirmation) -> str:
     return "no change" if one.finding is MetricChange.SAME else "not confirmed"
 
 
-def _session(compared: SessionComparison) -> str:
+def _session(compared: SessionComparison) -> Markdown:
     """The comparison of a session below the branches that it measured."""
     request, task = compared.session.request, compared.session.task
     names = {version: _shown(version, request.branches) for version in compared.versions}
     sides = f"{', '.join(names.values())} against {request.versions[0]}"
-    heading = f"### {escaped(sides)}, {task.suite} {task.profile}\n"
+    heading = md("### {}, {} {}\n", sides, task.suite, task.profile)
     if isinstance(compared.found, TidemarkError):
-        return f"{heading}\n- {escaped(str(compared.found))}"
-    return f"{heading}\n{render_summary(compared.found, names)}"
+        return joined([heading, md("- {}", compared.found)])
+    return joined([heading, render_summary(compared.found, names)])
 
 
 def _shown(version: Version, branches: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from history.escaping.characters import one_line
-from history.escaping.markdown import escaped
+from history.escaping.markdown import Markdown, document, indented, joined, md
 from history.series.task_states import TaskOutcome
 from history.store import alert_outbox
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
@@ -65,12 +65,12 @@ def _overdue(box: str, trouble: Sequence[str], known: Sequence[DesiredIssue], no
     prefix = f"{_prefix(box)}results-"
     opened = (it.fingerprint for it in known if it.state is IssueState.OPEN)
     fingerprint = next((name for name in opened if name.startswith(prefix)), f"{prefix}{_digest(str(now))}")
-    lines = [f"Nights of box **{escaped(box)}** end without the results that are due:", _listed(trouble)]
+    found = md("Nights of box **{}** end without the results that are due:", box)
     return DesiredIssue(
         fingerprint,
         AlertKind.CRASH,
         one_line(f"box {box}: results are overdue"),
-        "\n\n".join([*lines, *_advice()]) + "\n",
+        _paragraphs([found, _listed(trouble)]),
         IssueState.OPEN,
     )
 
@@ -86,32 +86,30 @@ def _issue(box: str, found: Status, state: State, trouble: Sequence[str]) -> Des
     )
 
 
-def _body(box: str, found: Status, state: State, trouble: Sequence[str]) -> str:
+def _body(box: str, found: Status, state: State, trouble: Sequence[str]) -> Markdown:
     beat = found.beat
-    lines = [f"Box **{escaped(box)}**: {state}."]
+    lines: list[str] = [md("Box **{}**: {}.", box, state)]
     if beat is None:
         lines.append("No night has begun since it was installed.")
     elif beat.ended_at is not None:
-        lines.append(
-            f"The last night began at {beat.began_at} and ended at {beat.ended_at}: {escaped(beat.outcome)}."
-        )
+        lines.append(f"The last night began at {beat.began_at} and ended at {beat.ended_at}: {beat.outcome}.")
     else:
-        lines.append(f"The night of {beat.began_at} was at this since {beat.since}: {escaped(beat.what)}.")
+        lines.append(f"The night of {beat.began_at} was at this since {beat.since}: {beat.what}.")
     if trouble:
-        lines.append(f"Results are overdue:\n\n{_listed(trouble)}")
-    return "\n\n".join([*lines, *_advice()]) + "\n"
+        lines += ["Results are overdue:", _listed(trouble)]
+    return _paragraphs(lines)
 
 
-def _listed(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {escaped(line)}" for line in lines)
+def _listed(lines: Sequence[str]) -> Markdown:
+    return joined(md("- {}", line) for line in lines)
 
 
-def _advice() -> list[str]:
-    """Return what a person looks at on the box."""
+def _paragraphs(lines: Sequence[str]) -> Markdown:
+    """Return them with what a person looks at on the box."""
     steps = ["./tidemark status", "systemctl --failed", "systemctl list-timers 'tidemark-*'"]
     steps.append("journalctl -u tidemark-nightly --since -2d")
-    shown = "\n".join(f"    {each}" for each in steps)
-    return [f"On the box:\n\n{shown}", "docs/hardware.md says what to do."]
+    advice = ["On the box:", indented("\n".join(steps)), "docs/hardware.md says what to do."]
+    return document([joined([*lines, *advice], "\n\n")])
 
 
 def _prefix(box: str) -> str:

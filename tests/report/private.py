@@ -11,6 +11,7 @@ from sqlalchemy import select, update
 
 from build.build import Build
 from build.version import parse_version
+from history.escaping.markdown import Markdown
 from history.open import open_store
 from history.store import alert_outbox
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
@@ -138,7 +139,7 @@ def plant(path: Path) -> None:
         (fingerprint,) = connection.execute(select(changes.c.fingerprint)).scalars()
         alert_outbox.set_desired(
             connection,
-            [DesiredIssue(fingerprint, AlertKind.CHANGE, FACTS[2], FACTS[3], IssueState.OPEN)],
+            [DesiredIssue(fingerprint, AlertKind.CHANGE, FACTS[2], Markdown(FACTS[3]), IssueState.OPEN)],
             NIGHT,
         )
         known = {"repository": REPOSITORY, "issue": 7, "issue_state": "open"}

@@ -20,9 +20,9 @@ CREATE TABLE task_states (
 ) $clustered;
 
 DELETE FROM gaps WHERE session_id NOT IN (SELECT session_id FROM points) AND session_id NOT IN (
-    SELECT session_id FROM runs WHERE status = 'finished' OR failure LIKE 'censored at%'
+    SELECT session_id FROM runs WHERE status = 'finished' OR substr(failure, 1, 11) = 'censored at'
 );
 
 DELETE FROM nights WHERE session_id NOT IN (SELECT session_id FROM points) AND session_id NOT IN (
-    SELECT session_id FROM runs WHERE status = 'finished' OR failure LIKE 'censored at%'
+    SELECT session_id FROM runs WHERE status = 'finished' OR substr(failure, 1, 11) = 'censored at'
 );

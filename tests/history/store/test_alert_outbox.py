@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from history.escaping.markdown import Markdown
 from history.open import open_store
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, DesiredIssue, IssueState
@@ -14,7 +15,7 @@ from history.store.writer import Store
 from tests.history.conftest import Target
 from tests.history.handmade import NIGHT
 
-DESIRED = DesiredIssue("f1", AlertKind.CHANGE, "insert is slower", "by 9 %", IssueState.OPEN)
+DESIRED = DesiredIssue("f1", AlertKind.CHANGE, "insert is slower", Markdown("by 9 %"), IssueState.OPEN)
 
 
 @pytest.fixture
@@ -87,7 +88,6 @@ def test_a_muted_alert_and_one_in_a_summary_are_never_due(store: Store) -> None:
     with store.database.writing() as connection:
         alert_outbox.mute(connection, first, "label acknowledged")
         alert_outbox.move_to_summary(connection, second, "s1")
-    for each in set_desired(
-        store, replace(DESIRED, body="new"), replace(DESIRED, fingerprint="f2", body="new")
-    ):
+    new = replace(DESIRED, body=Markdown("new"))
+    for each in set_desired(store, new, replace(new, fingerprint="f2")):
         assert not each.is_due

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, update
 from build.lock import LockError
 from history.derive import derive
 from history.errors import HistoryError
+from history.escaping.markdown import Markdown
 from history.open import open_store
 from history.store import alert_outbox, database, process, writer
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
@@ -98,7 +99,7 @@ def test_one_of_two_goes_on_with_an_interrupted_session(store: Store, target: Ta
 
 
 def test_an_alert_that_two_want_is_one(store: Store, target: Target) -> None:
-    desired = [DesiredIssue("f1", AlertKind.CHANGE, "slower", "", IssueState.OPEN)]
+    desired = [DesiredIssue("f1", AlertKind.CHANGE, "slower", Markdown(), IssueState.OPEN)]
 
     def write(other: Store) -> None:
         with other.database.writing() as connection:

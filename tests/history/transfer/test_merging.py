@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 
+from history.escaping.markdown import Markdown
 from history.open import open_store
 from history.placement.hashing import Demand, SharedTask
 from history.placement.pool import begin_night
@@ -93,7 +94,7 @@ def test_everything_travels(folder: Path) -> None:
     execute(folder / "a.db", known)
     with open_store(folder / "a.db") as store, store.database.writing() as connection:
         alert = alert_outbox.DesiredIssue(
-            "f", alert_outbox.AlertKind.BUILD, "title", "body", alert_outbox.IssueState.OPEN
+            "f", alert_outbox.AlertKind.BUILD, "title", Markdown("body"), alert_outbox.IssueState.OPEN
         )
         alert_outbox.set_desired(connection, [alert], NIGHT)
         bisect = bisects.begin(connection, "b1", MACHINE, {}, {}, None, NIGHT)

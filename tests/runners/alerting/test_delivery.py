@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from history.escaping.markdown import Markdown
 from history.open import open_store
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, DesiredIssue, IssueState
@@ -19,7 +20,9 @@ from tests.runners.alerting.github import REPOSITORY, TOKEN, Fault, GitHub, runn
 
 TIMEOUT = 1
 
-DESIRED = DesiredIssue("f1", AlertKind.CHANGE, "insert is 9 % slower", "since Monday", IssueState.OPEN)
+DESIRED = DesiredIssue(
+    "f1", AlertKind.CHANGE, "insert is 9 % slower", Markdown("since Monday"), IssueState.OPEN
+)
 
 
 @pytest.fixture
@@ -66,7 +69,7 @@ def test_an_issue_is_opened_once_updated_closed_and_opened_again(store: Store, g
     before = len(github.requests)
     assert deliver(store, github) == DeliveryResult()
     assert github.requests[before:] == [f"GET /repos/{REPOSITORY}/issues/1"]
-    set_desired(store, replace(DESIRED, body="since Sunday"))
+    set_desired(store, replace(DESIRED, body=Markdown("since Sunday")))
     assert deliver(store, github).updated == ["f1"]
     assert github.issues[1]["body"].partition("\n")[2].startswith("since Sunday")
     set_desired(store, replace(DESIRED, state=IssueState.CLOSED, closing="gone since Friday"))
@@ -122,7 +125,7 @@ def test_whatever_fails_when_it_is_updated_it_is_updated_later(
 ) -> None:
     set_desired(store, DESIRED)
     deliver(store, github)
-    set_desired(store, replace(DESIRED, body="since Sunday"))
+    set_desired(store, replace(DESIRED, body=Markdown("since Sunday")))
     github.faults = [replace(FAULTS[name], method=method)] * 2
     failed = deliver(store, github).failed
     assert set(failed) == {"f1"}
@@ -182,7 +185,7 @@ def test_no_more_new_issues_than_people_want(store: Store, github: GitHub) -> No
 def test_texts_of_others_do_nothing_in_an_issue(store: Store, github: GitHub) -> None:
     title = "box a\nb\u202e fails, see owner/repo#7 " + "x" * 300
     closing = "@torvalds fixed owner/repo#7\x1b[0m"
-    set_desired(store, replace(DESIRED, title=title, body=f"log \x1b[31m\n\n    {'y' * 70_000}"))
+    set_desired(store, replace(DESIRED, title=title, body=Markdown(f"log \x1b[31m\n\n    {'y' * 70_000}")))
     deliver(store, github)
     assert github.issues[1]["title"].startswith("box a b\ufffd fails")
     assert "\x1b" not in github.issues[1]["body"]
@@ -200,7 +203,11 @@ def test_a_label_mutes_for_good(store: Store, github: GitHub, label: str) -> Non
     deliver(store, github)
     github.label(1, label)
     assert deliver(store, github).muted == ["f1"]
-    for desired in (replace(DESIRED, body="worse"), replace(DESIRED, state=IssueState.CLOSED), DESIRED):
+    for desired in (
+        replace(DESIRED, body=Markdown("worse")),
+        replace(DESIRED, state=IssueState.CLOSED),
+        DESIRED,
+    ):
         set_desired(store, desired)
         assert deliver(store, github) == DeliveryResult()
     assert github.issues[1]["body"].partition("\n")[2].startswith("since Monday")

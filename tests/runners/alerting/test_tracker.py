@@ -12,6 +12,7 @@ from typing import get_type_hints
 import pytest
 
 from build.home import ROOT
+from history.escaping.markdown import Markdown
 from history.open import open_store
 from history.store import alert_outbox
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
@@ -30,7 +31,9 @@ from runners.alerting.tracker import (
 from runners.alerting.tracker_registry import TRACKERS, modules_in, open_tracker
 from runners.nightly.plan import Alerts
 
-DESIRED = DesiredIssue("f1", AlertKind.CHANGE, "insert is 9 % slower", "since Monday", IssueState.OPEN)
+DESIRED = DesiredIssue(
+    "f1", AlertKind.CHANGE, "insert is 9 % slower", Markdown("since Monday"), IssueState.OPEN
+)
 LABELS = ("performance",)
 
 
@@ -98,7 +101,7 @@ def test_an_issue_lives_as_its_alert_does(store: Store) -> None:
     tracker = MemoryTracker()
     assert deliver(store, tracker, DESIRED).created == ["f1"]
     assert (tracker.issues[1].title, tracker.issues[1].labels) == (DESIRED.title, LABELS)
-    assert deliver(store, tracker, replace(DESIRED, body="since Sunday")).updated == ["f1"]
+    assert deliver(store, tracker, replace(DESIRED, body=Markdown("since Sunday"))).updated == ["f1"]
     closed = replace(DESIRED, state=IssueState.CLOSED, closing="gone since Friday")
     assert deliver(store, tracker, closed).closed == ["f1"]
     assert tracker.issues[1].state is IssueState.CLOSED

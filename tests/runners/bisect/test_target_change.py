@@ -8,6 +8,7 @@ import pytest
 
 from history.changes import repository
 from history.changes.repository import Change
+from history.escaping.markdown import Markdown
 from history.open import open_store
 from history.store import alert_outbox, bisects
 from history.store.alert_outbox import IssueState
@@ -81,7 +82,9 @@ def test_the_issue_gets_the_result_once(store: Store, stand: Callable[..., Stand
     with store.database.writing() as connection:
         (issue,) = desired_issues(connection, 0.02, {}, SITE)
         (link,) = (text for text in issue.body.splitlines() if SITE in text)
-        alert_outbox.set_desired(connection, [replace(issue, body=f"as it was before\n{link}\n")], NIGHT)
+        alert_outbox.set_desired(
+            connection, [replace(issue, body=Markdown(f"as it was before\n{link}\n"))], NIGHT
+        )
         (alert,) = alert_outbox.load(connection)
         alert_outbox.mark_sent(connection, alert, 7)
     assert update_issue(store.database, log.bisect)
