@@ -69,7 +69,7 @@ def test_nights_go_on_and_arrive_once(
     assert waiting.sessions == 2
     assert not lab.again().carried_out
 
-    assert main(["status", "--format", "json"]) == 0
+    assert main(["status", "--format", "json"]) == 1
     assert json.loads(capsys.readouterr().out)["waiting"] == [str(waiting)]
     assert main(["history", "deliver"]) == 2
     server.server.start()
