@@ -50,7 +50,8 @@ class RunRecorder:
         self.measured |= {run.version for run in runs if run.status is RunStatus.FINISHED}
         for several in self.recorded.values():
             warnings = [text for run in several.values() for text in run.warnings]
-            self.disturbances.append(next((text for text in warnings if text.startswith(DISTURBED)), ""))
+            disturbed = (text.removeprefix(DISTURBED) for text in warnings if text.startswith(DISTURBED))
+            self.disturbances.append(next(disturbed, ""))
 
     @property
     def is_disturbed(self) -> str:
@@ -78,7 +79,7 @@ class RunRecorder:
     ) -> None:
         """Record the runs of all versions of a round; `reasons` why it is disturbed become warnings."""
         disturbed = [f"{DISTURBED}{reason}" for reason in reasons]
-        self.disturbances.append("; ".join(disturbed))
+        self.disturbances.append("; ".join(reasons))
         self.measured |= {version.name for version in versions}
         records = []
         for version, measurement in zip(versions, measurements, strict=True):

@@ -261,7 +261,8 @@ def _judged(state: TaskState | None, newest: NewestResult | None, now: datetime)
     tip = f"{_commit(state.version)}: " if state.version and is_known else ""
     patience = PATIENCE.get(state.outcome)  # a person who pauses a box knows
     is_overdue = patience is not None and state.nights >= patience
-    return is_overdue, f"{tip}{why}; no result since {_moment(state.since)}"
+    what = "so" if state.outcome is TaskOutcome.DISTURBED else "no result"
+    return is_overdue, f"{tip}{why}; {what} since {_moment(state.since)}"
 
 
 def _commit(version: str) -> str:
@@ -274,4 +275,6 @@ def _moment(moment: datetime) -> str:
 
 def _age(passed: timedelta) -> str:
     hours = passed / timedelta(hours=1)
+    if hours < 2:
+        return f"{60 * hours:.0f} minutes"
     return f"{hours:.0f} hours" if hours < 48 else f"{hours / 24:.0f} days"

@@ -1,5 +1,6 @@
 """What a night did on a box: everything that was to be measured, and what became of it."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +21,7 @@ EXHAUSTED = "time budget exhausted"
 MOST_NAMED = 5
 """The most versions without a result that the first line names."""
 
-LONGEST_WHY = 90
+LONGEST_WHY = 120
 """The most characters of a reason in the first line."""
 
 WORDS = {
@@ -37,10 +38,16 @@ WORDS = {
 }
 """Why a version has no result, or a doubtful one."""
 
-_LEFT = frozenset({TaskOutcome.BUDGET, TaskOutcome.PAUSED})
-"""The outcomes of what comes first in the next night."""
+_HEADINGS = {
+    TaskOutcome.BUDGET: "left for the next night",
+    TaskOutcome.PAUSED: "left for the next night",
+    TaskOutcome.DISTURBED: "doubtful",
+}
+"""How the first line introduces the versions with an outcome; those without an entry are not measured."""
 
-_HARMLESS = frozenset({TaskOutcome.MEASURED, TaskOutcome.CURRENT}) | _LEFT
+_MEASURED = (TaskOutcome.MEASURED, TaskOutcome.DISTURBED)
+
+_HARMLESS = (TaskOutcome.MEASURED, TaskOutcome.CURRENT, TaskOutcome.BUDGET, TaskOutcome.PAUSED)
 """The outcomes that are no failure of a night."""
 
 
@@ -108,19 +115,21 @@ class NightResult:
         counts = list(self._counts())
         if counts:
             yield ", ".join(counts)
-        skipped = [target for target in self.missing if target.outcome in _LEFT]
-        failed = [target for target in self.missing if target.outcome not in _LEFT]
-        for heading, several in (("not measured", failed), ("left for the next night", skipped)):
-            if several:
-                named = [f"{target.name}, {target.place}: {short_reason(target)}" for target in several]
-                more = len(named) - MOST_NAMED
-                tail = [f"and {more} more"] if more > 0 else []
-                yield f"{heading}: {'; '.join([*named[:MOST_NAMED], *tail])}"
+        by_heading: defaultdict[str, list[Target]] = defaultdict(list)
+        for target in self.missing:
+            by_heading[_HEADINGS.get(target.outcome, "not measured")].append(target)
+        for heading, several in by_heading.items():
+            groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+            for target in several[:MOST_NAMED]:
+                groups[target.place, short_reason(target)].append(target.name)
+            named = [f"{', '.join(names)}, {place}: {why}" for (place, why), names in groups.items()]
+            more = len(several) - MOST_NAMED
+            yield f"{heading}: {'; '.join([*named, *([f'and {more} more'] if more > 0 else [])])}"
 
     def _counts(self) -> Iterator[str]:
         past = self.past or BackfillResult()
         if self.due:
-            done = sum(target.outcome is TaskOutcome.MEASURED for target in self.due)
+            done = sum(target.outcome in _MEASURED for target in self.due)
             yield f"{done} of {counted(len(self.due), 'version')} measured"
         if past.carried_out:
             yield counted(len(past.carried_out), "past commit")

@@ -1,5 +1,6 @@
 """The summary of a night as Markdown, from what was measured, detected and compared."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
@@ -8,7 +9,6 @@ from build.version import Version
 from history.changes.confirmation import Confirmation, ConfirmationRequest
 from history.changes.report import ChangeReport
 from history.comparison.verdict import MetricChange, verdict_of
-from history.escaping.characters import one_line
 from history.escaping.markdown import Markdown, document, joined, md
 from history.placement.pool import PoolNight
 from history.rendering.changes import box_note_lines
@@ -17,7 +17,7 @@ from history.rendering.summary import render_summary
 from history.series.task_states import TaskOutcome
 from history.store.records import FailureCause
 from runners.nightly.confirm import ExaminedSuspicion
-from runners.nightly.night_result import WORDS, NightResult
+from runners.nightly.night_result import NightResult, explained
 from runners.nightly.past.backfill import BackfillResult
 from runners.nightly.report import NightReport, SessionComparison
 from suites.metric import Better
@@ -59,12 +59,11 @@ def summary(
 
 def _missing(night: NightResult) -> Iterator[Markdown]:
     """Why what was to be measured was not, in full; those with the same reason are one item."""
-    names: dict[tuple[TaskOutcome, str], list[str]] = {}
+    names: defaultdict[tuple[TaskOutcome, str], list[str]] = defaultdict(list)
     for target in night.missing:
-        names.setdefault((target.outcome, target.reason), []).append(f"{target.name}, {target.place}")
+        names[target.outcome, target.reason].append(f"{target.name}, {target.place}")
     for (outcome, reason), several in names.items():
-        why = f"{WORDS[outcome]}: {one_line(reason, LONGEST_REASON)}" if reason else WORDS[outcome]
-        yield md("- {}: {}", "; ".join(several), why)
+        yield md("- {}: {}", "; ".join(several), explained(outcome, reason, LONGEST_REASON))
 
 
 def _handed_over(pool: PoolNight) -> Iterator[str]:

@@ -39,7 +39,8 @@ def build_failure(error: TidemarkError) -> VersionFailure:
     reason = str(error)
     complaints = compiler_errors(error) if isinstance(error, CompileError) else []
     if complaints and not is_of_machine(error):
-        return VersionFailure(FailureCause.VERSION, f"does not compile: {complaints[0]}\n{reason}")
+        log = f" (log: {error.where})" if error.where else ""
+        return VersionFailure(FailureCause.VERSION, f"does not compile: {complaints[0]}{log}\n{reason}")
     is_unsupported = isinstance(error, RecipeError | CapabilityError)
     return VersionFailure(FailureCause.VERSION if is_unsupported else FailureCause.MACHINE, reason)
 
