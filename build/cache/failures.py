@@ -23,8 +23,19 @@ LONGEST_LINE = 200
 LONGEST_REASON = 20_000
 """The most characters of a reason that is kept."""
 
+MOST_COMPLAINTS = 20
+"""The most lines of the log that are kept with a failure."""
+
 _COMPILER_ERROR = re.compile(r":\d+: (?:fatal )?error: |^ld: |undefined reference to")
 _MACHINE_ERROR = re.compile(r"No space left on device|Killed signal|signal 9|Cannot allocate memory")
+
+
+class KnownFailureError(CompileError):
+    """A source that is known not to compile here; `complaints` are the lines that its log had then."""
+
+    def __init__(self, known: "KnownFailure", hint: str) -> None:
+        super().__init__(known.what, where=known.where, hint=hint)
+        self.complaints = known.complaints or [known.what.partition("\n")[0][:LONGEST_LINE]]
 
 
 @dataclass(frozen=True)
@@ -42,17 +53,30 @@ class KnownFailure:
     installed: list[str]
     """What was installed on the machine, as `installed` returns it."""
 
+    complaints: list[str]
+    """The first errors of the compiler or the linker; the log may be gone when they are asked for."""
+
 
 def compiler_errors(error: TidemarkError) -> list[str]:
     """Return the lines of the log of a failed compile that are errors of the compiler or the linker."""
-    log = Path(error.where)
-    lines = log.read_text(errors="replace").splitlines() if error.where and log.is_file() else []
-    return [line[:LONGEST_LINE] for line in lines if _COMPILER_ERROR.search(line)]
+    if isinstance(error, KnownFailureError):
+        return error.complaints
+    return [line[:LONGEST_LINE] for line in _log_of(error).splitlines() if _COMPILER_ERROR.search(line)]
 
 
 def is_of_machine(error: TidemarkError) -> bool:
-    """Return whether a compile failed because the machine ran out of disk or memory."""
-    return _MACHINE_ERROR.search(str(error)) is not None
+    """Return whether a compile failed because the machine ran out of disk or memory.
+
+    The whole log is searched: of parallel compilers one may say so long before the last one ends.
+    """
+    if isinstance(error, KnownFailureError):
+        return False
+    return any(_MACHINE_ERROR.search(text) for text in (str(error), _log_of(error)))
+
+
+def _log_of(error: TidemarkError) -> str:
+    log = Path(error.where)
+    return log.read_text(errors="replace") if error.where and log.is_file() else ""
 
 
 def remember(home: Home, spec: BuildSpec, error: CompileError) -> None:
@@ -65,6 +89,7 @@ def remember(home: Home, spec: BuildSpec, error: CompileError) -> None:
         "failed_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "what": error.what[-LONGEST_REASON:],
         "where": error.where,
+        "complaints": compiler_errors(error)[:MOST_COMPLAINTS],
     }
     make_folder(home.failures)
     write_atomically(_file(home, spec), json.dumps(content, indent=2) + "\n")
@@ -80,7 +105,7 @@ def recall(home: Home, spec: BuildSpec) -> CompileError | None:
         return None
     day, version = known.failed_at[:10], spec.version
     hint = f"it failed on {day} and is not tried again; ./tidemark build '{version}' tries again"
-    return CompileError(known.what, where=known.where, hint=hint)
+    return KnownFailureError(known, hint)
 
 
 def read_failure(text: bytes) -> KnownFailure | None:
@@ -93,8 +118,9 @@ def read_failure(text: bytes) -> KnownFailure | None:
             where=str(content["where"]),
             failed_at=str(content["failed_at"]),
             installed=[str(each) for each in content["installed"]],
+            complaints=[str(each)[:LONGEST_LINE] for each in content.get("complaints", [])],
         )
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 

@@ -32,9 +32,9 @@ the kernel when memory runs out, and by people."""
 def build_failure(error: TidemarkError) -> VersionFailure:
     """Return why a version has no build, or cannot run a suite.
 
-    It is the version's own failure only if the compiler or the linker complained, or if its release or a
-    setting is not supported. All else is tried again: no network, a full disk, a missing package, a wrong
-    checksum, a compiler that was killed, a configure script that failed.
+    It is the version's own failure only if the compiler or the linker complained, now or when it was tried
+    before, or if its release or a setting is not supported. All else is tried again: no network, a full disk,
+    a missing package, a wrong checksum, a compiler that was killed, a configure script that failed.
     """
     reason = str(error)
     complaints = compiler_errors(error) if isinstance(error, CompileError) else []

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from build.cache import answers
+from build.cache.failures import compiler_errors
 from build.home import Home
 from build.make import provide
 from build.programs.work import CompileError
@@ -38,6 +39,11 @@ def test_it_is_not_compiled_twice_unless_somebody_asks(broken: Stand, home: Home
     assert broken.times_configured() == 1
     assert (second.what, second.where) == (first.what, first.where)
     assert "./tidemark build 'postgres@18.99' tries again" in second.hint
+    complaints = compiler_errors(first)
+    assert complaints
+    assert "error: expected" in complaints[0]
+    Path(first.where).unlink()  # logs may be deleted
+    assert compiler_errors(compile_it(home)) == complaints
     compile_it(home, again=True)
     assert broken.times_configured() == 2
 
@@ -61,8 +67,13 @@ def test_a_damaged_file_is_no_reason_not_to_try(text: str, broken: Stand, home: 
     assert broken.times_configured() == 2
 
 
-def test_a_failure_of_the_machine_is_not_remembered(stand: Stand, home: Home, versions: Pins) -> None:
-    before = "@echo 'part.c:1:1: error: cannot write: No space left on device'; false"
+@pytest.mark.parametrize("lines", [1, 100])
+def test_a_failure_of_the_machine_is_not_remembered(
+    lines: int, stand: Stand, home: Home, versions: Pins
+) -> None:
+    """However far above the end of the log it is said."""
+    more = f"seq {lines} | sed 's/^/part.c:1:1: error: of another file: /'"
+    before = f"@echo 'part.c:1:1: error: cannot write: No space left on device'; {more}; false"
     versions(r18_99=stand.tarball(home.sources / "postgresql-18.99.tar.bz2", before=before))
     compile_it(home)
     compile_it(home)
