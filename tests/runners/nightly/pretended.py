@@ -65,6 +65,8 @@ class Lab:
         """Versions with an error of the compiler."""
         self.unavailable: set[str] = set()
         """Versions whose source cannot be fetched."""
+        self.unconfigurable: set[str] = set()
+        """Versions whose configure script fails, which says nothing of their source."""
         self.unloadable: dict[str, str] = {}
         """Why versions cannot be loaded."""
         self.dying: dict[str, str] = {}
@@ -145,6 +147,8 @@ class Lab:
             log = self.home.path / "build.log"
             log.write_text("server.c:7: error: nobody knows it\n")
             raise CompileError("make failed", where=str(log))
+        if str(version) in self.unconfigurable:
+            raise CompileError("configure failed: no liburing")
         if str(version) in self.unavailable:
             raise SourceError("no source has it: the network is unreachable")
         ref = version.ref.removeprefix("git:")

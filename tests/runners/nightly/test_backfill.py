@@ -22,7 +22,7 @@ from runners.nightly.report import NightReport, report
 from runners.nightly.summary import summary
 from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, NIGHT
-from tests.runners.nightly.pretended import BRANCH, STEPS, Lab
+from tests.runners.nightly.pretended import BASE, BRANCH, STEPS, Lab
 
 FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 ASKED = Backfill(branch=BRANCH, since="2025-01-01", every="7d", share=1.0)
@@ -71,7 +71,8 @@ class Archive(Lab):
 
     def measured_commits(self) -> list[int]:
         """The numbers of the commits that were measured beside the base, in order."""
-        found = dict.fromkeys(names[1] for names, _, _ in self.measured if names[0] == "postgres@17.11")
+        both = (names for names, _, _ in self.measured if len(names) > 1 and names[0] == BASE)
+        found = dict.fromkeys(names[1] for names in both)
         return [self.versions.index(name) for name in found if name in self.versions]
 
 
@@ -159,6 +160,35 @@ def test_what_does_not_compile_is_replaced_by_the_commit_before_it(archive: Arch
     assert not night.problems
     ((_, how_far, _),) = night.past.state
     assert (how_far.filled, how_far.in_vain) == (7, 1)
+
+
+@pytest.mark.parametrize("how", ["unavailable", "unconfigurable", "killed"])
+def test_what_the_machine_prevented_is_measured_by_the_next_run(archive: Archive, how: str) -> None:
+    """All commits that a date may have fail in a way that is not their own."""
+    several = {archive.versions[number] for number in (84, 83, 82)}
+    if how == "killed":
+        archive.dying = dict.fromkeys(several, "killed by SIGKILL")
+    else:
+        setattr(archive, how, several)
+    night = archive.past(asked=LATE)
+    assert night.has_failed
+    assert night.past is not None
+    assert not night.past.in_vain
+    archive.unavailable = archive.unconfigurable = set()
+    archive.dying.clear()
+    archive.measured.clear()
+    assert not archive.past(asked=LATE).has_failed
+    assert 84 in archive.measured_commits()
+
+
+@pytest.mark.parametrize("how", ["unloadable", "dying"])
+def test_a_commit_whose_server_fails_is_replaced_by_the_one_before_it(archive: Archive, how: str) -> None:
+    getattr(archive, how)[archive.versions[84]] = "TRAP: failed Assert"
+    archive.past(asked=LATE)
+    assert 83 in archive.measured_commits()
+    archive.measured.clear()
+    assert not archive.past(asked=LATE).past.carried_out  # type: ignore[union-attr]
+    assert not archive.measured
 
 
 def test_a_machine_that_fails_ends_it(archive: Archive) -> None:

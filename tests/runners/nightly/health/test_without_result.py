@@ -109,6 +109,21 @@ def test_a_server_that_fails_beside_a_base_that_does_not_is_not_tried_again(lab:
     assert lab.night().outcome == "1 of 1 version measured"
 
 
+def test_a_variant_that_is_defined_anew_is_tried_again(lab: Lab) -> None:
+    variant = f"{RELEASE}#mem"
+    both = {"base": BASE, "releases": ["18.6#mem"]}
+
+    def night(setting: str) -> NightResult:
+        defined = {"mem": {"settings": {"work_mem": setting}}}
+        return lab.night(engines={"postgres": both}, variants=defined)
+
+    lab.unloadable[variant] = "FATAL: invalid value"
+    assert night("8XB").missing[0].outcome is TaskOutcome.FAILED
+    lab.unloadable.clear()
+    assert night("8XB").missing[0].outcome is TaskOutcome.FAILED
+    assert night("8MB").outcome == "1 of 1 version measured"
+
+
 @pytest.mark.parametrize("how", ["unloadable", "dying"])
 @pytest.mark.parametrize(
     "why",
