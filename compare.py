@@ -127,7 +127,7 @@ def parser() -> argparse.ArgumentParser:
     add("--machine", metavar="BOX", help="only sessions of the machine with this host name")
     add("--suite", help="only sessions of this suite")
     add("--profile", help="only sessions of this profile")
-    add("--session", metavar="UID", help="this session instead of the latest")
+    add("--session", metavar="UID", help="this session, not the latest that finished")
     add("--step", action="append", default=[], help="only this step; may be repeated")
     add(
         "--metric",

@@ -200,6 +200,7 @@ def _run(it: argparse.ArgumentParser) -> None:
         "client connections, such as 1,8,64: each number makes a level of every step, with a series of its "
         "own, instead of the suite's levels; steps with levels count no instructions"
     )
+    alone = "measure one version without a base, for its own figures: no step gets a verdict"
     durability = "durability of commits: relaxed (default) may lose the last second in a crash"
     history = "history to write to"
     it.add_argument(
@@ -222,6 +223,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     sampled.add_argument("--perf-during", action="store_true", help=during)
     it.add_argument("--seconds", type=duration, metavar="S", help=seconds)
     it.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
+    it.add_argument("--alone", action="store_true", help=alone)
     it.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
     add_variants(it)
     add_wait(it)
@@ -305,7 +307,7 @@ def _profile(it: argparse.ArgumentParser) -> None:
         subcommand.add_argument("--step", required=True, metavar="NAME", help="the step that was profiled")
         subcommand.add_argument("--suite", help="only sessions of this suite")
         subcommand.add_argument("--profile", help="only sessions of this profile")
-        subcommand.add_argument("--session", metavar="UID", help="this session instead of the latest")
+        subcommand.add_argument("--session", metavar="UID", help="this session, not the latest that finished")
         subcommand.add_argument("--exact", action="store_true", help=exact)
         subcommand.add_argument(
             "--role", metavar="ROLE", help="only this process role, such as 'client backend'"

@@ -23,7 +23,7 @@ from history.comparison.result import (
     judge_all,
 )
 from history.comparison.verdict import TRAITS, Verdict
-from history.comparison.warnings import comparison_warnings
+from history.comparison.warnings import comparison_warnings, warnings_of_lookup
 from history.errors import ComparisonError
 from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
@@ -160,6 +160,7 @@ def _compare_in_session(
             steps,
             failures=tuple(failure for step in chosen for failure in step.failures),
             warnings=(
+                *warnings_of_lookup(session, history.passed_over((base_name, name), limits, session)),
                 *comparison_warnings(session, base, contender, measured),
                 *(text for step in steps for text in _step_warnings(step, session)),
             ),

@@ -57,6 +57,16 @@ def _of_session(session: Session) -> Iterator[str]:
         yield f"the machine has changed since its last session: {changes}; do not join older sessions"
 
 
+def warnings_of_lookup(session: Session, passed_over: Session | None) -> Iterator[str]:
+    """Warn that a later session was not taken, because it did not finish."""
+    if passed_over is not None:
+        yield (
+            f"session {passed_over.uid} of {passed_over.started_at:%Y-%m-%d %H:%M} UTC is later and"
+            f" {'failed' if passed_over.status is SessionStatus.FAILED else 'was interrupted'};"
+            f" this is the last that finished, {session.uid}: --session {passed_over.uid} compares the other"
+        )
+
+
 def engine_warnings(session: Session, base: Version, contender: Version) -> Iterator[str]:
     """Warn that configuration and durability differ too, when the engines are different."""
     if base.engine is not contender.engine:

@@ -31,7 +31,7 @@ from history.store.writer import Derive, Store
 
 if TYPE_CHECKING:
     from build.build import Build
-    from history.store.resume import InterruptedSession
+    from history.store.resume import InterruptedSession, NotResumed
 
 T = TypeVar("T")
 
@@ -183,6 +183,12 @@ class SpooledStore(Store):
             self._journal.send_again([found.uid])
             self._send_soon(found.id, at_once=True)
         return found
+
+    def nearest_interrupted(
+        self, start: SessionStart, builds: "Sequence[Build]", since: datetime
+    ) -> "NotResumed | None":
+        """Return the interrupted session of this box that was nearest to be resumed; None without any."""
+        return self._journal.store.nearest_interrupted(start, builds, since)
 
     def finish_session(self, session_id: int, status: SessionStatus) -> None:
         """End a running session and derive its night, also where it waits."""

@@ -17,7 +17,7 @@ from history.store.records import (
     Session,
     SessionStart,
 )
-from history.store.session_lookup import Name, SessionFilter, latest
+from history.store.session_lookup import Name, SessionFilter, latest, latest_of_any_status
 
 if TYPE_CHECKING:
     from suites.profiling.stacks import StepProfile
@@ -115,6 +115,14 @@ class Reader:
                 return None
             session_id, versions = match
             return session_reads.session_of(connection, session_id), versions
+
+    def passed_over(self, names: Sequence[Name], limits: SessionFilter, session: Session) -> Session | None:
+        """Return the session after `session` with all names that failed or was interrupted; None without."""
+        with self._database.reading() as connection:
+            match = latest_of_any_status(connection, names, limits)
+            if match is None or match[0] == session.id:
+                return None
+            return session_reads.session_of(connection, match[0])
 
     def latest_machine(self, hostname: str) -> Machine | None:
         """Return the machine of a host as of its latest session; None when the host has no session."""

@@ -1,7 +1,7 @@
 """Resumption of an interrupted session."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ from history.store.records import FAILED, LEFT_OUT, PLANS, Run, SessionStart, Se
 from history.store.schema import confirmations, gaps, machines, nights, points, sessions
 from history.store.session_reads import runs_of
 from history.store.session_writes import json_text
-from history.timestamps import to_text
+from history.timestamps import from_text, to_text
 
 COMPARED = ("suite", "profile", "suite_digest", "seed", "durability", "repetitions")
 """The columns that must be equal, besides machine, options and builds, for a session to be resumed."""
@@ -61,6 +61,77 @@ def find_interrupted(
             if all(keys.get(run.version) == run.build_key for run in session_runs):
                 return InterruptedSession(row["id"], row["uid"], recorded(session_runs))
     return None
+
+
+LOOKED_AT = 20
+"""The most interrupted sessions of a host that are looked at to say why none of them is resumed."""
+
+LONGEST_VALUE = 60
+"""The most characters of a value that such a reason quotes."""
+
+
+@dataclass(frozen=True)
+class NotResumed:
+    """An interrupted session that is not resumed."""
+
+    uid: str
+    started_at: datetime
+    reasons: tuple[str, ...]
+    """How it differs from what can be resumed, in words."""
+
+
+def nearest_interrupted(
+    connection: Connection, start: SessionStart, builds: Sequence[Build], since: datetime
+) -> NotResumed | None:
+    """Return the interrupted session of this host that differs least from what `find_interrupted` looks for.
+
+    None if no session of the host was interrupted.
+    """
+    query = (
+        select(sessions, machines.c.fingerprint)
+        .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
+        .where(machines.c.hostname == start.machine.hostname, sessions.c.status == SessionStatus.INTERRUPTED)
+        .order_by(sessions.c.started_at.desc())
+        .limit(LOOKED_AT)
+    )
+    keys = {str(build.version): build.key for build in builds}
+    found = [
+        NotResumed(
+            row["uid"],
+            from_text(row["started_at"]),
+            (
+                *_differences(dict(row), start, since),
+                *_other_builds(runs_of(connection, row["id"], ()), keys),
+            ),
+        )
+        for row in connection.execute(query).mappings()
+    ]
+    return min(found, key=lambda session: len(session.reasons), default=None)
+
+
+def _differences(row: Mapping[str, Any], start: SessionStart, since: datetime) -> Iterator[str]:
+    if row["started_at"] < to_text(since):
+        yield f"it began before {since:%Y-%m-%d %H:%M} UTC, and the machine may have drifted"
+    if row["fingerprint"] != start.machine.fingerprint:
+        yield "the machine has changed"
+    values = [(name.replace("_", " "), row[name], getattr(start, name)) for name in COMPARED]
+    then, now = (_requested(options) for options in (stored_options(row["options"]), start.options))
+    values += [(name.replace("_", " "), then.get(name), now.get(name)) for name in sorted({*then, *now})]
+    for name, old, new in values:
+        if old != new:
+            yield f"{name}: {_shown(old)} then, {_shown(new)} now"
+
+
+def _other_builds(session_runs: Sequence[Run], keys: Mapping[str, str]) -> Iterator[str]:
+    versions = {run.version: run.build_key for run in session_runs}
+    for version, key in versions.items():
+        if version in keys and keys[version] != key:
+            yield f"{version} is another build by now"
+
+
+def _shown(value: object) -> str:
+    text = "not set" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
 def reopen(connection: Connection, session_id: int, process: ProcessIdentity) -> None:

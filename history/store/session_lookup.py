@@ -1,7 +1,7 @@
 """Lookup of the session to compare: the latest one with all given versions or branches."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -13,6 +13,10 @@ from history.store.schema import bisect_events, confirmations, machines, nights,
 
 IS_NO_BISECT = ~exists().where(bisect_events.c.session_uid == sessions.c.uid)
 """The condition that a row of `sessions` belongs to no bisect."""
+
+
+WHOLE = (SessionStatus.FINISHED, SessionStatus.RUNNING)
+"""The sessions in which nothing is missing, or will be; a running one is what whoever began it asks for."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class SessionFilter:
     profile: str | None = None
     uid: str | None = None
     box: str | None = None
+    statuses: Sequence[SessionStatus] | None = None
 
     def __str__(self) -> str:
         limits = {"suite": self.suite, "profile": self.profile, "session": self.uid, "machine": self.box}
@@ -60,11 +65,30 @@ def latest(
 ) -> tuple[int, tuple[Version, ...]] | None:
     """Return the id of the latest session with all names, and their versions in it; None without any.
 
-    Sessions of a bisect count only when there is no other.
+    One that failed or was interrupted, and after these one of a bisect, counts only when there is no other.
     """
-    matches = [*_underived(connection, names, limits), *(_ended(connection, names, limits) if names else ())]
+    by_name = bool(names) and limits.uid is None
+    whole = _latest(connection, names, replace(limits, statuses=WHOLE)) if by_name else None
+    return whole or latest_of_any_status(connection, names, limits)
+
+
+def latest_of_any_status(
+    connection: Connection, names: Sequence[Name], limits: SessionFilter
+) -> tuple[int, tuple[Version, ...]] | None:
+    """Return what `latest` does, but also a session that failed or was interrupted if it is the latest."""
     # A bisect measures for its own question, so that its sessions are only the last resort.
-    matches = matches or [*_by_runs(connection, names, limits)]
+    return _latest(connection, names, limits) or _named(names, _by_runs(connection, names, limits))
+
+
+def _latest(
+    connection: Connection, names: Sequence[Name], limits: SessionFilter
+) -> tuple[int, tuple[Version, ...]] | None:
+    matches = [*_underived(connection, names, limits), *(_ended(connection, names, limits) if names else ())]
+    return _named(names, matches)
+
+
+def _named(names: Sequence[Name], matches: Sequence[Sequence[Any]]) -> tuple[int, tuple[Version, ...]] | None:
+    """Return the latest match: its session, and the versions of all names in it."""
     if not matches:
         return None
     _, session_id, *versions = max(map(tuple, matches))
@@ -88,6 +112,8 @@ def _ended(connection: Connection, names: Sequence[Name], limits: SessionFilter)
         conditions.append(in_session.where(sessions.c.profile == limits.profile))
     if limits.uid is not None:
         conditions.append(in_session.where(sessions.c.uid == limits.uid))
+    if limits.statuses is not None:
+        conditions.append(in_session.where(sessions.c.status.in_(limits.statuses)))
     query = (
         select(last.c.started_at, last.c.session_id, *(night.c.version for night in aliases))
         .where(*conditions)
@@ -117,6 +143,8 @@ def _by_runs(
     if limits.box is not None:
         on_machine = exists().where(machines.c.id == sessions.c.machine_id)
         criteria.append(on_machine.where(machines.c.hostname == limits.box))
+    if limits.statuses is not None:
+        criteria.append(sessions.c.status.in_(limits.statuses))
     given = {"suite": limits.suite, "profile": limits.profile, "uid": limits.uid}
     criteria += [sessions.c[name] == value for name, value in given.items() if value is not None]
     query = (

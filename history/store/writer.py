@@ -37,7 +37,7 @@ from suites.metrics import PRIMARY
 
 if TYPE_CHECKING:
     from build.build import Build
-    from history.store.resume import InterruptedSession
+    from history.store.resume import InterruptedSession, NotResumed
 
 LONGEST_DAYS = 7
 """A session that began this long ago in a history that boxes share, and still runs, has died."""
@@ -119,6 +119,15 @@ class Store(Reader):
             if interrupted is not None:
                 reopen(connection, interrupted.id, this_process())
         return interrupted
+
+    def nearest_interrupted(
+        self, start: SessionStart, builds: "Sequence[Build]", since: datetime
+    ) -> "NotResumed | None":
+        """Return the interrupted session of this host that was nearest to be resumed; None without any."""
+        from history.store.resume import nearest_interrupted
+
+        with self._database.reading() as connection:
+            return nearest_interrupted(connection, start, builds, since)
 
     def finish_session(self, session_id: int, status: SessionStatus) -> None:
         """End a running session and derive its night.

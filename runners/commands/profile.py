@@ -97,7 +97,7 @@ def _session(store: Store, versions: Sequence[Version], arguments: argparse.Name
         raise ComparisonError(
             f"no session holds {' and '.join(map(str, versions))}",
             where=store.where,
-            hint=f"./tidemark run {_how(arguments)} {names}",
+            hint=f"./tidemark run {_how(arguments)} {names}{'' if len(versions) > 1 else ' --alone'}",
         )
     return session
 
@@ -124,7 +124,7 @@ def _rounds(
         raise ComparisonError(
             f"session {session.uid} has no profile of {version} on {arguments.step}",
             where=store.where,
-            hint=f"./tidemark run {_how(arguments)} --step {arguments.step} {version}",
+            hint=f"./tidemark run {_how(arguments)} --step {arguments.step} {version} --alone",
         )
     if arguments.role is None:
         return profiles

@@ -2,12 +2,16 @@
 
 import argparse
 import shlex
+from collections.abc import Sequence
+from statistics import fmean
 
 from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.home import locate_for_writing
 from build.sources.source import resolved
+from history.rendering.numbers import amount
 from history.spool.opening import open_recorded
+from history.store.writer import Store
 from runners.console import progress, say_problems
 from runners.measuring.request import PASSES, Exact, Request, Sampled
 from runners.measuring.session import SessionOutcome, run_session
@@ -17,6 +21,7 @@ from runners.values import history_of
 from suites.definition import load_suite
 from suites.durability import Durability
 from suites.keys.profile import Mode
+from suites.metrics import INSTRUCTIONS, METRICS
 
 
 class RequestError(TidemarkError):
@@ -25,6 +30,7 @@ class RequestError(TidemarkError):
 
 def main(arguments: argparse.Namespace) -> int:
     """Carry out a session; return 0 when everything that was asked for was measured, else 2."""
+    request_of(arguments)  # what is refused, is before anything is fetched
     home = locate_for_writing()
     with progress() as shown:
         arguments.versions = [resolved(version, home, shown) for version in arguments.versions]
@@ -36,8 +42,10 @@ def main(arguments: argparse.Namespace) -> int:
         open_recorded(history, home, shown.note) as store,
     ):
         outcome = run_session(request, home, store, shown)
+        figures = own_figures(store, request, outcome) if arguments.alone else ()
         say_problems(store)
     print(summary(request, outcome, arguments.history))
+    print(*figures, sep="\n", end="\n" if figures else "")
     print(f"history: {without_secrets(str(history))}")
     return 0 if outcome.whole else 2
 
@@ -62,12 +70,14 @@ def request_of(arguments: argparse.Namespace) -> Request:
         keep_disturbed=arguments.keep_disturbed,
         perf=_sampled(arguments),
         resume=arguments.resume,
+        explains_resume=arguments.resume,
         variants=variants,
         durability=Durability(arguments.durability),
         seconds=arguments.seconds,
         exact=exact,
     )
     _require_consistent(request)
+    _require_base(request, is_alone=arguments.alone)
     return request
 
 
@@ -99,6 +109,28 @@ def _require_consistent(request: Request) -> None:
         )
 
 
+def _require_base(request: Request, *, is_alone: bool) -> None:
+    """Raise RequestError unless versions can be compared, or a single one is meant to be measured alone.
+
+    Whoever names one version would wait for a verdict in vain, or wants its own figures, and can say so.
+    """
+    first, *others = request.versions
+    if is_alone and others:
+        raise RequestError("--alone is for one version", where="--alone", hint="omit it to compare several")
+    if is_alone and request.until_decided:
+        raise RequestError(
+            "a version alone has no verdict to wait for", where="--alone", hint="omit --until-decided"
+        )
+    if not (others or is_alone):
+        name = shlex.quote(str(first))
+        raise RequestError(
+            f"{first} has no base to be compared with, so that no step would get a verdict",
+            where="run",
+            hint=f"name the base first: ./tidemark run BASE {name}; or add --alone, to measure the version "
+            f"for its own figures; ./tidemark calibrate {name} measures it against itself",
+        )
+
+
 def _exact(arguments: argparse.Namespace) -> Exact:
     if arguments.exact_only:
         return Exact.ONLY
@@ -109,6 +141,21 @@ def _sampled(arguments: argparse.Namespace) -> Sampled | None:
     if arguments.perf_during:
         return Sampled.DURING
     return Sampled.AFTER if arguments.perf else None
+
+
+def own_figures(store: Store, request: Request, outcome: SessionOutcome) -> Sequence[str]:
+    """Return a line for each step with the mean of what it measures in the finished rounds of a session."""
+    held = store.holder(outcome.uid)
+    metric = METRICS[INSTRUCTIONS if request.exact is Exact.ONLY else request.suite.primary]
+    session = held.latest_session((), uid=outcome.uid)
+    values: dict[str, list[float]] = {}
+    for run in held.runs(session.id) if session is not None else ():
+        if metric.name in run.values:
+            values.setdefault(run.step, []).append(run.values[metric.name])
+    return [
+        f"{step}: {amount(fmean(rounds))} {metric.unit}, the mean of {len(rounds)} rounds"
+        for step, rounds in values.items()
+    ]
 
 
 def summary(request: Request, outcome: SessionOutcome, history: str | None) -> str:

@@ -68,6 +68,8 @@ class Request:
     """How long each version is measured in a round; None for the time of the profile."""
     resume: bool = False
     """Whether to resume an interrupted session of the same request that is at most a day old."""
+    explains_resume: bool = False
+    """Whether to say why nothing is resumed, because a person has asked for it."""
     branches: Mapping[str, str] = field(default_factory=dict)
     """The branches, such as `postgres@master`, whose tips some versions are; by version."""
     git: Mapping[Engine, str] = field(default_factory=dict)

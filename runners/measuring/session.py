@@ -12,8 +12,8 @@ from build.programs import environment
 from build.progress import Progress
 from build.version import Version
 from history.errors import HistoryError
-from history.store.records import FailureCause, SessionStatus, VersionFailure
-from history.store.resume import Recorded
+from history.store.records import FailureCause, SessionStart, SessionStatus, VersionFailure
+from history.store.resume import InterruptedSession, Recorded
 from history.store.writer import Store
 from runners.measuring.cleanup import data_folder
 from runners.measuring.counted_passes import session_passes
@@ -134,7 +134,7 @@ def run_session(
         changed = changes(store.latest_machine(machine.hostname), machine)
         uid, version = secrets.token_hex(4), generator.version()
         start = describe_session(request, uid, sizes, version, not_built, machine, profiling, callgrind)
-        resumed = store.resume_session(start, builds, resumable_since()) if request.resume else None
+        resumed = _resumed(request, store, start, builds, progress)
         session = resumed.id if resumed else store.start_session(with_machine_changes(start, changed))
         outcome = SessionOutcome(resumed.uid if resumed else start.uid, not_built)
         recorded = resumed.recorded if resumed else {}
@@ -165,6 +165,26 @@ def run_session(
             raise
         _conclude(outcome, recorder, builds, status)
         return outcome
+
+
+def _resumed(
+    request: Request, store: Store, start: SessionStart, builds: Sequence[Build], progress: Progress
+) -> InterruptedSession | None:
+    """Return the session that is resumed, or None; say which one is not, and why, if somebody has asked."""
+    if not request.resume:
+        return None
+    since = resumable_since()
+    resumed = store.resume_session(start, builds, since)
+    if resumed is None and request.explains_resume:
+        nearest = store.nearest_interrupted(start, builds, since)
+        if nearest is None:
+            progress.note("nothing is resumed: no session was interrupted here; a new one begins")
+        else:
+            progress.note(
+                f"session {nearest.uid} of {nearest.started_at:%Y-%m-%d %H:%M} UTC is not resumed: "
+                f"{'; '.join(nearest.reasons)}; a new one begins"
+            )
+    return resumed
 
 
 def _is_worth_it(request: Request, builds: Sequence[Build]) -> bool:

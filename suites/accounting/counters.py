@@ -104,7 +104,7 @@ def counted_between(begin: CounterReadings, end: CounterReadings) -> float:
 
 
 class TreeCounter:
-    """CounterReadings one event in a process, its threads and all their descendants, from its creation on."""
+    """Counts one event in a process, its threads and all their descendants, from its creation on."""
 
     def __init__(self, pid: int, event: CounterEvent) -> None:
         """Start counting. Raises CounterError if the event is not available or may not be counted."""

@@ -67,7 +67,12 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["history", "show", "--history", "/"], "this is not a file"),
         (["compare", "postgres@1", "postgres@2"], "there is no history yet"),
         (["build", "import", ""], "is not the path of an archive"),
-        (["run", "--seconds", "86400", KNOWN], "a round of 1 versions would have 1,7"),
+        (["run", "--seconds", "86400", "--alone", KNOWN], "a round of 1 versions would have 1,7"),
+        (["run", KNOWN], "postgres@18.6 has no base to be compared with"),
+        (["run", KNOWN, KNOWN], "./tidemark run BASE postgres@18.6; or add --alone"),
+        (["run", "postgres@no-such-branch"], "has no base"),
+        (["run", "--alone", KNOWN, "postgres@17.11"], "--alone is for one version"),
+        (["run", "--alone", "--until-decided", KNOWN], "a version alone has no verdict to wait for"),
     ],
 )
 def test_mistakes_are_answered_with_2_and_a_way_out(

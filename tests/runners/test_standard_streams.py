@@ -115,7 +115,7 @@ def test_every_locale_gets_the_same_text(words: list[str], home: Path) -> None:
         ["status"],
         ["check"],
         ["build", "postgres@18.6"],
-        ["run", "postgres@18.6"],
+        ["run", "postgres@17.11", "postgres@18.6"],
         ["report"],
         ["nightly"],
         ["data", "prune"],

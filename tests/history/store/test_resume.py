@@ -77,6 +77,49 @@ def test_what_finished_failed_or_is_old_is_left_alone(store: Store) -> None:
     assert store.resume_session(session_start("new"), BUILDS, NIGHT) is not None
 
 
+# --- why nothing is resumed
+
+DIGESTS = f"suite digest: {'ab' * 30}… then, {'cd' * 30}… now"
+CHANGED = "the machine has changed"
+
+
+@pytest.mark.parametrize(
+    ("differently", "reason"),
+    [
+        (lambda start: replace(start, profile="long"), "profile: short then, long now"),
+        (lambda start: replace(start, suite_digest="cd" * 32), DIGESTS),
+        (lambda start: replace(start, options={"threads": 9, "seconds": 1}), "seconds: not set then, 1 now"),
+        (lambda start: replace(start, machine=replace(MACHINE, fingerprint="beef")), CHANGED),
+    ],
+)
+def test_a_session_that_is_not_resumed_is_named_with_the_reason(
+    store: Store, differently: Callable[[SessionStart], SessionStart], reason: str
+) -> None:
+    interrupted(store)
+    start = differently(session_start("new"))
+    assert store.resume_session(start, BUILDS, EARLIER) is None
+    found = store.nearest_interrupted(start, BUILDS, EARLIER)
+    assert found is not None
+    assert (found.uid, found.started_at) == ("night-1", NIGHT)
+    assert reason in found.reasons
+
+
+def test_the_nearest_one_is_named(store: Store) -> None:
+    """An old one of the same request says more than a newer one of something else."""
+    assert store.nearest_interrupted(session_start(), BUILDS, EARLIER) is None
+    interrupted(store)
+    interrupted(store, replace(session_start("night-2"), suite="read", profile="long"))
+    later = NIGHT + timedelta(hours=1)
+    moved = (BUILDS[0], a_build(NEW, "another key"))
+    found = store.nearest_interrupted(session_start(), moved, later)
+    assert found is not None
+    assert found.uid == "night-1"
+    assert found.reasons == (
+        f"it began before {later:%Y-%m-%d %H:%M} UTC, and the machine may have drifted",
+        f"{NEW} is another build by now",
+    )
+
+
 def test_the_runs_of_a_round_are_written_together_or_not_at_all(store: Store) -> None:
     session = store.start_session(session_start())
     store.record_run(session, run_record(version=NEW))

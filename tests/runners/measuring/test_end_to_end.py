@@ -106,8 +106,9 @@ def test_what_one_core_did_adds_up(home: Home, postgres_18: Build) -> None:
     """
     steps = ("--step", "update-one", "--step", "insert")
     short = ("--seconds", "2", "--repetitions", "1", "--no-exact", "--keep-disturbed")
-    ran = tidemark(home, "run", *short, *steps, NEW)
+    ran = tidemark(home, "run", *short, *steps, "--alone", NEW)
     assert ran.returncode == 0, ran.stderr
+    assert re.search(r"\nupdate-one: [0-9.,]+ queries/s, the mean of 1 rounds\ninsert: ", ran.stdout)
     connection = sqlite3.connect(home.history)
     for step in ("update-one", "insert"):
         values = _values(connection, NEW, step)
@@ -133,6 +134,25 @@ def _check_settings(connection: sqlite3.Connection) -> None:
         assert each["synchronous_commit"] == "off"
         assert each["data_checksums"] == "on"
         assert each["listen_addresses"] == ""
+
+
+@pytest.mark.timeout(120)
+def test_a_session_that_is_not_resumed_is_named(home: Home, postgres_18: Build) -> None:
+    words = ("run", "--step", "insert", "--seconds", "1", "--repetitions", "1", "--no-exact", "--alone", NEW)
+    first = tidemark(home, *words, "--resume")
+    assert first.returncode == 0, first.stderr
+    assert "nothing is resumed: no session was interrupted here; a new one begins" in first.stderr
+    connection = sqlite3.connect(home.history)
+    began = "started_at = '2026-01-02T03:04:05.000000Z'"
+    connection.execute(f"UPDATE sessions SET status = 'interrupted', {began}")
+    connection.commit()
+    (uid,) = connection.execute("SELECT uid FROM sessions").fetchone()
+    connection.close()
+    second = tidemark(home, *words, "--seconds", "2", "--resume")
+    assert second.returncode == 0, second.stderr
+    said = " ".join(second.stderr.split())
+    assert f"session {uid} of 2026-01-02 03:04 UTC is not resumed: it began before " in said
+    assert "the machine may have drifted; seconds: 1.0 then, 2.0 now; a new one begins" in said
 
 
 @pytest.mark.timeout(300)

@@ -40,6 +40,7 @@ def arguments(home: Home, *more: str, steps: tuple[str, ...] = STEPS) -> list[st
         "1",
         "--no-exact",
         "--keep-disturbed",
+        "--alone",
         *more,
         VERSION,
     ]

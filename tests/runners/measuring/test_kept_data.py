@@ -97,6 +97,7 @@ def measure(
         "1",
         "--keep-disturbed",
         "--no-exact",
+        "--alone",
     ]
     code = main([*words, "postgres@18.6"])
     said = capsys.readouterr()
@@ -135,7 +136,7 @@ def test_without_tpchgen_nothing_is_started(
         return None if name == DATA_PROGRAM else real(name, path=path)
 
     monkeypatch.setattr(shutil, "which", which)
-    assert main(["run", "--suite", "tpch", "postgres@18.6"]) == 2
+    assert main(["run", "--suite", "tpch", "postgres@17.11", "postgres@18.6"]) == 2
     said = capsys.readouterr().err
     assert "tpchgen-cli is not installed" in said
     assert "./tidemark setup" in said

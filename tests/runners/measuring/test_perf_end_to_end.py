@@ -61,7 +61,7 @@ def test_without_perf_a_run_goes_on(
     forbidden.write_text("#!/bin/sh\nprintf 'Error:\\nAccess to monitoring is limited.\\n' >&2\nexit 255\n")
     forbidden.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    ran = tidemark(home, *RUN, "--perf", NEW)
+    ran = tidemark(home, *RUN, "--perf", "--alone", NEW)
     assert ran.returncode == 0, ran.stderr
     assert "no profiles: perf may not sample here" in ran.stderr
     assert "./tidemark check --fix" in ran.stderr

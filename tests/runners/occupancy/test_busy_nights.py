@@ -329,7 +329,7 @@ def test_a_session_by_hand_ends_at_once_or_waits_as_long_as_is_asked(
         return SessionOutcome(uid="x")
 
     monkeypatch.setattr(run, "run_session", session)
-    words = ["run", "--step", "insert", "postgres@17.11"]
+    words = ["run", "--step", "insert", "postgres@17.11", "postgres@18.6"]
     with holder(tmp_path / "elsewhere") as other:
         assert main(words) == 2
         assert f"the machine is held by process {other.pid} (" in capsys.readouterr().err
