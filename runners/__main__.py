@@ -29,7 +29,6 @@ try:
     status = main()
 except KeyboardInterrupt:
     # While modules were being imported; main answers for all that comes after.
-    print("tidemark: interrupted; nothing had begun", file=sys.stderr)
     sys.exit(INTERRUPTED)
 except Exception:
     # A bug ends with its traceback and exit code 2: Python's own code 1 would mean a regression.

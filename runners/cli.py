@@ -62,6 +62,7 @@ def _run_words(words: list[str]) -> int:
             compare: Callable[[Sequence[str]], int] = import_module("compare").main
             return _carried_out(compare, words[1:])
         arguments = parser().parse_args(words)
+        arguments.words = words
         module = ELSEWHERE.get(arguments.command, f"runners.commands.{arguments.command}")
         command: Command = import_module(module).main
         with kept_from_process():
@@ -70,12 +71,17 @@ def _run_words(words: list[str]) -> int:
         raise
     except TidemarkError as error:
         print(f"tidemark: {error}", file=sys.stderr)
+        _say_notes(error)
         return TROUBLE
-    except KeyboardInterrupt:
-        print(
-            "tidemark: interrupted; servers are stopped, and every finished round is stored", file=sys.stderr
-        )
+    except KeyboardInterrupt as error:
+        _say_notes(error)  # that it was interrupted, runners.interrupts has said at once
         return INTERRUPTED
+
+
+def _say_notes(error: BaseException) -> None:
+    """Say what was stored, and how it is continued, as whoever was ended by the error has noted it."""
+    for note in getattr(error, "__notes__", ()):
+        print(f"tidemark: {note}", file=sys.stderr)
 
 
 class _HelpFormatter(argparse.HelpFormatter):
@@ -116,6 +122,8 @@ def _carried_out(command: Callable[[Any], int], arguments: Any) -> int:
         refusal = machine_refusal(error)
         if refusal is None:
             raise
+        for note in getattr(error, "__notes__", ()):
+            refusal.add_note(note)
         raise refusal from error
 
 
@@ -129,6 +137,7 @@ def parser() -> argparse.ArgumentParser:
         "Exit codes: 0 clean, 1 regression, 2 trouble.",
     )
     top.add_argument("--version", action=_ShowVersion, nargs=0, help="show the commit of this checkout")
+    top.set_defaults(words=())  # the whole command line, where there is one
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("setup", help="install the system and Python packages that Tidemark needs")
     commands.add_parser("demo", help="compile and compare two Postgres releases in minutes")

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 from build.progress import Progress, ProgressTask, SilentTask
@@ -12,6 +12,7 @@ from history.escaping.characters import one_line
 from history.escaping.markdown import Markdown
 from history.escaping.streams import escape_output, unescaped
 from history.store.writer import Store
+from runners.interrupts import task_shown, told_by
 
 REFRESH_PER_SECOND = 1
 """Redraws are rare, because they use CPU on the machine that is being measured."""
@@ -31,22 +32,25 @@ class Lines:
         """Write a note, as one line."""
         self._write(f"{time.strftime('%H:%M:%S')} {one_line(message)}")
 
-    def task(self, label: str, total: float | None = None) -> AbstractContextManager[ProgressTask]:
+    @contextmanager
+    def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
         """Write the label of a task that starts."""
         del total
         self.note(label)
-        return nullcontext(LineTask(self))
+        with task_shown(one_line(label)) as rename:
+            yield LineTask(self, rename)
 
 
 class LineTask(SilentTask):
     """A task of Lines, which only writes its new labels."""
 
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+    def __init__(self, lines: Lines, rename: Callable[[str], None]) -> None:
+        self._lines, self._rename = lines, rename
 
     def rename(self, label: str) -> None:
         """Write the new label."""
         self._lines.note(label)
+        self._rename(one_line(label))
 
 
 class Bars:
@@ -73,20 +77,27 @@ class Bars:
             refresh_per_second=REFRESH_PER_SECOND,
             speed_estimate_period=600,
             transient=True,
+            # What is printed for a file or another program must not go to the bars on stderr.
+            redirect_stdout=sys.stdout.isatty(),
         )
 
     def __enter__(self) -> "Bars":
         self._rich.start()
         escape_output()  # rich prints above the bars what others print, and obeys the sequences in it
+        self._told = told_by(self._tell)
+        self._told.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._told.__exit__(None, None, None)
         self._rich.stop()
+
+    def _tell(self, line: str) -> None:
+        self._rich.console.print(line, markup=False, highlight=False)
 
     def note(self, message: str) -> None:
         """Write a note above the bars."""
-        line = f"{time.strftime('%H:%M:%S')} {one_line(message)}"
-        self._rich.console.print(line, markup=False, highlight=False)
+        self._tell(f"{time.strftime('%H:%M:%S')} {one_line(message)}")
 
     @contextmanager
     def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
@@ -94,19 +105,22 @@ class Bars:
         identity = self._rich.add_task(one_line(label), total=total)
         bars = self._rich
 
-        class Bar:
-            def update(self, done: float, total: float | None = None) -> None:
-                if total is not None:
-                    bars.update(identity, total=total)
-                bars.update(identity, completed=done)
+        with task_shown(one_line(label)) as renamed:
 
-            def rename(self, label: str) -> None:
-                bars.update(identity, description=one_line(label))
+            class Bar:
+                def update(self, done: float, total: float | None = None) -> None:
+                    if total is not None:
+                        bars.update(identity, total=total)
+                    bars.update(identity, completed=done)
 
-        try:
-            yield Bar()
-        finally:
-            bars.remove_task(identity)
+                def rename(self, label: str) -> None:
+                    bars.update(identity, description=one_line(label))
+                    renamed(one_line(label))
+
+            try:
+                yield Bar()
+            finally:
+                bars.remove_task(identity)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import json
 import math
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from build.addresses import without_secrets
@@ -66,11 +67,12 @@ def search(arguments: argparse.Namespace) -> int:
         machine_awaited(home, arguments.wait * 60, shown),
         open_store(history) as store,
     ):
+        real = real_dependencies(home, shown, asked.question.suite, asked.variant)
+        bisect = BisectRun(asked, home, store, shown, real)
         try:
-            real = real_dependencies(home, shown, asked.question.suite, asked.variant)
-            log = BisectRun(asked, home, store, shown, real).run()
-        except TidemarkError:
-            shown.note("what was measured is kept; the same command resumes from here")
+            log = bisect.run()
+        except (TidemarkError, OSError, MemoryError, KeyboardInterrupt) as error:
+            note_progress(error, store, bisect)
             raise
         if update_issue(store.database, log.bisect):
             shown.note(f"the issue of change {log.bisect.change} gets the result with the next delivery")
@@ -80,6 +82,20 @@ def search(arguments: argparse.Namespace) -> int:
     chosen = f" --history {shlex.quote(without_secrets(arguments.history))}" if arguments.history else ""
     print(f"\nfor an issue: ./tidemark bisect report {log.bisect.uid} --format markdown{chosen}")
     return code(state)
+
+
+def note_progress(error: BaseException, store: Store, run: BisectRun) -> None:
+    """Note what the search has that `error` ended, and how it continues."""
+    if run.bisect is None:
+        return
+    with suppress(TidemarkError, OSError):  # of the history, maybe the very error that ended the search
+        rounds = BisectState(read_log(store, _chosen(store, run.bisect.uid))).rounds
+        if not rounds:
+            error.add_note(f"bisect {run.bisect.uid}: no usable round is stored")
+            return
+        count = "1 round is" if rounds == 1 else f"{rounds} rounds are"
+        same = "the same command without --again" if run.request.again else "the same command"
+        error.add_note(f"bisect {run.bisect.uid}: {count} stored; {same} continues it")
 
 
 def code(state: BisectState) -> int:

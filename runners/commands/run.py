@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from statistics import fmean
 
-from build.addresses import without_secrets
+from build.addresses import redacted, without_secrets
 from build.errors import TidemarkError
 from build.home import locate_for_writing
 from build.sources.source import resolved
@@ -71,6 +71,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         perf=_sampled(arguments),
         resume=arguments.resume,
         explains_resume=arguments.resume,
+        resumed_by="" if arguments.resume else resuming_command(arguments.words),
         variants=variants,
         durability=Durability(arguments.durability),
         seconds=arguments.seconds,
@@ -79,6 +80,11 @@ def request_of(arguments: argparse.Namespace) -> Request:
     _require_consistent(request)
     _require_base(request, is_alone=arguments.alone)
     return request
+
+
+def resuming_command(words: Sequence[str]) -> str:
+    """Return the command line that resumes the session of `words`, without the passwords of addresses."""
+    return shlex.join(["./tidemark", *map(redacted, words), "--resume"]) if words else ""
 
 
 def _require_consistent(request: Request) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from build.home import Home
+from runners.interrupts import cleaned_up_by
 from suites.leftovers import leftovers
 
 OWNER = "owner"
@@ -30,13 +31,14 @@ def data_folder(home: Home, name: str) -> Iterator[Path]:
     folder = home.data / name
     folder.mkdir(mode=0o755)
     (folder / OWNER).write_text(f"{os.getpid()} {_started(os.getpid())}")
-    try:
-        yield folder
-    finally:
+    with cleaned_up_by("stopping the servers and removing their data"):
         try:
-            _end_children()
+            yield folder
         finally:
-            clean(folder)
+            try:
+                _end_children()
+            finally:
+                clean(folder)
 
 
 def sweep(home: Home) -> list[str]:

@@ -70,6 +70,8 @@ class Request:
     """Whether to resume an interrupted session of the same request that is at most a day old."""
     explains_resume: bool = False
     """Whether to say why nothing is resumed, because a person has asked for it."""
+    resumed_by: str = ""
+    """The command that resumes the session; empty if it is the same command, or nothing does."""
     branches: Mapping[str, str] = field(default_factory=dict)
     """The branches, such as `postgres@master`, whose tips some versions are; by version."""
     git: Mapping[Engine, str] = field(default_factory=dict)

@@ -41,12 +41,16 @@ class RunRecorder:
     measured: set[str] = field(default_factory=set)
     """The versions with a finished run."""
 
+    rounds: int = field(default=0, init=False)
+    """The rounds of steps that are stored, those of the interrupted session included."""
+
     disturbances: list[str] = field(default_factory=list)
     """Why each recorded round is disturbed; empty for those that are not."""
 
     def __post_init__(self) -> None:
         runs = [run for runs in self.recorded.values() for run in runs.values()]
         self._position = max((run.position for run in runs), default=0)
+        self.rounds = len(self.recorded)
         self.measured |= {run.version for run in runs if run.status is RunStatus.FINISHED}
         for several in self.recorded.values():
             warnings = [text for run in several.values() for text in run.warnings]
@@ -90,6 +94,7 @@ class RunRecorder:
                 self.progress.note(f"{version.name} {step.name} (round {number}): {warning}")
         # In one transaction: a round with only some of its versions could be neither used nor measured again.
         self.store.record_runs(self.session, records)
+        self.rounds += 1
 
     def record_dropped(
         self, step: Step, number: int, reasons: Sequence[str], values: Mapping[str, float]

@@ -161,6 +161,8 @@ def run_session(
         except BaseException as error:
             if isinstance(error, INTERRUPTING):
                 status = SessionStatus.INTERRUPTED
+                if driver is None:  # who drives a session knows what can be continued
+                    error.add_note(_stored(outcome.uid, recorder))
             _end_session(store, session, status, progress, error)
             raise
         _conclude(outcome, recorder, builds, status)
@@ -224,6 +226,18 @@ def _announce(progress: Progress, title: str, resumed: Recorded | None, changed:
         progress.note(f"servers and clients do not get these environment variables: {', '.join(ignored)}")
     for change in changed:
         progress.note(f"the machine has changed since its last session: {change}")
+
+
+def _stored(uid: str, recorder: RunRecorder) -> str:
+    """Return what an interrupted session has stored, and how it is continued."""
+    if not recorder.rounds:
+        return f"session {uid}: no round was finished, and none is stored"
+    count = "1 round of a step is" if recorder.rounds == 1 else f"{recorder.rounds} rounds of steps are"
+    request = recorder.request
+    again = request.resumed_by or ("the same command" if request.resume else "")
+    return f"session {uid}: {count} stored" + (
+        f"; to resume within {RESUMABLE_HOURS:g} hours: {again}" if again else ""
+    )
 
 
 def _end_session(

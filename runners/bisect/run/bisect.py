@@ -4,7 +4,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from build.build import Build
@@ -104,6 +104,8 @@ class BisectRun:
     store: Store
     progress: Progress
     dependencies: Dependencies
+    bisect: Bisect | None = field(default=None, init=False)
+    """The one that is carried out; None until it is found or begun."""
 
     def run(self) -> Log:
         """Measure until there is a verdict or the time budget is exhausted; return the log.
@@ -123,7 +125,7 @@ class BisectRun:
                 self.home,
                 is_published=self.request.is_published,
             )
-            bisect = self._find_or_begin(span)
+            bisect = self.bisect = self._find_or_begin(span)
             recorder = EventRecorder(self.store, bisect, self.dependencies.now)
             if bisect.verdict is None:
                 self._search(bisect, recorder, suite, began + self.request.budget_seconds)

@@ -114,7 +114,7 @@ def _of_machine(error: Exception, folder: Path) -> MachineError:
     return MachineError(
         f"the machine ran out of disk or memory ({free / 1e9:.1f} GB of disk are free):\n{error}",
         where=str(folder),
-        hint="free some space, and run the same command again: what was measured is kept",
+        hint="free some disk space or memory, and run the same command again",
     )
 
 

@@ -1,5 +1,6 @@
 """`./tidemark bisect` from the command line: what it asks, prints, and with which exit code it ends."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from runners.bisect.domain.question import QuestionError, metric_named
 from runners.bisect.run.candidates import candidate_range, git_source_of
 from runners.cli import main, parser
 from runners.commands import bisect
+from runners.exit_codes import INTERRUPTED
 from tests.runners.bisect.conftest import Line
-from tests.runners.bisect.stand import Stand
+from tests.runners.bisect.stand import Fuse, Stand
 
 Made = Callable[..., Stand]
 
@@ -26,8 +28,8 @@ def command(stand: Made, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
     made: list[Stand] = []
 
-    def called(*steps: tuple[int, float], words: tuple[str, ...] = ()) -> int:
-        machine = made[0] if made else stand(*steps)
+    def called(*steps: tuple[int, float], words: tuple[str, ...] = (), fuse: Fuse | None = None) -> int:
+        machine = made[0] if made else stand(*steps, fuse=fuse or Fuse())
         made.append(machine)
         monkeypatch.setattr(
             bisect, "real_dependencies", lambda home, shown, suite, variant: machine.dependencies
@@ -52,6 +54,36 @@ def test_no_difference_is_an_answer(command: Callable[..., int], capsys: pytest.
     assert "good and bad do not differ" in capsys.readouterr().out
 
 
+class Pressed(Fuse):
+    """Ctrl-C before a moment of a bisect."""
+
+    def pass_(self) -> None:
+        self.passed += 1
+        if self.passed == self.left:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("moment", "said"),
+    [(4, "no usable round is stored\n"), (22, r"\d rounds are stored; the same command continues it\n")],
+)
+def test_what_an_interrupted_search_has_is_told(
+    command: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    moment: int,
+    said: str,
+) -> None:
+    assert command((11, 0.7), fuse=Pressed(left=moment)) == INTERRUPTED
+    assert re.search(rf"\ntidemark: bisect \w{{8}}: {said}", capsys.readouterr().err)
+
+
+def test_nothing_is_told_of_a_search_that_did_not_begin(
+    command: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(words=("--bad", "nonsense")) == 2
+    assert "tidemark: bisect" not in capsys.readouterr().err
+
+
 def test_a_budget_that_is_used_up_is_none(
     command: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,11 +98,13 @@ def test_the_other_direction_is_trouble_and_offered(
     assert "--direction better" in capsys.readouterr().out
 
 
-def test_what_fails_is_said_to_go_on(command: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_fails_is_told_with_what_is_stored(
+    command: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert command((11, 0.7), words=("--metric", "wal_bytes_per_op")) == 2
     err = capsys.readouterr().err
     assert "no wal_bytes_per_op above zero" in err
-    assert "the same command resumes from here" in err
+    assert re.search(r"\ntidemark: bisect \w{8}: no usable round is stored\n", err)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -170,14 +171,31 @@ def test_ctrl_c_at_any_moment(home: Home, postgres_18: Build, reached: str) -> N
         session.send_signal(signal.SIGINT)
         code, said = finish(session)
     assert code == 130, said
-    assert "interrupted" in said
+    assert said.count("tidemark: interrupted") == 1
     assert "Traceback" not in said
+    told_what_is_stored(home, said, reached)
     there = rows(home, "SELECT name FROM sqlite_master WHERE type = 'table'")
     assert there or reached == "anything", "a session of seconds has no history"
     if there:
         assert rows(home, "SELECT DISTINCT status FROM sessions") in ([("interrupted",)], [])
         assert set(statuses(home).values()) <= {"finished"}
     nothing_left(home)
+
+
+def told_what_is_stored(home: Home, said: str, reached: str) -> None:
+    """What is said at once, and at the end, is what was so."""
+    begins = re.search(r"session (\w{8}): write-heavy", said)
+    if not begins:
+        assert "servers" not in said
+        assert "stored" not in said
+    elif statuses_or_none(home):
+        resuming = "./tidemark run .*--keep-disturbed .*postgres@18.6 --resume"
+        stored = rf"session {begins[1]}: \d rounds? of .* stored; to resume within 24 hours: {resuming}\n"
+        assert re.search(stored, said)
+    else:
+        assert f"session {begins[1]}: no round was finished, and none is stored\n" in said
+    if reached in ("a server", "loading", "a step"):
+        assert re.search(r'interrupted at "[^\n]+": stopping the servers and removing their data\n', said)
 
 
 def test_sigterm_is_an_interrupt_too(home: Home, postgres_18: Build) -> None:
