@@ -159,11 +159,7 @@ def run_session(
         except NothingLoadedError as error:  # why is among the failures
             progress.note(str(error))
         except BaseException as error:
-            if isinstance(error, INTERRUPTING):
-                status = SessionStatus.INTERRUPTED
-                if driver is None:  # who drives a session knows what can be continued
-                    error.add_note(_stored(outcome.uid, recorder))
-            _end_session(store, session, status, progress, error)
+            _end_early(outcome.uid, recorder, error, is_driven=driver is not None)
             raise
         _conclude(outcome, recorder, builds, status)
         return outcome
@@ -240,17 +236,20 @@ def _stored(uid: str, recorder: RunRecorder) -> str:
     )
 
 
-def _end_session(
-    store: Store, session: int, status: SessionStatus, progress: Progress, error: BaseException
-) -> None:
-    """End a session that `error` ended early; that the history refuses even this must not hide the error.
+def _end_early(uid: str, recorder: RunRecorder, error: BaseException, *, is_driven: bool) -> None:
+    """End a session that `error` ended, and note in it what is stored; who drives a session notes it itself.
 
-    A session that is left running is interrupted by the next one, once this process has ended.
+    That the history refuses even this must not hide the error. A session that is left running is interrupted
+    by the next one, once this process has ended.
     """
+    is_resumable = isinstance(error, INTERRUPTING)
+    if is_resumable and not is_driven:
+        error.add_note(_stored(uid, recorder))
+    status = SessionStatus.INTERRUPTED if is_resumable else SessionStatus.FAILED
     try:
-        store.finish_session(session, status)
+        recorder.store.finish_session(recorder.session, status)
     except HistoryError as refused:
-        progress.note(f"the session ended ({error!r}) and stays as running: {refused}")
+        recorder.progress.note(f"the session ended ({error!r}) and stays as running: {refused}")
 
 
 def resumable_since() -> datetime:
