@@ -105,8 +105,13 @@ def require_disk_free(folder: Path, error: Exception) -> None:
 
 def require_own_failure(folder: Path, error: TidemarkError) -> None:
     """Raise MachineError from `error` unless it is the failure of the version that was loaded."""
+    require_disk_free(folder, error)
     if run_failure(error, folder).cause is FailureCause.MACHINE:
-        raise _of_machine(error, folder) from error
+        raise MachineError(
+            f"a server failed for a reason that says nothing of its commit:\n{error}",
+            where=str(folder),
+            hint="remove the reason, and run the same command again",
+        ) from error
 
 
 def _of_machine(error: Exception, folder: Path) -> MachineError:

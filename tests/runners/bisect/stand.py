@@ -11,7 +11,7 @@ from build.home import Home
 from build.programs.work import CompileError
 from build.progress import Progress, Silent
 from build.recipes import postgres
-from build.sources.source import SourceError
+from build.sources.source import AbsentVersionError, SourceError
 from build.version import Engine, Version
 from history.store.records import Machine, RunRecord, RunStatus, SessionStatus
 from history.store.writer import Store
@@ -24,6 +24,7 @@ from runners.measuring.session import ActiveSession, SessionDriver, SessionOutco
 from runners.measuring.session_versions import MeasuredVersion
 from suites.keys.step import Step
 from suites.measurement import Measurement
+from suites.server import ServerError
 from suites.sizing import Hardware, sizes
 from tests.history.handmade import MACHINE, NIGHT, session_start
 
@@ -85,9 +86,15 @@ class Stand:
     """Of the compiles."""
 
     missing: Sequence[str] = ()
-    """Versions whose source cannot be had."""
+    """Versions that no source has."""
+
+    unreachable: Sequence[str] = ()
+    """Versions whose sources do not answer."""
 
     not_starting: Sequence[str] = ()
+    says: str = "the server does not answer"
+    """Why they do not."""
+
     dying: Sequence[str] = ()
     """Versions whose server dies in the step."""
 
@@ -137,7 +144,9 @@ class Stand:
             said = f"compile src failed (exit status 2); the log ends with\n{self.uncompilable[name]}"
             raise CompileError(f"{name}: {said}", where=str(self.log))
         if name in self.missing:
-            raise SourceError(f"no source has {name}")
+            raise AbsentVersionError(f"no source has {name}")
+        if name in self.unreachable:
+            raise SourceError("the network is unreachable")
         self.built.append(name)
         prefix = self.folder / "prefix"
         if not prefix.exists():
@@ -204,7 +213,7 @@ class FakeRounds:
         self.stand.loaded.append(name)
         version = MeasuredVersion(build, cast("Any", FakeServer(self.stand.destroyed, name)))
         if name in self.stand.not_starting:
-            version.broken = "the server does not answer"
+            version.broken, version.load_error = self.stand.says, ServerError(self.stand.says)
         return version
 
     def measure_round(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> None:

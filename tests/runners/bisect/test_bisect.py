@@ -11,6 +11,7 @@ import pytest
 from build.cache.store import StoreError
 from build.sources.commits import RangeError
 from build.sources.git import GitError
+from build.sources.source import SourceError
 from runners.bisect.domain.question import QuestionError
 from runners.bisect.report.state import BisectState
 from runners.bisect.run import conductor
@@ -147,6 +148,19 @@ def test_a_full_disk_excludes_nobody(stand: Made, line: Line, monkeypatch: pytes
     assert not list(BisectState(log).excluded())
 
 
+@pytest.mark.parametrize("said", ["killed by SIGKILL; the end of its log:", "Address already in use"])
+def test_a_server_that_the_machine_kept_from_starting_excludes_nobody(
+    stand: Made, line: Line, said: str
+) -> None:
+    machine = stand((11, SLOWER), not_starting=[line.version(place) for place in range(1, 16)], says=said)
+    with pytest.raises(MachineError, match="says nothing of its commit"):
+        machine.bisect(asked(line))
+    machine.not_starting = ()
+    log = machine.bisect(asked(line))
+    assert verdict_of(log).high == 11
+    assert not list(BisectState(log).excluded())
+
+
 def test_a_dirty_build_is_refused(stand: Made, line: Line) -> None:
     machine = stand((11, SLOWER))
     machine.bisect(asked(line, seconds=2.0))
@@ -201,6 +215,19 @@ def test_not_while_something_else_measures(stand: Made, line: Line) -> None:
 
 
 # --- releases
+
+
+def test_releases_that_cannot_be_fetched_now_are_not_left_out(stand: Made) -> None:
+    names = ("15.17", "15.18", "17.9", "17.10", "17.11", "18.3", "18.4", "18.6")
+    rates = {f"postgres@{each}": 10_000.0 * (1.0 if each < "17.10" else SLOWER) for each in names}
+    rates["postgres@17.9"] = 10_000.0
+    away = [f"postgres@{each}" for each in names[1:-1]]
+    machine = stand(rates=rates, address=None, unreachable=away)
+    with pytest.raises(SourceError, match="the network is unreachable"):
+        machine.bisect(a_question("15.17", "18.6", git=None))
+    machine.unreachable = ()
+    log = machine.bisect(a_question("15.17", "18.6", git=None))
+    assert not list(BisectState(log).excluded())
 
 
 def test_releases_end_with_a_pair_of_neighbours(stand: Made) -> None:
