@@ -42,7 +42,9 @@ def add_subcommands(it: argparse.ArgumentParser, plan: str) -> None:
         "watch",
         help="report a night that failed, hangs, died, was missed or brought no results; run by a timer",
     )
-    watch.epilog = "exit codes: 0 healthy; 1 results are overdue, or a night failed, hangs, died or was missed; 2 trouble"
+    watch.epilog = (
+        "exit codes: 0 healthy; 1 results are overdue, a night failed, hangs, died or was missed; 2 trouble"
+    )
     _plan(watch, plan)
     add_pauses(what)
     alert = what.add_parser("test-alert", help="open an issue where alerts go, and close it again")
