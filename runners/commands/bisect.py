@@ -221,8 +221,7 @@ def replay_(arguments: argparse.Namespace) -> int:
     else:
         with open_store(existing_history(arguments.history)) as store:
             log = read_log(store, _chosen(store, arguments.log))
-    for line in replay(log):
-        print(line)
+    standard_output().lines(replay(log))
     return 0
 
 
