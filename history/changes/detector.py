@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from history.changes import confirmation, repository
+from history.changes.acknowledgements import settle
 from history.changes.box_notes import BoxNote, box_notes, without_shared
 from history.changes.confirmation import Confirmation, latest_by_nights
 from history.changes.detection import rule_of, watched
@@ -74,31 +75,33 @@ def judge(database: Database, clock: Callable[[], datetime] = now) -> DetectionR
     """Detect change points in every series, and update the stored changes.
 
     A confirmed shift is a change at once, and is not detected again. The function is idempotent: running it
-    again over the same nights changes nothing. Acknowledged changes stay acknowledged; explained ones are
-    stored, but not reported.
+    again over the same nights changes nothing. Acknowledged changes stay acknowledged until that expires;
+    explained ones are stored, but not reported.
     """
     with database.reading() as connection:
         counted, events, notes = _all_shifts(connection)
     # Detection is slow and happens before, so that a night that is being recorded does not wait for it.
     with database.writing() as connection:
+        when = clock()
+        before = repository.load_statuses(connection)
+        settle(connection, when)
         stored = repository.load(connection)
-        before = {change.id: change for change in stored}
         unmatched = list(stored)
         shifts = [event for event in events if isinstance(event, Shift)]
         for cluster in group_shifts(shift_outcomes(events, _earlier_outcomes(stored, shifts))):
-            _reconcile(connection, cluster, unmatched, clock())
+            _reconcile(connection, cluster, unmatched, when)
         after = repository.load(connection)
     return DetectionReport(
         new=_with_status(ChangeStatus.OPEN, after, {change.id for change in after} - before.keys()),
         reopened=_with_status(
             ChangeStatus.OPEN,
             after,
-            {id_ for id_, was in before.items() if was.status is ChangeStatus.CLOSED},
+            {id_ for id_, was in before.items() if was in (ChangeStatus.CLOSED, ChangeStatus.ACKNOWLEDGED)},
         ),
         closed=_with_status(
             ChangeStatus.CLOSED,
             after,
-            {id_ for id_, was in before.items() if was.status is ChangeStatus.OPEN},
+            {id_ for id_, was in before.items() if was is ChangeStatus.OPEN},
         ),
         open=_with_status(ChangeStatus.OPEN, after, {change.id for change in after}),
         series=counted,

@@ -1,4 +1,4 @@
-"""The stored changes: loading, inserting, updating and acknowledging them."""
+"""The stored changes: loading, inserting and updating them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from history.changes import confirmation
+from history.changes.acknowledgements import Acknowledgement, load_acknowledgements
 from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction, ShiftOutcome
-from history.errors import HistoryError
 from history.series.series import Night, SeriesKey, key_of, night_of
 from history.store.records import ChangeStatus
 from history.store.schema import builds, change_series, changes, nights, series, sessions
@@ -60,6 +60,9 @@ class Change:
     members: tuple[Member, ...]
     """The members, most certain first."""
 
+    acknowledgements: tuple[Acknowledgement, ...] = ()
+    """What people decided about it, the latest last."""
+
     @property
     def last_before(self) -> Night:
         """The latest night before it in any series, where a bisect starts."""
@@ -85,7 +88,8 @@ def load(
         if value is not None:
             query = query.where(changes.c[name] == value)
     rows = connection.execute(query).mappings().all()
-    members = _members(connection, [row["id"] for row in rows])
+    ids = [row["id"] for row in rows]
+    members, decided = _members(connection, ids), load_acknowledgements(connection, ids)
     return tuple(
         Change(
             **{name: row[name] for name in ("id", "fingerprint", "branch", "suite", "reason")},
@@ -94,17 +98,16 @@ def load(
             found_at=from_text(row["found_at"]),
             updated_at=from_text(row["updated_at"]),
             members=members[row["id"]],
+            acknowledgements=decided.get(row["id"], ()),
         )
         for row in rows
     )
 
 
-def acknowledge(connection: Connection, fingerprint: str, reason: str, when: datetime) -> None:
-    """Acknowledge a change for good, whatever its series do. Raises HistoryError if there is none."""
-    values = {"status": ChangeStatus.ACKNOWLEDGED, "reason": reason, "updated_at": to_text(when)}
-    updated = connection.execute(update(changes).where(changes.c.fingerprint == fingerprint).values(values))
-    if updated.rowcount != 1:
-        raise HistoryError(f"there is no change {fingerprint}", hint="./tidemark history changes lists them")
+def load_statuses(connection: Connection) -> dict[int, ChangeStatus]:
+    """Return the status of every change by id."""
+    rows = connection.execute(select(changes.c.id, changes.c.status))
+    return {row.id: ChangeStatus(row.status) for row in rows}
 
 
 def insert_change(

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from history.changes.acknowledgements import Acknowledgement
 from history.changes.box_notes import BoxNote, NoiseChange, SharedNight
 from history.changes.confirmation import Confirmation
 from history.changes.hindsight import LevelChange, SearchedSeries
@@ -12,6 +13,7 @@ from history.changes.repository import Member
 from history.rendering.confirmations import measurement, occasion, series_name
 from history.rendering.numbers import amount, rounded
 from history.stats.change_points import FALSE_SHARE, SHORTEST
+from history.store.records import ChangeStatus
 from suites.metrics import METRICS, label_of
 
 SHOWN_SERIES = 4
@@ -129,8 +131,9 @@ def _lines(report: ChangeReport) -> Iterator[str]:
     change = report.change
     yield f"{change.fingerprint}  {change.status} {change.direction}, {change.branch}, {change.suite}"
     yield f"    {_range(report)}; found {change.found_at:%Y-%m-%d}"
-    if change.reason:
+    if change.reason and not (change.status is ChangeStatus.ACKNOWLEDGED and change.acknowledgements):
         yield f"    {change.reason}"
+    yield from (f"    {event}" for event in change.acknowledgements)
     confirmed = report.confirmation
     if confirmed is not None:
         yield f"    {occasion(confirmed)}, {series_name(confirmed)}: {measurement(confirmed)}"
@@ -179,6 +182,7 @@ def _json(report: ChangeReport) -> dict[str, Any]:
         "branch": change.branch,
         "suite": change.suite,
         "reason": change.reason,
+        "acknowledgements": [_acknowledgement_json(event) for event in change.acknowledgements],
         "found_at": change.found_at.isoformat(),
         "updated_at": change.updated_at.isoformat(),
         "last_before": {
@@ -192,6 +196,16 @@ def _json(report: ChangeReport) -> dict[str, Any]:
             "commit": new,
         },
         "series": [_series_json(member) for member in change.members],
+    }
+
+
+def _acknowledgement_json(event: Acknowledgement) -> dict[str, Any]:
+    return {
+        "kind": event.kind,
+        "who": event.who,
+        "reason": event.reason,
+        "until": event.until and event.until.isoformat(),
+        "happened_at": event.happened_at.isoformat(),
     }
 
 

@@ -207,9 +207,16 @@ def load(connection: Connection) -> tuple[Alert, ...]:
     return tuple(map(_alert, rows))
 
 
-def desired_states(connection: Connection) -> dict[str, IssueState]:
-    """Return the desired state of every alert, by fingerprint."""
-    return {alert.desired.fingerprint: alert.desired.state for alert in load(connection)}
+def load_one(connection: Connection, alert_id: int) -> Alert:
+    """Return the alert with this id."""
+    return _alert(connection.execute(select(alerts).where(alerts.c.id == alert_id)).mappings().one())
+
+
+def telling(connection: Connection, change: str) -> Alert | None:
+    """Return the alert that tells a change, by its fingerprint, rather an open one; None without any."""
+    found = [alert for alert in load(connection) if change in alert.desired.told]
+    open_ones = [alert for alert in found if alert.desired.state is IssueState.OPEN]
+    return next(iter([*open_ones, *found]), None)
 
 
 def mark_asked(

@@ -9,7 +9,7 @@ import htpy as h
 
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
-from history.changes.repository import Member
+from history.changes.repository import Change, Member
 from history.series.series import Night
 from history.store.records import ChangeStatus
 from report import addresses
@@ -80,8 +80,19 @@ def change_rows(reports: Sequence[ChangeReport], clearance: Clearance, root: str
             h.td[f"{day(change.last_before.started_at)} to {day(change.first_after.started_at)}"],
             h.td[change.suite],
             h.td[", ".join(boxes)],
-            h.td[h.span(class_=f"badge status-{change.status}")[str(change.status)]],
+            h.td[
+                h.span(class_=f"badge status-{change.status}")[str(change.status)],
+                _decision(change, clearance),
+            ],
         ]
+
+
+def _decision(change: Change, clearance: Clearance) -> h.Node:
+    """Who acknowledged a change, why and until when; None for one that is not acknowledged."""
+    if change.status is not ChangeStatus.ACKNOWLEDGED or not change.acknowledgements:
+        return None
+    said = str(clearance.acknowledgement(change.acknowledgements[-1]))
+    return h.span(".quiet")[f" {said.removeprefix('acknowledged ')}"]
 
 
 def direction_sign(direction: Direction) -> h.Node:

@@ -2,12 +2,13 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import htpy as h
 
 from build.engines import ENGINES
 from build.version import Version
+from history.changes.repository import Change
 from history.comparison.result import THRESHOLD
 from history.errors import stored_version
 from history.rendering.confirmations import counted_rounds
@@ -99,9 +100,10 @@ def _facts(dossier: Dossier, catalog: Catalog, root: str, tracker: str, linked: 
                 "status",
                 [
                     h.span(class_=f"badge status-{change.status}")[str(change.status)],
-                    f" {catalog.clearance.text(change.reason or '')}",
+                    f" {_why(change, catalog.clearance)}",
                 ],
             ),
+            *_decisions(change, catalog.clearance),
             (
                 "branch",
                 h.a(href=f"{root}{addresses.branch(change.branch)}")[change.branch]
@@ -120,6 +122,19 @@ def _facts(dossier: Dossier, catalog: Catalog, root: str, tracker: str, linked: 
             ("fingerprint", h.code[change.fingerprint]),
         )
     )
+
+
+def _why(change: Change, clearance: Clearance) -> str:
+    """Why a change has its status; what people decided is told apart."""
+    is_told = change.status is ChangeStatus.ACKNOWLEDGED and change.acknowledgements
+    return "" if is_told else clearance.text(change.reason or "")
+
+
+def _decisions(change: Change, clearance: Clearance) -> Iterator[tuple[str, h.Node]]:
+    """What people decided about a change: who, why, and until when."""
+    if change.acknowledgements:
+        events = [str(clearance.acknowledgement(event)) for event in change.acknowledgements]
+        yield "decided", h.ul(".plain-list")[(h.li[event] for event in events)]
 
 
 def _commits(dossier: Dossier) -> h.Node:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from build.version import Engine
+from history.changes.acknowledgements import Acknowledgement
 from history.store.records import Environment, Machine
 from report.addresses import digest
 
@@ -111,6 +112,10 @@ class Clearance:
     def text(self, text: str) -> str:
         """Return a text from outside, such as why something failed; it may name paths, hosts and people."""
         return WITHHELD if self.is_public and text else text
+
+    def acknowledgement(self, event: Acknowledgement) -> Acknowledgement:
+        """Return what was decided about a change; of a public site without who it was, and why."""
+        return replace(event, who="", reason=WITHHELD) if self.is_public else event
 
     def settings(self, settings: Mapping[str, str]) -> dict[str, str]:
         """Return a server's settings; of a public one numbers, switches and WORDS, and no made-up names."""

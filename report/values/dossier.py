@@ -14,8 +14,9 @@ from history.comparison.result import ContenderComparison
 from history.errors import stored_object, stored_version
 from history.series.environment_changes import changes_between
 from history.series.series import Night, Point, base_branch, nights_of, read_series
+from history.store.alert_outbox import telling
 from history.store.reader import Reader
-from history.store.schema import alerts, builds, configurations, runs
+from history.store.schema import builds, configurations, runs
 from history.store.session_reads import session_of
 from report.values.catalog import Catalog
 from report.values.night_intervals import NightInterval, NightIntervals
@@ -185,8 +186,7 @@ def _setup(connection: Connection, night: Night) -> VersionSetup:
 
 def issue_of(connection: Connection, fingerprint: str) -> tuple[str, int, str] | None:
     """Return repository, number and state of the issue of a change; None without one."""
-    query = select(alerts.c.repository, alerts.c.issue, alerts.c.issue_state).where(
-        alerts.c.fingerprint == fingerprint, alerts.c.issue.is_not(None)
-    )
-    row = connection.execute(query).first()
-    return (row.repository or "", int(row.issue), str(row.issue_state)) if row is not None else None
+    alert = telling(connection, fingerprint)
+    if alert is None or alert.issue is None:
+        return None
+    return alert.repository or "", alert.issue, str(alert.issue_state)

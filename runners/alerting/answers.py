@@ -53,12 +53,16 @@ def answer_of(alert: Alert, issue: Issue, repository: str) -> PersonsAnswer:
     a person can settle what is refused because the marker was removed.
 
     One that was closed as completed is believed until later nights disprove it. Any other reason mutes, and
-    so does none: a tracker that knows no reasons leaves a person no other way to say it.
+    so does none: a tracker that knows no reasons leaves a person no other way to say it. What muted an alert
+    before that was withdrawn says nothing any more.
     """
     label = muting_label(issue.labels)
-    if label is not None and (is_marked(alert, issue) or alert.repository == repository):
+    is_withdrawn = alert.unmuted_at is not None
+    if label is not None and not is_withdrawn and (is_marked(alert, issue) or alert.repository == repository):
         return PersonsAnswer(AnswerKind.MUTED, f"label {label} of #{issue.number}")
     if not is_marked(alert, issue) or not _closed_by_person(alert, issue):
+        return NO_ANSWER
+    if alert.unmuted_at is not None and (issue.closed_at is None or issue.closed_at <= alert.unmuted_at):
         return NO_ANSWER
     if issue.closed_as is ClosedAs.COMPLETED:
         return PersonsAnswer(

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from history.changes import repository
+from history.changes.acknowledgements import acknowledge
 from history.errors import HistoryError
 from history.escaping.characters import JOINER, one_line, visible
 from history.escaping.markdown import Markdown, md
@@ -13,16 +13,16 @@ from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, ClosedAs, IssueState
 from history.store.database import Database
 from history.timestamps import now
-from runners.alerting.answers import AnswerKind, PersonsAnswer, answer_of, is_marked, marker_name
+from runners.alerting.answers import AnswerKind, PersonsAnswer, answer_of, marker_name
 from runners.alerting.issue_block import (
     ANY_MARKER,
     IssueText,
     edited,
-    end_marker,
     is_ours_alone,
     is_written,
     new_body,
 )
+from runners.alerting.own_issues import OwnIssues
 from runners.alerting.summaries import limit_new_issues, update_summaries
 from runners.alerting.tracker import (
     Issue,
@@ -34,6 +34,7 @@ from runners.alerting.tracker import (
     Tracker,
     TrackerBusyError,
     TrackerError,
+    muting_label,
 )
 
 MOST_FAILURES = 3
@@ -86,12 +87,7 @@ class Delivery:
         self._labels, self._most_new, self._clock = labels, most_new, clock
         self._failures = 0
         """Failed alerts, but for those of which one issue was refused: others may be delivered."""
-        self._listed: list[Issue] | None = None
-        """The tracker's issues with a marker of Tidemark's, once they were listed."""
-
-        self._latest = 0
-        """The highest number of an issue when they were listed."""
-
+        self._own = OwnIssues(tracker)
         self.result = DeliveryResult()
 
     def run(self) -> DeliveryResult:
@@ -112,7 +108,7 @@ class Delivery:
         """Note what people decided about open issues: they labelled, closed or reopened them."""
         for alert in self._alerts():
             is_open = alert.issue_state is IssueState.OPEN and alert.muted is None
-            if self._is_known(alert) and is_open and not self._must_wait():
+            if self._own.is_known(alert) and is_open and not self._must_wait():
                 self._attempt(alert, self._read_answer)
 
     def _read_answer(self, alert: Alert) -> None:
@@ -125,16 +121,22 @@ class Delivery:
         if answer.kind is AnswerKind.MUTED:
             self._mute(alert, answer)
             return True
-        return False
+        closed_at = None
+        if answer.kind is AnswerKind.RESOLVED:
+            closed_at = answer.closed_at or alert.resolved_at or self._clock()
+        if closed_at != alert.resolved_at:
+            with self._database.writing() as connection:
+                alert_outbox.mark_resolved(connection, alert, closed_at)
+        is_believed = closed_at is not None and not alert.is_seen_since(closed_at)
+        return is_believed and alert.desired.state is IssueState.OPEN
 
     def _mute(self, alert: Alert, answer: PersonsAnswer) -> None:
         with self._database.writing() as connection:
             alert_outbox.mute(connection, alert, answer.reason)
             if alert.desired.kind is AlertKind.CHANGE:
-                with suppress(HistoryError):  # the change was pruned: its alert is muted all the same
-                    repository.acknowledge(
-                        connection, alert.desired.fingerprint, answer.reason, self._clock()
-                    )
+                for change in alert.desired.told:
+                    with suppress(HistoryError):  # the change was pruned: its alert is muted all the same
+                        acknowledge(connection, change, answer.reason, self._clock(), who=answer.who)
         self.result.muted.append(alert.desired.fingerprint)
 
     # --- one alert
@@ -152,8 +154,10 @@ class Delivery:
         try:
             act(alert)
         except TrackerError as error:
-            if isinstance(error, IssueDeletedError) and self._is_known(alert):
+            if isinstance(error, IssueDeletedError) and self._own.is_known(alert):
                 self._mute(alert, PersonsAnswer(AnswerKind.MUTED, f"#{alert.issue} was deleted"))
+                with self._database.writing() as connection:
+                    alert_outbox.mark_deleted(connection, alert)
                 return
             self.result.failed[alert.desired.fingerprint] = str(error)
             if not isinstance(error, IssueRefusedError | IssueChangedError):
@@ -165,7 +169,7 @@ class Delivery:
                 alert_outbox.mark_failed(connection, alert, str(error), retry_at)
 
     def _send(self, alert: Alert) -> None:
-        known = self._existing(alert)
+        known = self._own.existing(alert)
         issue = known or self._open(alert)
         if issue is None or (known is not None and not self._update(alert, known)):
             return
@@ -175,63 +179,6 @@ class Delivery:
         with self._database.writing() as connection:
             alert_outbox.mark_sent(connection, alert, issue.number, self._tracker.repository)
 
-    def _is_known(self, alert: Alert) -> bool:
-        """Whether the outbox knows the number of the alert's issue in this tracker's repository."""
-        return alert.issue is not None and alert.repository in (None, self._tracker.repository)
-
-    def _existing(self, alert: Alert) -> Issue | None:
-        """The alert's issue. The outbox may not know of it, because the answer to `create` can be lost."""
-        if self._is_known(alert):
-            assert alert.issue is not None
-            return self._tracker.read(alert.issue)
-        ours = self._marked(alert)
-        if not ours:
-            return None
-        # Who closed it is known of an issue that is read alone.
-        return self._tracker.read(ours[0].number) if ours[0].state is IssueState.CLOSED else ours[0]
-
-    def _marked(self, alert: Alert) -> list[Issue]:
-        """The issues that hold the alert's marker, the oldest first.
-
-        Only the tracker's own numbers say which issues are too old: its clock and ours can be far apart.
-        """
-        if alert.asked_after is not None and alert.repository == self._tracker.repository:
-            issues = list(self._tracker.newest(alert.asked_after))
-        else:
-            issues = self._all()
-        return sorted((each for each in issues if is_marked(alert, each)), key=lambda each: each.number)
-
-    def _all(self) -> list[Issue]:
-        if self._listed is None:
-            self._listed = []
-            for issue in self._tracker.newest(0):
-                self._latest = max(self._latest, issue.number)
-                if ANY_MARKER in issue.body:
-                    self._listed.append(issue)
-        return self._listed
-
-    def _latest_number(self, alert: Alert) -> int:
-        """The number above which an alert's issue is going to be, or is if it was asked for in vain."""
-        if alert.asked_after is not None and alert.repository == self._tracker.repository:
-            return alert.asked_after
-        self._all()
-        return self._latest
-
-    def _require_own(self, alert: Alert, issue: Issue) -> None:
-        """Raise IssueRefusedError for an issue that is not surely this alert's: it is somebody's."""
-        if issue.moved_to is not None:
-            raise IssueRefusedError(
-                f"#{alert.issue} was transferred to {issue.moved_to}#{issue.number} and is not changed there",
-                where=self._tracker.repository,
-                hint="transfer it back, or label it `acknowledged` there",
-            )
-        if not is_marked(alert, issue):
-            raise IssueRefusedError(
-                f"#{issue.number} is not changed: its body does not hold {end_marker(marker_name(alert))}",
-                where=self._tracker.repository,
-                hint="put that line back into its body, or label it `acknowledged`, if it is this alert's",
-            )
-
     def _open(self, alert: Alert) -> Issue | None:
         """Open the alert's issue; None for one that was asked for in vain and is not needed any more."""
         desired = alert.desired
@@ -239,7 +186,7 @@ class Delivery:
             with self._database.writing() as connection:
                 alert_outbox.mark_never_opened(connection, alert)
             return None
-        latest = self._latest_number(alert)
+        latest = self._own.latest_number(alert)
         with self._database.writing() as connection:
             alert_outbox.mark_opening(connection, alert, latest, self._tracker.repository)
         ours = _text(desired.title, desired.body)
@@ -262,7 +209,8 @@ class Delivery:
         for reading in range(1, MOST_READINGS + 1):
             if self._is_settled(alert, issue):
                 return False
-            self._require_own(alert, issue)
+            self._own.require(alert, issue)
+            issue = self._without_muting(alert, issue)
             edit = _needed(alert, issue)
             if edit.is_empty:
                 return True
@@ -286,6 +234,16 @@ class Delivery:
         self._comment_on_state(alert, issue)
         return True
 
+    def _without_muting(self, alert: Alert, issue: Issue) -> Issue:
+        """Take the labels that muted it from the issue of an alert that is not muted any more."""
+        muting = [label for label in issue.labels if muting_label((label,))]
+        if alert.unmuted_at is None or not muting or alert.desired.state is IssueState.CLOSED:
+            return issue
+        for label in muting:
+            with suppress(IssueRefusedError):  # a person took it away meanwhile
+                self._tracker.remove_label(issue, label)
+        return replace(issue, labels=tuple(label for label in issue.labels if label not in muting))
+
     def _close_duplicates(self, alert: Alert, issue: Issue, *, keeps_oldest: bool) -> Issue:
         """Close every other issue that is surely ours and of this alert; returns the one that is kept.
 
@@ -295,7 +253,7 @@ class Delivery:
         name = marker_name(alert)
         ours = [
             other
-            for other in self._marked(alert)
+            for other in self._own.marked(alert)
             if other.author
             and other.author == issue.author
             and other.state is IssueState.OPEN
@@ -324,7 +282,24 @@ class Delivery:
             return
         closed = desired.state is IssueState.CLOSED
         (self.result.closed if closed else self.result.updated).append(desired.fingerprint)
-        self._comment(issue, md("Closed: {}", desired.closing) if closed else md("It is back."))
+        if closed:
+            self._comment(issue, md("Closed: {}", desired.closing))
+        else:
+            self._comment(issue, self._why_again(alert, issue))
+
+    def _why_again(self, alert: Alert, issue: Issue) -> Markdown:
+        """The comment with which an issue is opened again."""
+        answer = answer_of(alert, issue, self._tracker.repository)
+        seen_at = alert.desired.seen_at
+        if answer.kind is AnswerKind.RESOLVED and seen_at is not None:
+            closed_at = answer.closed_at or alert.resolved_at or seen_at
+            return md(
+                "It was closed as completed on {:%Y-%m-%d}, and the night of {:%Y-%m-%d} still shows it.",
+                closed_at,
+                seen_at,
+            )
+        said = alert.desired.closing
+        return md("{}{}", said[0].upper(), said[1:]) if said else md("It is back.")
 
     def _comment(self, issue: Issue, text: Markdown) -> None:
         """Sent at most once: the issue has its state by now, and its body says why."""

@@ -117,6 +117,9 @@ class Tracker(Protocol):
         Never edits an issue of another repository.
         """
 
+    def remove_label(self, issue: Issue, label: str) -> None:
+        """Take a label from an issue, which was read, found or created before."""
+
     def comment(self, issue: Issue, text: str) -> None:
         """Add a comment to an issue, which was read, found or created before."""
 

@@ -1,11 +1,13 @@
 """The arguments of `./tidemark history`."""
 
 import argparse
+from datetime import date
 from typing import TYPE_CHECKING
 
 from history.store.records import ChangeStatus
 from history.timestamps import moment
-from runners.values import count, date, names
+from runners.values import count, names
+from runners.values import date as any_date
 from suites.metrics import METRICS, PRIMARY
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def _transfers(subcommands: "Subcommands") -> None:
     out.add_argument("--format", choices=["ndjson", "parquet"], default="ndjson", help="default: ndjson")
     out.add_argument("--suite", help="only sessions of this suite")
     out.add_argument(
-        "--since", type=date, metavar="DATE", help="only sessions that began at this time or later"
+        "--since", type=any_date, metavar="DATE", help="only sessions that began at this time or later"
     )
     take = subcommands.add_parser("import", help="import exports, and tables of other tools")
     what = "NDJSON, a Parquet folder, CSV, mytools' tables"
@@ -78,7 +80,7 @@ def _transfers(subcommands: "Subcommands") -> None:
     table = take.add_argument_group("for tables that do not name them")
     table.add_argument("--machine", metavar="NAME", help="machine that was measured on")
     table.add_argument("--suite", metavar="NAME", help="suite that was run")
-    table.add_argument("--when", type=date, metavar="DATE", help="when it was measured, such as 2025-11")
+    table.add_argument("--when", type=any_date, metavar="DATE", help="when it was measured, such as 2025-11")
     cores = "cores of the machine, for CPU costs that are shares"
     table.add_argument("--cores", type=count, metavar="N", help=cores)
     columns = "versions of the columns of a table without a head, in their order, such as pg177,pg181"
@@ -95,7 +97,7 @@ def _transfers(subcommands: "Subcommands") -> None:
         "prune", help="delete the rounds of old sessions; nights and changes are kept"
     )
     before = "delete rounds of sessions that began earlier"
-    prune.add_argument("--before", type=date, required=True, metavar="DATE", help=before)
+    prune.add_argument("--before", type=any_date, required=True, metavar="DATE", help=before)
     prune.add_argument("--dry-run", action="store_true", help="only print what would be deleted")
     _read(out, take, merge, backup, prune)
 
@@ -109,12 +111,29 @@ def _changes(subcommands: "Subcommands") -> None:
     changes.add_argument("--suite", help="only changes of this suite")
     for each in (judge, changes):
         each.add_argument("--format", choices=["terminal", "json"], default="terminal")
-    acknowledge = subcommands.add_parser("acknowledge", help="mute a change")
+    acknowledge = subcommands.add_parser(
+        "acknowledge", help="say that a change is known, so that it is not told again"
+    )
     acknowledge.add_argument(
         "fingerprint", metavar="CHANGE", help="fingerprint, as `history changes` lists it"
     )
-    acknowledge.add_argument("--reason", required=True, help="reason, stored with the change")
+    acknowledge.add_argument(
+        "--reason", required=True, help="why; earlier reasons are kept, and the issue shows it"
+    )
+    until = "the last day for which it holds, in UTC, such as 2026-12-31; without one it holds for good"
+    end = acknowledge.add_mutually_exclusive_group()
+    end.add_argument("--until", type=last_day, metavar="DATE", help=until)
+    end.add_argument("--undo", action="store_true", help="withdraw it: the change is open again")
+    acknowledge.add_argument("--by", metavar="NAME", help="who decides it (default: the user's name)")
     _read(judge, changes, acknowledge)
+
+
+def last_day(text: str) -> date:
+    """Parse a day."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a day: write 2026-12-31") from None
 
 
 def _read(*parsers: argparse.ArgumentParser) -> None:

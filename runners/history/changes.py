@@ -1,10 +1,13 @@
 """`./tidemark history judge|changes|acknowledge`: changes of level over nights."""
 
 import argparse
+import os
 from collections.abc import Sequence
+from getpass import getuser
 
 from build.home import locate
 from history.changes import repository
+from history.changes.acknowledgements import acknowledge, withdraw
 from history.changes.box_notes import BoxNote, read_box_notes
 from history.changes.detector import DetectionReport, judge
 from history.changes.level_shift import Direction
@@ -16,6 +19,7 @@ from history.rendering.plain_table import standard_output
 from history.spool.opening import open_delivered
 from history.store.records import ChangeStatus
 from history.timestamps import now
+from runners.alerting.outbox import tell_decision
 
 
 def judge_(arguments: argparse.Namespace) -> int:
@@ -52,13 +56,30 @@ def changes_(arguments: argparse.Namespace) -> int:
 
 
 def acknowledge_(arguments: argparse.Namespace) -> int:
-    """Acknowledge a change for good."""
+    """Acknowledge a change, or withdraw that; say what it is now, and whether its issue will say so."""
+    change, reason, who, when = arguments.fingerprint, arguments.reason, arguments.by or _user(), now()
     with (
         open_store(existing_history(arguments.history)) as store,
         store.database.writing() as connection,
     ):
-        repository.acknowledge(connection, arguments.fingerprint, arguments.reason, now())
+        if arguments.undo:
+            withdraw(connection, change, reason, when, who=who)
+        else:
+            acknowledge(connection, change, reason, when, who=who, until=arguments.until)
+        is_due = tell_decision(connection, change, when)
+        (now_,) = repository.load(connection, fingerprint=change)
+    print(f"change {change} is {now_.status}: {now_.acknowledgements[-1]}")
+    if is_due:
+        print("its issue gets this with the next delivery")
     return 0
+
+
+def _user() -> str:
+    """The name of the person at the terminal."""
+    try:
+        return os.environ.get("SUDO_USER") or getuser()
+    except (KeyError, OSError):  # this user has no name
+        return str(os.getuid())
 
 
 def _print(reports: Sequence[ChangeReport], format_: str) -> None:

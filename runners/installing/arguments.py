@@ -39,12 +39,9 @@ def add_subcommands(it: argparse.ArgumentParser, plan: str) -> None:
             "--root", metavar="FOLDER", help="write files below this folder, for another machine"
         )
     watch = what.add_parser(
-        "watch",
-        help="report a night that failed, hangs, died, was missed or brought no results; run by a timer",
+        "watch", help="report a night that failed, hangs, died or was missed; run by a timer"
     )
-    watch.epilog = (
-        "exit codes: 0 healthy; 1 results are overdue, a night failed, hangs, died or was missed; 2 trouble"
-    )
+    watch.epilog = "exit codes: 0 healthy; 1 a night failed, hangs, died, or was missed; 2 trouble"
     _plan(watch, plan)
     add_pauses(what)
     alert = what.add_parser("test-alert", help="open an issue where alerts go, and close it again")

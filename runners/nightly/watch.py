@@ -14,6 +14,9 @@ from history.store.writer import Store
 from runners.nightly.health import BoxHealth
 from runners.nightly.heartbeat import MISSED_HOURS, WELL, State, Status
 
+TRUSTED = timedelta(days=1)
+"""How long a person who closed the issue of a box as completed is believed while the trouble lasts."""
+
 
 def judged(found: Status, expected_since: datetime | None, now: datetime) -> State:
     """The state of a box. One that never began a night has missed one MISSED_HOURS after it was installed."""
@@ -56,7 +59,7 @@ def update_outbox(
         elif state in WELL:
             issues = [_overdue(box, trouble, known, now)]
         else:
-            issues = [_issue(box, found, state, trouble)]
+            issues = [replace(_issue(box, found, state, trouble), seen_at=now - TRUSTED)]
         alert_outbox.set_desired(connection, issues, now)
 
 
@@ -72,6 +75,7 @@ def _overdue(box: str, trouble: Sequence[str], known: Sequence[DesiredIssue], no
         one_line(f"box {box}: results are overdue"),
         _paragraphs([found, _listed(trouble)]),
         IssueState.OPEN,
+        seen_at=now - TRUSTED,
     )
 
 

@@ -12,8 +12,8 @@ import compare as program
 from history.changes import repository
 from history.changes.report import report_changes
 from history.open import open_reader
-from runners.alerting.desired_issues import issue_of_change
-from runners.alerting.issue_texts import body
+from runners.alerting.issues.change_issues import issue_of_changes
+from runners.alerting.issues.change_texts import body
 from runners.cli import main
 from runners.nightly.plan import SitePlan
 from tests.programs import VNU, required_package
@@ -92,8 +92,8 @@ def test_issues_link_to_the_page_of_their_change(rich: Path, fingerprint: str) -
     with open_reader(rich) as history, history.database.reading() as connection:
         (report,) = report_changes(connection, repository.load(connection))
     address = f"<https://perf.example.org/t/changes/{fingerprint}.html>"
-    assert address in issue_of_change(report, "https://perf.example.org/t/").body
-    assert "example.org" not in body(report)
+    assert address in issue_of_changes("f", [report], "https://perf.example.org/t/").body
+    assert "example.org" not in body([report])
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,15 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
+
 from history.open import open_store
 from report.values.clearance import WITHHELD, Clearance
 from report.writing.tree import STATE
+from runners.cli import main
+from tests.history.watched import record_regression
 from tests.report.conftest import write
+from tests.report.parsed import parsed
 from tests.report.private import FACTS, MANIFEST, found_in, manifest_with, plant, record
 from tests.report.rich import BOXES
 
@@ -75,3 +80,36 @@ def test_a_box_has_the_same_name_on_every_page_and_another_in_another_history() 
     assert one.box("db1") == Clearance(True, "first").box("db1")
     assert one.box("db1") not in ("db1", one.box("db2"), other.box("db1"))
     assert Clearance().box("db1") == "db1"
+
+
+@pytest.fixture
+def acknowledged(tmp_path: Path) -> Path:
+    path = tmp_path / "history.db"
+    record_regression(path, judged=True)
+    words = ["--by", "ann", "--reason", "checksums are <wanted>", "--until", "2099-12-31"]
+    assert main(["history", "acknowledge", "2e7b5e116455", *words, "--history", str(path)]) == 0
+    return path
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_the_list_and_the_page_of_a_change_say_who_why_and_until_when(
+    acknowledged: Path, tmp_path: Path, public: bool
+) -> None:
+    words = ["--public"] if public else []
+    assert main(["report", "--out", str(tmp_path / "site"), "--history", str(acknowledged), *words]) == 0
+    listed = parsed(tmp_path / "site/changes/index.html").text
+    page = parsed(tmp_path / "site/changes/2e7b5e116455.html").text
+    for text in (listed, page):
+        assert "until 2099-12-31" in text
+        assert ("ann" in text.split()) is not public
+        assert ("checksums are <wanted>" in text) is not public
+        assert ("withheld on a public site" in text) is public
+
+
+def test_a_listing_says_it_too(acknowledged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["history", "changes", "--status", "acknowledged", "--history", str(acknowledged)]) == 0
+    said = capsys.readouterr().out
+    assert "    acknowledged by ann on " in said
+    assert ", until 2099-12-31: checksums are <wanted>\n" in said
+    assert said.count("checksums are <wanted>") == 1

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
@@ -235,6 +236,12 @@ class GitHubTracker:
                 closes = edit.state is IssueState.CLOSED
                 sent |= {"state": edit.state, "state_reason": edit.closed_as if closes else "reopened"}
             return self._issue(self._send("PATCH", f"/{issue.number}", where, sent), where, issue.number)[0]
+
+    def remove_label(self, issue: Issue, label: str) -> None:
+        """Take a label from an issue."""
+        where = self._required(issue)
+        with _about_one_issue():
+            self._send("DELETE", f"/{issue.number}/labels/{quote(label, safe='')}", where, None)
 
     def comment(self, issue: Issue, text: str) -> None:
         """Add a comment."""

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from build.version import parse_version
-from history.changes import confirmation, detector, repository
+from history.changes import confirmation, detector
+from history.changes.acknowledgements import acknowledge
 from history.changes.confirmation import ConfirmationRequest, Confirms
 from history.changes.detector import judge
 from history.changes.level_shift import Direction
@@ -192,7 +193,7 @@ def test_what_the_watch_raised_is_closed_the_night_it_is_gone(commits: Commits) 
 def test_acknowledged_stays_silent(commits: Commits) -> None:
     change = regressed(commits)
     with commits.store.database.writing() as connection:
-        repository.acknowledge(connection, change.fingerprint, "wanted", night(9))
+        acknowledge(connection, change.fingerprint, "wanted", night(9))
     commits.more(1)
     commits.confirm({"insert": 1 / 0.93})
     commits.more(1, SLOW)

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from history.changes import detector, repository
+from history.changes import detector
+from history.changes.acknowledgements import acknowledge
 from history.changes.level_shift import Direction
 from history.store.records import ChangeStatus
 from tests.history.conftest import Target
@@ -95,7 +96,7 @@ def test_what_was_acknowledged_is_never_told_again(nights: Nights) -> None:
     nights.more(8, 0.93)
     (change,) = nights.judge().new
     with nights.store.database.writing() as connection:
-        repository.acknowledge(connection, change.fingerprint, "checksums are wanted", night(60))
+        acknowledge(connection, change.fingerprint, "checksums are wanted", night(60))
     for factor in (0.93, 1.0, 0.93):
         nights.more(14, factor)
         report = nights.judge()

@@ -14,7 +14,7 @@ from history.store.bisects import EventKind
 from history.store.records import ChangeStatus
 from history.store.session_writes import insert_profile
 from history.store.writer import Store
-from runners.alerting.issue_texts import body, title
+from runners.alerting.issues.change_texts import body, title
 from tests.history.commits import Commits
 from tests.history.handmade import MACHINE, NIGHT
 from tests.history.profiled import profile
@@ -95,5 +95,5 @@ def test_it_is_read_without_a_database(commits: Commits, tmp_path: Path) -> None
     assert copy == report
     assert "insert qps" in "\n".join(render_changes([copy]))
     assert changes_json([copy])[0]["fingerprint"] == report.change.fingerprint
-    assert title(copy) == "postgres master: insert 6.9% slower (write-heavy)"
-    assert "CPU time per query grew most in heap_insert +" in body(copy)
+    assert title([copy]) == "postgres master: insert 6.9% slower (write-heavy)"
+    assert "CPU time per query grew most in heap_insert +" in body([copy])

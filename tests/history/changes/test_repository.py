@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from history.changes import repository
+from history.changes.acknowledgements import acknowledge
 from history.changes.level_shift import Direction, Shift, ShiftOutcome
 from history.errors import HistoryError
 from history.open import open_store
@@ -112,12 +113,12 @@ def test_only_those_asked_for(store: Store) -> None:
 def test_acknowledged_with_a_reason(store: Store) -> None:
     write(store, course())
     with store.database.writing() as connection:
-        repository.acknowledge(connection, "f1", "wanted: checksums", LATER + timedelta(days=1))
+        acknowledge(connection, "f1", "wanted: checksums", LATER + timedelta(days=1))
     (change,) = load(store)
     assert (change.status, change.reason) == (ChangeStatus.ACKNOWLEDGED, "wanted: checksums")
     assert change.updated_at == LATER + timedelta(days=1)
     with pytest.raises(HistoryError, match="there is no change f2"), store.database.writing() as connection:
-        repository.acknowledge(connection, "f2", "?", LATER)
+        acknowledge(connection, "f2", "?", LATER)
 
 
 def test_the_commit_of_a_night(store: Store) -> None:

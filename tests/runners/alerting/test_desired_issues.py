@@ -32,9 +32,17 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def desired(store: Store, smallest: float = 0.02, known: tuple[str, ...] = ()) -> list[DesiredIssue]:
+def desired(store: Store, smallest: float = 0.02) -> list[DesiredIssue]:
     with store.database.reading() as connection:
-        return desired_issues(connection, smallest, dict.fromkeys(known, IssueState.OPEN))
+        return desired_issues(connection, smallest, alert_outbox.load(connection))
+
+
+def told(store: Store) -> list[DesiredIssue]:
+    """The same, which the outbox has from now on."""
+    issues = desired(store)
+    with store.database.writing() as connection:
+        alert_outbox.set_desired(connection, issues, night(100))
+    return issues
 
 
 def test_the_issue_of_a_regression(regressed: Path) -> None:
@@ -79,13 +87,13 @@ def test_the_issue_of_a_change_that_was_confirmed_and_went_away(commits: Commits
     commits.more(1, {"insert": 0.93})
     commits.confirm({"insert": 0.93})
     (change,) = commits.judge().new
-    (issue,) = desired(commits.store)
+    (issue,) = told(commits.store)
     assert issue.fingerprint == change.fingerprint
     assert "./tidemark build postgres@git:000000000003 postgres@git:000000000004\n" in issue.body
     commits.more(1)
     commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint)
     commits.judge()
-    (closed,) = desired(commits.store, known=(issue.fingerprint,))
+    (closed,) = desired(commits.store)
     assert closed.state is IssueState.CLOSED
     text = f"# {issue.title}\n\n{issue.body}\n# closed\n\n{closed.body}"
     require_golden("issue-confirmed.md", text, GOLDEN)
@@ -112,16 +120,18 @@ def test_a_change_that_went_away_closes_its_issue_only_if_there_is_one(
     path = tmp_path / "history.db"
     path.write_bytes(regressed.read_bytes())
     with open_store(path) as store:
-        (issue,) = desired(store)
+        gone = "UPDATE changes SET status = 'closed', reason = 'back since Monday'"
         with store.database.writing() as connection:
-            connection.exec_driver_sql("UPDATE changes SET status = 'closed', reason = 'back since Monday'")
+            connection.exec_driver_sql(gone)
         assert desired(store) == []
-        (closed,) = desired(store, known=(issue.fingerprint,))
+        with store.database.writing() as connection:
+            connection.exec_driver_sql("UPDATE changes SET status = 'open', reason = NULL")
+        assert len(told(store)) == 1
+        with store.database.writing() as connection:
+            connection.exec_driver_sql(gone)
+        (closed,) = desired(store)
         assert (closed.state, closed.closing) == (IssueState.CLOSED, "back since Monday")
         assert "**It is gone**: back since Monday." in closed.body
-        with store.database.writing() as connection:
-            connection.exec_driver_sql("UPDATE changes SET status = 'acknowledged'")
-        assert desired(store, known=(issue.fingerprint,)) == []
 
 
 def test_improvements_open_no_issue(regressed: Path, tmp_path: Path) -> None:
@@ -159,10 +169,12 @@ def test_a_version_that_does_not_build_is_told_once_and_closed(store: Store) -> 
     assert "\n    not built: make failed:\n      ```\n    @everyone error: x\n" in issue.body
     record_steps(store, replace(start, uid="two"), {"insert": {BASE: [1.0]}})
     assert [each.fingerprint for each in desired(store)] == [issue.fingerprint]
+    told(store)
     record_steps(store, session_start("three"), {"insert": {BASE: [1.0], NEW: [1.0]}})
+    (closed,) = told(store)
+    assert (closed.state, closed.closing) == (IssueState.CLOSED, f"{NEW} was built again")
+    record_steps(store, session_start("four"), {"insert": {BASE: [1.0], NEW: [1.0]}})
     assert desired(store) == []
-    (closed,) = desired(store, known=(issue.fingerprint,))
-    assert (closed.state, closed.closing) == (IssueState.CLOSED, f"{NEW} was built")
 
 
 def test_a_server_that_dies_is_told_with_the_end_of_its_log(store: Store) -> None:
@@ -175,11 +187,11 @@ def test_a_server_that_dies_is_told_with_the_end_of_its_log(store: Store) -> Non
         ],
     )
     store.finish_session(session, SessionStatus.FINISHED)
-    (issue,) = desired(store)
+    (issue,) = told(store)
     assert (issue.kind, issue.title) == (AlertKind.CRASH, "postgres REL_18_STABLE fails while it is measured")
     assert "    died during insert: PANIC" in issue.body
     record_steps(store, session_start("two"), {"insert": {BASE: [1.0], NEW: [1.0]}})
-    (closed,) = desired(store, known=(issue.fingerprint,))
+    (closed,) = desired(store)
     assert closed.state is IssueState.CLOSED
 
 

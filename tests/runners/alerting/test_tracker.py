@@ -73,6 +73,11 @@ class MemoryTracker:
         self.issues[issue.number] = changed
         return changed
 
+    def remove_label(self, issue: Issue, label: str) -> None:
+        self._fail()
+        kept = tuple(name for name in self.issues[issue.number].labels if name != label)
+        self.issues[issue.number] = replace(self.issues[issue.number], labels=kept)
+
     def comment(self, issue: Issue, text: str) -> None:
         self._fail()
         self.comments.append((issue.number, text))
@@ -147,7 +152,7 @@ def test_every_tracker_of_the_registry_implements_the_protocol(
         open_tracker(name, "owner/name")
     implementation = get_type_hints(import_module(TRACKERS[name]).connect)["return"]
     methods = [method for method in vars(Tracker) if not method.startswith("_")]
-    assert methods == ["check", "newest", "read", "create", "edit", "comment"]
+    assert methods == ["check", "newest", "read", "create", "edit", "remove_label", "comment"]
     assert [method for method in methods if not callable(getattr(implementation, method, None))] == []
 
 

@@ -80,7 +80,7 @@ def test_the_issue_gets_the_result_once(store: Store, stand: Callable[..., Stand
     log = answered(store, change, stand((11, 0.7)).bisect(a_question(line.good, line.code[-1])))
     assert not update_issue(store.database, log.bisect), "the change has no issue yet"
     with store.database.writing() as connection:
-        (issue,) = desired_issues(connection, 0.02, {}, SITE)
+        (issue,) = desired_issues(connection, 0.02, (), SITE)
         (link,) = (text for text in issue.body.splitlines() if SITE in text)
         alert_outbox.set_desired(
             connection, [replace(issue, body=Markdown(f"as it was before\n{link}\n"))], NIGHT
@@ -99,7 +99,7 @@ def test_the_issue_gets_the_result_once(store: Store, stand: Callable[..., Stand
     assert not update_issue(store.database, log.bisect), "the tracker has it"
     # The next night wants the same.
     with store.database.reading() as connection:
-        (again,) = desired_issues(connection, 0.02, {change.fingerprint: IssueState.OPEN}, SITE)
+        (again,) = desired_issues(connection, 0.02, alert_outbox.load(connection), SITE)
         assert again.body == alert.desired.body
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from history.changes.repository import Change
 from history.open import open_store
-from runners.alerting.desired_issues import needs_issue
-from runners.alerting.issue_texts import body, title
+from runners.alerting.issues.change_issues import needs_issue
+from runners.alerting.issues.change_texts import body, title
 from runners.nightly.confirm import ExaminedSuspicion
 from runners.nightly.night_result import NightResult
 from runners.nightly.report import NightReport, comparisons, report
@@ -81,11 +81,11 @@ def test_a_step_in_instructions_is_a_change_the_same_night(lab: Lab, counts: dic
     assert member.ratio_low < counts["insert"] < member.ratio_high
     assert needs_issue(change, 0.02, {}), "its own threshold, not that of what is timed"
     shown = re.fullmatch(
-        r"postgres master: insert (\d\.\d)% more instructions per query \(write-heavy\)", title(found)
+        r"postgres master: insert (\d\.\d)% more instructions per query \(write-heavy\)", title([found])
     )
     assert shown is not None
     assert float(shown[1]) == pytest.approx(100 * (counts["insert"] - 1), abs=0.2)
-    said = body(found)
+    said = body([found])
     assert "Confirmed the same night by 2 counted passes of each" in said
     assert "confidence" not in said.partition("| box")[0]
     assert "--exact-only" in said

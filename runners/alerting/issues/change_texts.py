@@ -1,7 +1,7 @@
-"""Titles and bodies of the issues of changes, from a ChangeReport: what is known, and what to do next."""
+"""Titles and bodies of the issues of changes, from ChangeReports: what is known, and what to do next."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from build.engines import ENGINES
 from build.version import parse_version
@@ -10,7 +10,7 @@ from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change, Member
 from history.escaping.characters import one_line
-from history.escaping.markdown import Markdown, code_block, code_span, document, link, md, row
+from history.escaping.markdown import Markdown, code_block, code_span, columns, document, link, md, row
 from history.rendering.confirmations import counted_rounds, interval, occasion, series_name
 from history.rendering.profiles import named_functions
 from history.series.series import Night
@@ -32,30 +32,67 @@ PAGE = md("Charts, confirmation and costs: ")
 """Stands before the address of the change's page."""
 
 
-def title(report: ChangeReport) -> str:
-    """One line: the branch, the main series' step, by how much, and how many other steps."""
-    change = report.change
-    member = report.main_series
-    more = len({other.key.step for other in change.members}) - 1
-    steps = f" and {more} more" if more > 0 else ""
-    branch = change.branch.replace("@", " ")
-    return one_line(f"{branch}: {member.key.step}{steps} {_moved(member)} ({change.suite})")
+def title(group: Sequence[ChangeReport]) -> str:
+    """One line: the branch, the main series' step, by how much, how many other steps, and what else."""
+    change = group[0].change
+    also = [_other(report.change, change) for report in group[1:]]
+    named = f", also {', '.join(dict.fromkeys(also))}" if also else ""
+    return one_line(f"{_branch(change)}: {_steps(group[0])} ({change.suite}){named}")
 
 
-def body(report: ChangeReport, site: str = "") -> Markdown:
-    """The text of an issue, with a link to the change's page if there is a `site`."""
-    return document(line for part in _parts(report, site) for line in part)
+def body(group: Sequence[ChangeReport], site: str = "") -> Markdown:
+    """The text of an issue about one change or several between the same commits, the main one first.
+
+    Each has a link to its page if there is a `site`.
+    """
+    return document(line for part in _parts(group, site) for line in part)
 
 
-def _parts(report: ChangeReport, site: str) -> Iterator[Iterator[str]]:
-    yield _what(report)
-    yield _page(report, site)
-    yield _table(report.change)
-    yield _functions(report)
-    yield _commits(report)
-    yield _bisect(report)
-    yield _by_hand(report)
+def _parts(group: Sequence[ChangeReport], site: str) -> Iterator[Iterator[str]]:
+    main = group[0]
+    if len(group) > 1:
+        yield _members(group)
+    yield _what(main)
+    yield _decisions(main)
+    yield _page(main, site)
+    yield _table(main.change)
+    for report in group[1:]:
+        yield _heading(report)
+        yield _what(report)
+        yield _decisions(report)
+        yield _page(report, site)
+        yield _table(report.change)
+    yield _functions(main)
+    yield _commits(main)
+    yield _bisect(next((report for report in group if report.bisect is not None), main))
+    yield _by_hand(main)
     yield _muting()
+
+
+def _members(group: Sequence[ChangeReport]) -> Iterator[str]:
+    yield md("{} changes lie between the same commits:", len(group))
+    yield ""
+    heads = ("change", "branch", "suite", "by", "status")
+    yield columns(heads, heads)
+    for report in group:
+        change = report.change
+        cells = (change.branch, change.suite, _steps(report), str(change.status))
+        yield row((code_span(change.fingerprint), *cells))
+    yield ""
+
+
+def _heading(report: ChangeReport) -> Iterator[str]:
+    yield md("**{}**, {}:", report.change.branch.replace("@", " "), report.change.suite)
+    yield ""
+
+
+def _decisions(report: ChangeReport) -> Iterator[str]:
+    """What people decided about a change: who, why, and until when."""
+    for event in report.change.acknowledgements:
+        said = str(event)
+        yield md("- {}{}", said[0].upper(), said[1:])
+    if report.change.acknowledgements:
+        yield ""
 
 
 def _what(report: ChangeReport) -> Iterator[str]:
@@ -206,7 +243,10 @@ def _by_hand(report: ChangeReport) -> Iterator[str]:
 
 
 def _muting() -> Iterator[str]:
-    yield md("Nobody wants to hear of it again? Label it `acknowledged` or `not-a-regression`.")
+    yield md(
+        "Nobody wants to hear of it again? Close it as not planned, or label it `acknowledged` or"
+        " `not-a-regression`. Closed as completed, it is opened again when later nights still show it."
+    )
 
 
 def _word(text: str) -> str:
@@ -221,3 +261,21 @@ def _ref(night: Night, commit: str | None) -> str:
 
 def _moved(member: Member) -> str:
     return f"{abs(member.ratio - 1):.1%} {moved_by(member.key.metric, member.ratio)}"
+
+
+def _steps(report: ChangeReport) -> str:
+    """The main series' step and how many others, and by how much."""
+    member = report.main_series
+    more = len({other.key.step for other in report.change.members}) - 1
+    return f"{member.key.step}{f' and {more} more' if more > 0 else ''} {_moved(member)}"
+
+
+def _branch(change: Change) -> str:
+    return change.branch.replace("@", " ")
+
+
+def _other(change: Change, main: Change) -> str:
+    """How the title names another change: by its variant, its suite, or both."""
+    variant = change.branch.partition("#")[2]
+    parts = (f"#{variant}" if variant else "", change.suite if change.suite != main.suite else "")
+    return " ".join(filter(None, parts)) or change.suite
