@@ -10,6 +10,7 @@ A bug in Tidemark itself stays an ordinary Python exception with its traceback.
 
 import errno
 import os
+import re
 import resource
 
 from build.addresses import redacted
@@ -33,6 +34,9 @@ _OF_THE_MACHINE = {
 """What to do about what the kernel refuses; other numbers are more likely to be bugs."""
 
 
+_FURTHER_LINE = re.compile(r"\r?\n(?!    )")
+
+
 class TidemarkError(Exception):
     """A problem that the user has to solve, or that lies with the machine.
 
@@ -47,13 +51,16 @@ class TidemarkError(Exception):
         self.hint = redacted(hint)
 
     def __str__(self) -> str:
-        """Return one line each for `what`, `where` and `hint`; empty ones are omitted."""
+        """Return a line each for `what`, `where` and `hint`, without empty ones.
+
+        Further lines of theirs are set off, so that nothing in a name or a log passes for one of ours.
+        """
         parts = [self.what]
         if self.where:
             parts.append(f"  where: {self.where}")
         if self.hint:
             parts.append(f"  to do: {self.hint}")
-        return "\n".join(parts)
+        return "\n".join(_FURTHER_LINE.sub("\n    ", part) for part in parts)
 
 
 def machine_refusal(error: Exception) -> TidemarkError | None:

@@ -1,7 +1,6 @@
 """`./tidemark bisect`: find the commit that changed a metric; its subcommands status, replay and report."""
 
 import argparse
-import json
 import math
 import shlex
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
 from build.version import Engine, Version, parse_revision
 from history.errors import HistoryError
+from history.escaping.json_strings import json_text
 from history.open import existing_history, open_store
 from history.rendering.plain_table import standard_output
 from history.store import bisects
@@ -204,7 +204,7 @@ def report(arguments: argparse.Namespace) -> int:
     with open_store(existing_history(arguments.history)) as store:
         state = load_state(store, read_log(store, _chosen(store, arguments.uid)))
     if arguments.format == "json":
-        print(json.dumps(export(state), indent=1))
+        print(json_text(export(state), indent=1))
     elif arguments.format == "html":
         from runners.reporting.pages import bisect_alone  # loaded only for this format
 
@@ -221,8 +221,7 @@ def replay_(arguments: argparse.Namespace) -> int:
     else:
         with open_store(existing_history(arguments.history)) as store:
             log = read_log(store, _chosen(store, arguments.log))
-    for line in replay(log):
-        print(line)
+    standard_output().lines(replay(log))
     return 0
 
 
@@ -233,7 +232,7 @@ def status(arguments: argparse.Namespace) -> int:
             known = list(bisects.load_all(connection))
         states = [BisectState(read_log(store, bisect)) for bisect in known]
     if arguments.format == "json":
-        print(json.dumps([_status(state) for state in states], indent=1))
+        print(json_text([_status(state) for state in states], indent=1))
         return 0
     if not states:
         print("there is no bisect yet; see ./tidemark bisect --help")

@@ -1,12 +1,12 @@
 """`./tidemark check`: check that this machine is fit for benchmarking."""
 
 import argparse
-import json
 import sys
 import textwrap
 from collections.abc import Sequence
 
 from build.home import locate
+from history.escaping.json_strings import json_text
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.checks import CHECKS, examine
 from runners.fitness.finding import Finding, Level
@@ -54,7 +54,7 @@ def as_text(findings: Sequence[Finding], applied: AppliedChanges) -> str:
 
 def as_json(findings: Sequence[Finding], applied: AppliedChanges) -> str:
     """Render an object with `fit`, the `findings`, and the settings that were `changed` or `failed`."""
-    return json.dumps(
+    return json_text(
         {
             "fit": all(each.reading.level is not Level.UNFIT for each in findings),
             "findings": [each.as_json() for each in findings],
@@ -70,7 +70,7 @@ def _as_object(applied: AppliedChanges) -> dict[str, object]:
 
 def _restored(applied: AppliedChanges, form: str) -> int:
     if form == "json":
-        print(json.dumps(_as_object(applied), indent=2))
+        print(json_text(_as_object(applied), indent=2))
     else:
         print("\n".join(["Restored:", *_changes(applied)] if applied.changes else ["Nothing to restore."]))
     _complain(applied)

@@ -1,7 +1,6 @@
 """`./tidemark nightly`: what is new is measured, judged, told and copied, however often it is called."""
 
 import argparse
-import json
 import platform
 import sys
 from contextlib import suppress
@@ -14,6 +13,7 @@ from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
 from history.changes.level_shift import Direction
 from history.errors import HistoryError
+from history.escaping.json_strings import json_text
 from history.escaping.markdown import Markdown, escaped
 from history.open import existing_history, open_store
 from history.rendering.changes import box_note_lines
@@ -170,7 +170,7 @@ def _report(plan: Plan, home: Home, store: Store) -> NightReport:
 def matrix(plan: Plan, box: str | None) -> str:
     """The boxes as a workflow's matrix takes them; all when `box` is empty. Raises PlanError."""
     names = [find_box(plan, box, "")] if box else list(plan.boxes)
-    return json.dumps([{"name": name, "label": plan.boxes[name].label} for name in names])
+    return json_text([{"name": name, "label": plan.boxes[name].label} for name in names])
 
 
 def _measure(

@@ -15,9 +15,13 @@ from history.rendering.plain_table import standard_output
 from history.rendering.profiles import differential_json, render_costs, render_differential
 from history.store.records import Session
 from history.store.writer import Store
+from report.addresses import file_name
 from runners.console import progress
 from runners.flamegraphs import draw, draw_difference
 from suites.profiling.stacks import StepProfile, merged, of_role
+
+LONGEST_NAME = 60
+"""Characters of a step or version in the name of a file, which has at most 255 bytes."""
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -28,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
         session = _session(store, versions, arguments)
         read = _source(store, session, versions, arguments)
         rounds = [_rounds(read, store, session, version, arguments) for version in versions]
-    folder = Path(arguments.output) if arguments.output else home.flame_graphs / session.uid
+    folder = Path(arguments.output) if arguments.output else home.flame_graphs / file_name(session.uid)
     show = _show if arguments.what == "show" else _diff
     show(arguments, versions, rounds, folder, home)
     return 0
@@ -143,5 +147,5 @@ def _how(arguments: argparse.Namespace) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text with only characters that are safe in file names."""
-    return "".join(letter if letter.isalnum() or letter in ".-" else "_" for letter in text)
+    """Return a text with only characters that are safe in file names, and no more than a name can have."""
+    return "".join(letter if letter.isalnum() or letter in ".-" else "_" for letter in text)[:LONGEST_NAME]

@@ -1,7 +1,6 @@
 """`./tidemark status`: what the nightly service is doing, and whether its results arrive."""
 
 import argparse
-import json
 import platform
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from typing import Any
 
 from build.home import Home, locate
 from history.errors import HistoryError
+from history.escaping.json_strings import json_text
 from history.open import existing_history, open_reader
 from history.spool.journal import waiting_in
 from runners.nightly.health import BoxHealth, TaskHealth, box_healths, full_disk
@@ -35,7 +35,7 @@ def main(arguments: argparse.Namespace) -> int:
         tasks = [_as_json(task) for task in health.tasks] if health else []
         of_pause = paused.as_json() if paused else None
         whole = {"state": found.state, "healthy": is_well, **beat, "paused": of_pause, "waiting": waits}
-        print(json.dumps({**whole, "problems": problems, "tasks": tasks}, indent=1))
+        print(json_text({**whole, "problems": problems, "tasks": tasks}, indent=1))
     else:
         lines = task_lines(health, now) if health else []
         print("\n".join([status_text(found, now, paused), *problems, *waits, *lines]))

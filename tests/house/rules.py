@@ -13,7 +13,7 @@ PATH_IN_DOCUMENT = re.compile(
 )
 """A path of ours in backquotes, and a link that does not leave the checkout."""
 
-PYTHONS_OWN = {"_exit", "_replace", "_SubParsersAction"}
+PYTHONS_OWN = {"_exit", "_replace", "_SubParsersAction", "_actions"}
 """Names of the standard library that are documented, or have no public equivalent."""
 
 

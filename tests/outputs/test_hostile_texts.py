@@ -11,7 +11,8 @@ from history.open import open_store
 from history.series.last_nights import LastNight
 from history.store import alert_outbox
 from history.store.alert_outbox import DesiredIssue
-from runners.alerting.desired_issues import issue_of_change, issues_of_builds, issues_of_crashes
+from runners.alerting.issues.change_issues import issue_of_changes
+from runners.alerting.issues.failure_issues import issues_of_failures
 from runners.nightly.heartbeat import Beat, State, Status
 from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan
@@ -48,11 +49,12 @@ def test_issues_are_harmless(home: Path) -> None:
         with store.database.reading() as connection:
             reports = report_changes(connection, repository.load(connection))
             watched = [alert.desired for alert in alert_outbox.load(connection)]
-    issues = [issue_of_change(each, "https://perf.example") for each in reports]
+    site = "https://perf.example"
+    issues = [issue_of_changes(each.change.fingerprint, [each], site) for each in reports]
     named = (hostile("db1"), hostile(BRANCH), "postgres@18.6")
     unbuilt = LastNight(*named, False, f"not built: {hostile('cc')}", {}, NOW)
     crashed = LastNight(*named, True, "", {hostile("insert"): hostile("signal 11")}, NOW)
-    issues += [*issues_of_builds([unbuilt], {}), *issues_of_crashes([crashed], {}), *watched]
+    issues += [*issues_of_failures([unbuilt], []), *issues_of_failures([crashed], []), *watched]
     assert len(issues) > 3
     for issue in issues:
         require_issue(issue)

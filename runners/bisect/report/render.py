@@ -24,6 +24,9 @@ MOST_COLLAPSED = 20
 FUNCTIONS = 8
 """The most functions of a profile."""
 
+IN_AN_ITEM = " " * 6
+"""What sets off a block of code below an item of a list; with less it is a paragraph of the item."""
+
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 """The heads and the rows of a table."""
 
@@ -46,7 +49,7 @@ def markdown(state: BisectState) -> Markdown:
     """Render the report as Markdown that is readable as plain text too."""
     lines: list[str] = [md("### {}", headline(state)), "", _head(state), ""]
     for point in state.blamed():
-        lines += [*(md("- {}", line) for line in _about(point)), "", indented(point.message), ""]
+        lines += [*(md("- {}", line) for line in _about(point)), "", indented(point.message, IN_AN_ITEM), ""]
     for hint in (merge_hint(state), smaller_step_hint(state)):
         lines += [hint, ""] if hint else []
     for title, (heads, rows) in _tables(state):
@@ -55,7 +58,7 @@ def markdown(state: BisectState) -> Markdown:
         lines += [md("**{}**", title), ""]
         for item in items:
             first, _, rest = item.partition("\n")
-            lines += [md("- {}", first), *(["", indented(rest, "      "), ""] if rest else [])]
+            lines += [md("- {}", first), *(["", indented(rest, IN_AN_ITEM), ""] if rest else [])]
         lines += [""]
     lines += [md("**To reproduce**"), "", code_block(reproduce(state), "sh"), ""]
     return joined(lines)
