@@ -68,7 +68,7 @@ def acknowledge_(arguments: argparse.Namespace) -> int:
             acknowledge(connection, change, reason, when, who=who, until=arguments.until)
         is_due = tell_decision(connection, change, when)
         (now_,) = repository.load(connection, fingerprint=change)
-    print(f"change {change} is {now_.status}: {now_.acknowledgements[-1]}")
+    standard_output().lines([f"change {change} is {now_.status}: {now_.acknowledgements[-1]}"])
     if is_due:
         print("its issue gets this with the next delivery")
     return 0
