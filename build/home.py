@@ -101,6 +101,11 @@ class Home:
         return self.path / "tracker.json"
 
     @property
+    def history_away(self) -> Path:
+        """Since when the watch has not reached the history, as JSON; only as long as that is so."""
+        return self.path / "history-away.json"
+
+    @property
     def backups(self) -> Path:
         """Backups of the history, one per night."""
         return self.path / "backups"

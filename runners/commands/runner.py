@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from build.home import locate_for_writing
-from history.open import open_store
 from runners import jobs
 from runners.alerting.tracker import TrackerError
 from runners.alerting.tracker_check import send_test_alert
 from runners.alerting.tracker_registry import open_tracker
-from runners.commands.status import heard_of, status_text, task_lines
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.kernel import Kernel
 from runners.installing import agent, record, steps
@@ -21,15 +19,13 @@ from runners.installing.machine import TargetMachine
 from runners.installing.site import Site, require_reachable, site
 from runners.installing.steps import Steps
 from runners.measuring.machine_lock import current_holder
-from runners.nightly.health import box_healths, full_disk
-from runners.nightly.heartbeat import WELL, State, Status, night_elsewhere, process_of, read, status
-from runners.nightly.plan import find_box, load_plan, plan_history
-from runners.nightly.report import deliver
-from runners.nightly.watch import judged, results_trouble, update_outbox
+from runners.nightly.heartbeat import night_elsewhere, process_of, read
+from runners.nightly.plan import find_box, load_plan
 from runners.occupancy.pause import begin as begin_pause
 from runners.occupancy.pause import end as end_pause
-from runners.occupancy.pause import interrupt, last_pause
-from runners.values import history_of
+from runners.occupancy.pause import interrupt
+from runners.watching.watch_box import watch_box
+from runners.watching.watch_jobs import watch_jobs
 
 KEPT = 1
 
@@ -110,36 +106,17 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def watch(arguments: argparse.Namespace) -> int:
-    """Print the state of the box; return 1 when a night failed, hangs, died, was missed or brought nothing.
+    """Watch this box, and others as far as they can be seen; return 1 when somebody has to act.
 
-    That is alerted, too, once. Return 2 when the box is well and an alert could not be delivered, else 0.
+    That is alerted, too, once. Return 2 when all is well and an alert could not be delivered, else 0.
     """
-    plan, now = load_plan(Path(arguments.plan)), datetime.now(UTC)
+    plan = load_plan(Path(arguments.plan))
+    if arguments.jobs:
+        return watch_jobs(plan)
     box = find_box(plan, arguments.box, platform.node())
-    home = locate_for_writing()
-    paused = last_pause(home)
-    found = status(home.heartbeat, now, None if paused is None else paused.until)
-    known = record.load(TargetMachine()).installed_at
-    expected = [datetime.fromisoformat(known), *([paused.until] if paused else [])] if known else []
-    state = judged(found, max(expected, default=None), now)
-    in_force = paused if paused is not None and paused.is_in_force(now) else None
-    problems, disk = list[str](), full_disk(home.path)
-    with open_store(history_of(str(plan_history(plan, home)), home)) as store:
-        with store.database.reading() as connection:
-            health = box_healths(plan, connection, now, [box], heard_of(found, paused))[0]
-        # Before its first night nothing of a box can be late but the night itself.
-        is_well = state in WELL and not disk and (state is State.NEVER or health.is_well)
-        lines = [status_text(Status(state, found.beat), now, in_force), *filter(None, [disk])]
-        lines += task_lines(health, now)
-        print("\n".join(lines if is_well else [*lines, "see docs/hardware.md"]), flush=True)
-        trouble = [] if state is State.NEVER else results_trouble(health, disk)
-        update_outbox(store, box, found, state, now, trouble)
-        deliver(plan, home, store, problems)
-    for problem in problems:
-        print(f"tidemark: {problem}", file=sys.stderr)
-    if is_well:
-        return 2 if problems else 0
-    return 1
+    installed = record.load(TargetMachine()).installed_at
+    since = datetime.fromisoformat(installed) if installed else None
+    return watch_box(plan, box, locate_for_writing(), since, datetime.now(UTC))
 
 
 def test_alert(arguments: argparse.Namespace) -> int:

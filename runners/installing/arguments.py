@@ -41,8 +41,17 @@ def add_subcommands(it: argparse.ArgumentParser, plan: str) -> None:
     watch = what.add_parser(
         "watch", help="report a night that failed, hangs, died or was missed; run by a timer"
     )
-    watch.epilog = "exit codes: 0 healthy; 1 a night failed, hangs, died, or was missed; 2 trouble"
+    watch.description = (
+        "Judge this box by its heartbeat and its results, and the other boxes of a history on a server by "
+        "their signs in it; open an issue for each that needs somebody, and close it again."
+    )
+    watch.epilog = (
+        "exit codes: 0 healthy; 1 a box is silent, its night failed, hangs, died or was missed, or its "
+        "results are overdue; 2 trouble, or an alert that could not be delivered"
+    )
     _plan(watch, plan)
+    jobs = "judge all boxes by the jobs of nightly.yml on GitHub instead: needs neither a box nor a history"
+    watch.add_argument("--jobs", action="store_true", help=jobs)
     add_pauses(what)
     alert = what.add_parser("test-alert", help="open an issue where alerts go, and close it again")
     alert.epilog = "exit codes: 0 done; 1 opened without the plan's labels; 2 no alert would arrive, and why"

@@ -18,7 +18,7 @@ from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan
 from runners.nightly.report import report
 from runners.nightly.summary import summary
-from runners.nightly.watch import update_outbox
+from runners.watching.box_issues import update_outbox
 from tests.outputs.harmless import assert_nothing_hidden, require_markdown, require_page
 from tests.outputs.hostile_history import INJECTED, hostile
 from tests.report.conftest import write

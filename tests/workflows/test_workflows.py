@@ -90,7 +90,7 @@ def strings(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any,
 
 
 def test_there_are_workflows() -> None:
-    assert set(NAMES) == {"bisect.yml", "box.yml", "ci.yml", "nightly.yml", "try.yml"}
+    assert set(NAMES) == {"bisect.yml", "box.yml", "ci.yml", "nightly.yml", "try.yml", "watch.yml"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -142,8 +142,9 @@ def test_least_rights_pinned_actions_and_limits(name: str) -> None:
     workflow = WORKFLOWS[name]
     assert workflow["permissions"] == {}
     for job in workflow["jobs"].values():
-        assert set(job["permissions"]) <= {"contents", "issues"}
+        assert set(job["permissions"]) <= {"actions", "contents", "issues"}
         assert job["permissions"]["contents"] == "read"
+        assert job["permissions"].get("actions", "read") == "read"
         if "uses" in job:
             assert _called(job) in WORKFLOWS
             assert "secrets" not in job

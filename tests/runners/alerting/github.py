@@ -113,6 +113,8 @@ class GitHub:
         """The contents of all edits that were carried out."""
         self.edited_elsewhere: list[int] = []
         """Writes to issues of OTHER."""
+        self.workflow_runs: list[dict[str, Any]] = []
+        """The runs of the nightly workflow, the latest first, each with its `jobs`."""
 
     def answer(self, method: str, target: str, body: Any) -> Answer:
         """Carry out a request."""
@@ -131,7 +133,21 @@ class GitHub:
         if problems:
             self.violations += problems
             return Answer(422, {"message": "Validation Failed", "errors": problems})
+        if "/actions/" in path:
+            return self._workflow(values, parse_qs(parts.query))
         return self._act(method, values, parse_qs(parts.query), body)
+
+    def _workflow(self, values: dict[str, str], query: Any) -> Answer:
+        """A page of runs or of the jobs of one."""
+        name, listed = "workflow_runs", self.workflow_runs
+        if "run_id" in values:
+            (run,) = (each for each in self.workflow_runs if each["id"] == int(values["run_id"]))
+            name, listed = "jobs", run["jobs"]
+        elif values["workflow_id"] != "nightly.yml":
+            return NOT_FOUND
+        page, size = int(query.get("page", ["1"])[0]), int(query.get("per_page", ["30"])[0])
+        shown = [{key: each[key] for key in each if key != "jobs"} for each in listed]
+        return Answer(200, {"total_count": len(listed), name: shown[(page - 1) * size : page * size]})
 
     # --- addresses
 

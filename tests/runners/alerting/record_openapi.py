@@ -12,6 +12,8 @@ from typing import Any
 KEPT = Path(__file__).with_name("github-issues.json")
 
 USED = {
+    "/repos/{owner}/{repo}/actions/runs/{run_id}/jobs": ("get",),
+    "/repos/{owner}/{repo}/actions/workflows/{workflow_id}/runs": ("get",),
     "/repos/{owner}/{repo}": ("get",),
     "/repos/{owner}/{repo}/issues": ("get", "post"),
     "/repos/{owner}/{repo}/issues/{issue_number}": ("get", "patch"),

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from build.progress import Silent
-from runners.commands.status import status_text
 from runners.nightly import heartbeat
 from runners.nightly.heartbeat import (
     MISSED_HOURS,
@@ -21,6 +20,7 @@ from runners.nightly.heartbeat import (
     record_report,
     status,
 )
+from runners.nightly.status_text import status_text
 
 NOW = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 

@@ -11,11 +11,9 @@ from history.series.task_states import TaskOutcome
 from history.store import alert_outbox
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from history.store.writer import Store
+from runners.alerting.direct_issues import TRUSTED
 from runners.nightly.health import BoxHealth
 from runners.nightly.heartbeat import MISSED_HOURS, WELL, State, Status
-
-TRUSTED = timedelta(days=1)
-"""How long a person who closed the issue of a box as completed is believed while the trouble lasts."""
 
 
 def judged(found: Status, expected_since: datetime | None, now: datetime) -> State:
@@ -41,14 +39,15 @@ def update_outbox(
     """Set the desired state of the issues of a box; their text stays the same as long as the trouble does.
 
     Every time that a box falls silent is an alert of its own, identified by its last night, so that a person
-    who closes one issue does not mute the next. Results that are overdue, for the reasons `trouble`, are one
-    alert until they arrive. All alerts are closed when the box is well.
+    who closes one issue does not mute the next; what another box has told of it is taken over. Results that
+    are overdue, for the reasons `trouble`, are one alert until they arrive. All are closed when the box is
+    well.
     """
     with store.database.writing() as connection:
         known = [
             alert.desired
             for alert in alert_outbox.load(connection)
-            if alert.desired.fingerprint.startswith(_prefix(box))
+            if alert.desired.fingerprint.startswith(box_prefix(box))
         ]
         if state in WELL and not trouble:
             issues = [
@@ -59,15 +58,62 @@ def update_outbox(
         elif state in WELL:
             issues = [_overdue(box, trouble, known, now)]
         else:
-            issues = [replace(_issue(box, found, state, trouble), seen_at=now - TRUSTED)]
+            issue = _issue(box, found, state, trouble, known)
+            issues = [replace(issue, seen_at=now - TRUSTED)]
         alert_outbox.set_desired(connection, issues, now)
+
+
+def update_others(store: Store, others: Sequence[BoxHealth], now: datetime) -> None:
+    """Set the desired state of the issues of other boxes: open for each that is silent, until it is not.
+
+    What a box has told of itself, or another box of it, is left as it is: one cause has one issue.
+    """
+    with store.database.writing() as connection:
+        known = [alert.desired for alert in alert_outbox.load(connection)]
+        issues = []
+        for health in others:
+            told = [
+                issue
+                for issue in known
+                if issue.state is IssueState.OPEN and issue.fingerprint.startswith(box_prefix(health.box))
+            ]
+            prefix, closing = _silent_prefix(health.box), "it has nights again"
+            by_others = [issue for issue in told if issue.fingerprint.startswith(prefix)]
+            if health.is_silent:
+                lasting = by_others if told else [_silent(health)]
+                issues += [replace(issue, seen_at=now - TRUSTED) for issue in lasting]
+            else:
+                issues += [replace(issue, state=IssueState.CLOSED, closing=closing) for issue in by_others]
+        alert_outbox.set_desired(connection, issues, now)
+
+
+def silent_line(health: BoxHealth) -> str:
+    """Return one line about a box that is silent."""
+    last = f"{health.last_sign:%Y-%m-%d %H:%M} UTC" if health.last_sign else "never"
+    return f"box {health.box}: no sign of a night in the history since {last}"
+
+
+def _silent(health: BoxHealth) -> DesiredIssue:
+    last = f"{health.last_sign:%Y-%m-%d %H:%M} UTC" if health.last_sign else "never"
+    line = "Box **{}**: another box finds no sign of its nights in the history since {}."
+    return DesiredIssue(
+        f"{_silent_prefix(health.box)}{digest(last)}",
+        AlertKind.CRASH,
+        one_line(f"box {health.box}: silent since {last[:10]}"),
+        _paragraphs([md(line, health.box, last), "Is it on, and does it reach the history?"]),
+        IssueState.OPEN,
+    )
+
+
+def _silent_prefix(box: str) -> str:
+    return f"{box_prefix(box)}silent-"
 
 
 def _overdue(box: str, trouble: Sequence[str], known: Sequence[DesiredIssue], now: datetime) -> DesiredIssue:
     """Return the issue of results that are overdue: the one that is open, or another."""
-    prefix = f"{_prefix(box)}results-"
+    prefix = f"{box_prefix(box)}results-"
     opened = (it.fingerprint for it in known if it.state is IssueState.OPEN)
-    fingerprint = next((name for name in opened if name.startswith(prefix)), f"{prefix}{_digest(str(now))}")
+    fingerprint = next((name for name in opened if name.startswith(prefix)), f"{prefix}{digest(str(now))}")
     found = md("Nights of box **{}** end without the results that are due:", box)
     return DesiredIssue(
         fingerprint,
@@ -79,10 +125,14 @@ def _overdue(box: str, trouble: Sequence[str], known: Sequence[DesiredIssue], no
     )
 
 
-def _issue(box: str, found: Status, state: State, trouble: Sequence[str]) -> DesiredIssue:
+def _issue(
+    box: str, found: Status, state: State, trouble: Sequence[str], known: Sequence[DesiredIssue]
+) -> DesiredIssue:
     last_night = found.beat.began_at if found.beat else "never"
+    told = (it.fingerprint for it in known if it.state is IssueState.OPEN)
+    own = f"{box_prefix(box)}{digest(last_night)}"
     return DesiredIssue(
-        f"{_prefix(box)}{_digest(last_night)}",
+        next((name for name in told if name.startswith(_silent_prefix(box))), own),
         AlertKind.CRASH,
         one_line(f"box {box}: its night {'is missing' if state is State.MISSED else state}"),
         _body(box, found, state, trouble),
@@ -116,9 +166,11 @@ def _paragraphs(lines: Sequence[str]) -> Markdown:
     return document([joined([*lines, *advice], "\n\n")])
 
 
-def _prefix(box: str) -> str:
-    return f"box-{_digest(box)}-"
+def box_prefix(box: str) -> str:
+    """Return how the fingerprints of all alerts about a box begin."""
+    return f"box-{digest(box)}-"
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return eight hexadecimal digits for a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -17,7 +17,7 @@ from runners.cli import main
 from runners.installing import record
 from runners.installing.record import Record
 from runners.nightly.heartbeat import MISSED_HOURS, Beat, State, Status
-from runners.nightly.watch import judged, update_outbox
+from runners.watching.box_issues import judged, update_outbox
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -48,7 +48,7 @@ def test_a_box_is_told_once_in_the_same_words(store: Store) -> None:
     assert "ended at 2026-11-19T09:00:00+00:00: 2 sessions." in first.desired.body
     update_outbox(store, "db1", Status(State.MISSED, ENDED), State.MISSED, NOW + timedelta(hours=5))
     (again,) = known(store)
-    assert again.desired == first.desired
+    assert again.desired.digest == first.desired.digest
 
 
 def test_a_night_that_an_error_ended_is_told(store: Store) -> None:

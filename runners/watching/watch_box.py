@@ -1,0 +1,178 @@
+"""`./tidemark runner watch`: this box by heartbeat and results, and the others of a shared history."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from build.files import json_value, make_folder, write_atomically
+from build.home import Home
+from history.errors import HistoryError
+from history.escaping.markdown import document, md
+from history.open import is_server, open_store
+from history.store.writer import Store
+from runners.alerting.direct_issues import DirectAlert, DirectIssues
+from runners.alerting.tracker import TrackerError
+from runners.alerting.tracker_registry import open_tracker
+from runners.nightly.health import box_healths, full_disk
+from runners.nightly.heartbeat import MISSED_HOURS, WELL, State, Status, status
+from runners.nightly.plan import Plan, plan_history
+from runners.nightly.report import deliver
+from runners.nightly.status_text import heard_of, status_text, task_lines
+from runners.occupancy.pause import Pause, last_pause
+from runners.values import history_of
+from runners.watching.box_issues import (
+    box_prefix,
+    digest,
+    judged,
+    results_trouble,
+    silent_line,
+    update_others,
+    update_outbox,
+)
+
+
+@dataclass(frozen=True)
+class ThisBox:
+    """What a box knows of itself without the history."""
+
+    box: str
+    home: Home
+    found: Status
+    """Its heartbeat, and the state by that."""
+
+    state: State
+    """The state that is known from when it was installed, too."""
+
+    pause: Pause | None
+    """The last one, which may have ended."""
+
+    disk: str
+    """That the disk is full; empty if it is not."""
+
+    def lines(self, now: datetime) -> list[str]:
+        """Return its state for people."""
+        paused = self.pause if self.pause is not None and self.pause.is_in_force(now) else None
+        return [status_text(Status(self.state, self.found.beat), now, paused), *filter(None, [self.disk])]
+
+
+def watch_box(plan: Plan, box: str, home: Home, installed: datetime | None, now: datetime) -> int:
+    """Print the state of this box, and of others that are silent; return 1 when somebody has to act.
+
+    Each has an issue. Return 2 when all is well and an alert could not be delivered, else 0.
+    """
+    pause = last_pause(home)
+    found = status(home.heartbeat, now, None if pause is None else pause.until)
+    expected = [each for each in (installed, pause.until if installed and pause else None) if each]
+    this = ThisBox(
+        box, home, found, judged(found, max(expected, default=None), now), pause, full_disk(home.path)
+    )
+    history = history_of(str(plan_history(plan, home)), home)
+    problems = list[str]()
+    try:
+        with open_store(history) as store:
+            is_well = _by_history(plan, this, store, now, problems, sees_others=is_server(history))
+            deliver(plan, home, store, problems)
+    except HistoryError as error:
+        return _without_history(plan, this, error, now)
+    _settle(plan, this, problems)
+    _complain(problems)
+    if is_well:
+        return 2 if problems else 0
+    return 1
+
+
+def _by_history(
+    plan: Plan, this: ThisBox, store: Store, now: datetime, problems: list[str], *, sees_others: bool
+) -> bool:
+    """Print what the history knows of boxes, and set their issues; return whether all are well."""
+    boxes = list(plan.boxes) if sees_others else [this.box]
+    with store.database.reading() as connection:
+        healths = box_healths(plan, connection, now, boxes, heard_of(this.found, this.pause))
+    (own,) = (health for health in healths if health.box == this.box)
+    # One that the history has never heard of is not silent: it may not be set up yet.
+    others = [each for each in healths if each.box != this.box and each.last_sign is not None]
+    # Before its first night nothing of a box can be late but the night itself.
+    is_first = this.state is State.NEVER
+    is_well = this.state in WELL and not this.disk and (is_first or own.is_well)
+    silent = [silent_line(health) for health in others if health.is_silent]
+    lines = [*this.lines(now), *task_lines(own, now), *silent]
+    print("\n".join(lines if is_well else [*lines, "see docs/hardware.md"]), flush=True)
+    trouble = [] if is_first else results_trouble(own, this.disk)
+    update_outbox(store, this.box, this.found, this.state, now, trouble)
+    update_others(store, others, now)
+    return is_well and not silent
+
+
+# --- without the history
+
+
+def _without_history(plan: Plan, this: ThisBox, error: HistoryError, now: datetime) -> int:
+    """Say that the history is away; return 1 when that needs somebody, else 2.
+
+    Nights go on without it (docs/history.md), for as long as nothing else is wrong: nobody could be told.
+    """
+    print("\n".join(this.lines(now)), flush=True)
+    away = _away_since(this.home, now)
+    is_late = now - away > timedelta(hours=MISSED_HOURS)
+    _complain([f"the history is not reached since {away:%Y-%m-%d %H:%M} UTC: {error}"])
+    if this.state in WELL and not this.disk and not is_late:
+        return 2
+    began = this.found.beat.began_at if this.found.beat else "never"
+    text = document(
+        [
+            md("Box **{}**: {}.", this.box, this.state),
+            "",
+            md("Its history is not reached since {:%Y-%m-%d %H:%M} UTC: {}", away, error.what),
+            "",
+            "docs/hardware.md says what to do. The issue is closed when the history is reached again.",
+        ]
+    )
+    title = f"box {this.box}: its history is not reached since {away:%Y-%m-%d}"
+    alert = DirectAlert(_subject(this), digest(began), title, text)
+    _complain(_directly(plan, lambda issues: issues.tell(alert)))
+    return 1
+
+
+def _settle(plan: Plan, this: ThisBox, problems: list[str]) -> None:
+    """Close the issue about a history that is reached again."""
+    if not this.home.history_away.exists():
+        return
+    failed = _directly(plan, lambda issues: issues.settle(_subject(this), "its history is reached again"))
+    problems += failed
+    if not failed:
+        this.home.history_away.unlink(missing_ok=True)
+
+
+def _away_since(home: Home, now: datetime) -> datetime:
+    """Return since when the history is away, and keep it for the next watch."""
+    try:
+        return datetime.fromisoformat(json_value(home.history_away.read_text(encoding="utf-8"))["since"])
+    except (OSError, ValueError, TypeError, KeyError):
+        make_folder(home.path)
+        write_atomically(home.history_away, json.dumps({"since": now.isoformat()}) + "\n")
+        return now
+
+
+def _directly(plan: Plan, act: Callable[[DirectIssues], str]) -> list[str]:
+    """Do something with issues in the tracker itself, if the plan has one; return what went wrong."""
+    if plan.alerts.repository is None:
+        return []
+    try:
+        tracker = open_tracker(plan.alerts.tracker, plan.alerts.repository)
+        done = act(DirectIssues(tracker, plan.alerts.labels))
+    except TrackerError as error:
+        return [f"the issue of the box could not be written: {error}"]
+    if done:
+        print(done)
+    return []
+
+
+def _subject(this: ThisBox) -> str:
+    return f"{box_prefix(this.box)}history"
+
+
+def _complain(problems: Iterable[str]) -> None:
+    for problem in problems:
+        print(f"tidemark: {problem}", file=sys.stderr)
