@@ -8,6 +8,7 @@ from functools import cache
 
 from build.errors import TidemarkError
 from build.programs import environment
+from build.programs.working import why_not
 
 
 class HostError(TidemarkError):
@@ -65,7 +66,8 @@ def has_library(name: str) -> bool:
 
 def ccache_program() -> str | None:
     """Return the path of ccache; None if it is not installed or `$TIDEMARK_NO_CCACHE` is set."""
-    return None if os.environ.get("TIDEMARK_NO_CCACHE") else shutil.which("ccache")
+    found = None if os.environ.get("TIDEMARK_NO_CCACHE") else shutil.which("ccache")
+    return found if found is not None and why_not(found) is None else None
 
 
 def cores() -> int:

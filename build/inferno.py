@@ -11,6 +11,7 @@ from build.home import Home
 from build.lock import held
 from build.programs import environment
 from build.programs.work import end_group
+from build.programs.working import why_not
 from build.progress import Progress
 from build.sources import certificates
 
@@ -39,12 +40,7 @@ def provide_inferno(home: Home, progress: Progress) -> Path:
     folder = find_inferno(home)
     if folder is not None:
         return folder
-    cargo = shutil.which("cargo", path=os.pathsep.join([os.environ.get("PATH", ""), *_RUST_FOLDERS]))
-    if cargo is None:
-        raise InfernoError(
-            "compiling inferno needs Rust, and cargo is not installed",
-            hint="run ./tidemark setup, which installs it, or install Rust; then run the command again",
-        )
+    cargo = _find_cargo()
     make_folder(home.tools)
     with held(
         home.tools / "inferno.lock", lambda: progress.note("another process compiles inferno; waiting")
@@ -52,7 +48,25 @@ def provide_inferno(home: Home, progress: Progress) -> Path:
         return find_inferno(home) or _compile(cargo, home, progress)
 
 
-_RUST_FOLDERS = (str(Path.home() / ".cargo/bin"),)
+def _find_cargo() -> str:
+    """Return the first cargo that works. Raises InfernoError without one.
+
+    rustup's stands on the path without a toolchain, too, and then fails whatever it is asked.
+    """
+    folders = [*os.environ.get("PATH", "").split(os.pathsep), str(Path.home() / ".cargo/bin")]
+    found = dict.fromkeys(filter(None, (shutil.which("cargo", path=folder) for folder in folders if folder)))
+    reasons = []
+    for cargo in found:
+        reason = why_not(cargo, env=environment.cargo())
+        if reason is None:
+            return cargo
+        reasons.append(f"{cargo} does not work: {reason}")
+    raise InfernoError(
+        "compiling inferno needs Rust, and cargo is not installed",
+        where="; ".join(reasons),
+        hint="install it (Debian: apt-get install cargo-web; elsewhere rustup with a toolchain); "
+        "then run the command again",
+    )
 
 
 def _compile(cargo: str, home: Home, progress: Progress) -> Path:
@@ -62,10 +76,17 @@ def _compile(cargo: str, home: Home, progress: Progress) -> Path:
         completed = _run(command, cargo)
     folder = find_inferno(home)
     if completed.returncode != 0 or folder is None:
-        last_lines = "\n".join(completed.stderr.rstrip().splitlines()[-LOG_LINES:])
-        raise InfernoError(f"inferno {VERSION} could not be compiled", where=cargo, hint=last_lines)
+        said = "\n".join(_told(completed.stderr))
+        raise InfernoError(f"inferno {VERSION} could not be compiled; cargo said:\n{said}", where=cargo)
     progress.note(f"inferno {VERSION}: compiled")
     return folder
+
+
+def _told(output: str) -> list[str]:
+    """Return the lines from the first error on, at most LOG_LINES; the last ones without any."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    first = next((place for place, line in enumerate(lines) if line.lstrip().startswith("error")), None)
+    return lines[-LOG_LINES:] if first is None else lines[first : first + LOG_LINES]
 
 
 def _run(command: list[str], cargo: str) -> "subprocess.CompletedProcess[str]":

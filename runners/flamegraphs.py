@@ -71,9 +71,6 @@ def _run(command: list[str | Path], lines: str) -> str:
         command, input=lines, capture_output=True, encoding="utf-8", errors="replace", check=False
     )
     if done.returncode != 0:
-        raise PerfError(
-            "inferno cannot draw the flame graph",
-            where=Path(command[0]).name,
-            hint=in_a_sentence("inferno", done.stderr),
-        )
+        said = in_a_sentence("inferno", done.stderr)
+        raise PerfError(f"inferno cannot draw the flame graph: {said}", where=Path(command[0]).name)
     return done.stdout

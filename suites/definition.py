@@ -202,16 +202,14 @@ def load_suite(name: str) -> Suite:
         text = toml_value(file.read_text(encoding="utf-8"))
         ours = {"folder": folder, "digest": _digest(folder, _shared_files(folder, text))}
         for name in ours.keys() & text.keys():
-            raise SuiteError(
-                "this suite has a mistake", where=str(file), hint=f"{name}: not a key of a suite"
-            )
+            raise SuiteError(f"this suite has a mistake: {name}: not a key of a suite", where=str(file))
         return Suite.model_validate({**text, **ours})
     except ValidationError as error:
-        raise SuiteError("this suite has a mistake", where=str(file), hint=_explain(error)) from error
+        raise SuiteError(f"this suite has a mistake: {_explain(error)}", where=str(file)) from error
     except OSError as error:
         raise SuiteError(f"this suite cannot be read: {error}", where=str(file)) from error
     except ValueError as error:
-        raise SuiteError("this suite is not valid TOML", where=str(file), hint=str(error)) from error
+        raise SuiteError(f"this suite is not valid TOML: {error}", where=str(file)) from error
 
 
 def _explain(error: ValidationError) -> str:

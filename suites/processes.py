@@ -22,6 +22,9 @@ from build.programs import environment
 RUN_SECONDS = 600.0
 """Time limit of a program that is run to its end, such as initdb."""
 
+LONGEST_LINE = 300
+"""Characters of a line of a program's output that are told: a statement can have thousands."""
+
 SERVER_USER = "tidemark"
 """The system user that runs the servers if Tidemark itself runs as root; `$TIDEMARK_USER` overrides it."""
 
@@ -90,7 +93,8 @@ def write_for_server(path: Path, text: str) -> None:
         umask=0o022,
     )
     if done.returncode != 0:
-        raise ProcessError("the file cannot be written", where=str(path), hint=tail(done.stderr.decode()))
+        said = with_output("the file cannot be written", done.stderr.decode(errors="replace"))
+        raise ProcessError(said, where=str(path))
 
 
 def open_log(path: Path) -> IO[bytes]:
@@ -217,15 +221,25 @@ def run(
         stop(process)
         raise
     if process.returncode != 0:
-        raise ProcessError(
-            f"{what} failed with exit status {process.returncode}", where=str(argv[0]), hint=tail(output)
-        )
+        failure = f"{what} failed with exit status {process.returncode}"
+        raise ProcessError(with_output(failure, output), where=str(argv[0]))
     return output
 
 
+def with_output(what: str, output: str) -> str:
+    """Return what failed with the last lines of the program's output, if it has any."""
+    said = tail(output)
+    return f"{what}; it said:\n{said}" if said else what
+
+
 def tail(text: str, lines: int = 20) -> str:
-    """Return the last `lines` lines of `text`."""
-    return "\n".join(text.rstrip().splitlines()[-lines:])
+    """Return the last `lines` lines of `text`, each up to LONGEST_LINE characters.
+
+    A line that is repeated, as by each thread of a load generator, is given once, where it was last.
+    """
+    cut = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in text.splitlines()]
+    last = dict.fromkeys(reversed(list(map(str.rstrip, cut))))
+    return "\n".join(list(reversed([line for line in last if line]))[-lines:])
 
 
 def tail_of(log: Path, lines: int = 20) -> str:

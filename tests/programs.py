@@ -17,6 +17,7 @@ import pytest
 from build.errors import TidemarkError
 from build.home import Home, locate
 from build.lock import held
+from build.programs.working import why_not
 
 GO_FOLDER = Path("/usr/local/go/bin")
 """Where Go's own archive puts it, should it not be on the path."""
@@ -105,9 +106,7 @@ def provide_package(package: NpmPackage, home: Home) -> Path:
     found = package.find(home)
     if found is not None:
         return found
-    npm = shutil.which("npm")
-    if npm is None:
-        raise ProgramError(f"{package.name} needs npm to be installed, and there is none")
+    npm = _working("npm", os.environ.get("PATH", ""), f"{package.name} needs npm to be installed")
     with held(home.tools / f"npm-{package.name}.lock"):
         return package.find(home) or _installed(package, npm, home)
 
@@ -139,14 +138,34 @@ def _installed(package: NpmPackage, npm: str, home: Home) -> Path:
     return found
 
 
+def _working(name: str, path: str, need: str, option: str = "--version") -> str:
+    """The first program of this name that works. Raises ProgramError without one, with the `need`."""
+    reasons = []
+    for folder in path.split(os.pathsep):
+        found = shutil.which(name, path=folder) if folder else None
+        reason = None if found is None else why_not(found, option)
+        if found is not None and reason is None:
+            return found
+        if found is not None:
+            reasons.append(f"{found} does not work: {reason}")
+    raise ProgramError(f"{need}, and there is none", where="; ".join(dict.fromkeys(reasons)))
+
+
+def required_tool(name: str) -> str:
+    """A program of the system that works; skips the test where there is none."""
+    try:
+        return _working(name, os.environ.get("PATH", ""), f"the test needs {name}")
+    except ProgramError as error:
+        pytest.skip(f"{' '.join(str(error).split())}: ./tidemark test installs it with apt")
+
+
 def provide(program: GoProgram, home: Home) -> Path:
     """The program; compiles it when it is not there. Raises ProgramError."""
     found = program.find(home)
     if found is not None:
         return found
-    go = shutil.which("go", path=os.pathsep.join([os.environ.get("PATH", ""), str(GO_FOLDER)]))
-    if go is None:
-        raise ProgramError(f"{program.name} needs Go to be compiled, and there is none")
+    path = os.pathsep.join([os.environ.get("PATH", ""), str(GO_FOLDER)])
+    go = _working("go", path, f"{program.name} needs Go to be compiled", "version")
     with held(home.tools / f"{program.name}.lock"):
         return program.find(home) or _compiled(program, go, home)
 

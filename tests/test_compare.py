@@ -281,11 +281,13 @@ def test_an_interrupted_run_is_not_compared(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (
-            [BASE, "postgres@16.1"],
-            ["no session holds both", BASE, "2026-03-01 02:00", "./tidemark run --suite"],
+            [BASE, "postgres@13.23"],
+            ["no session holds both", BASE, "2026-03-01 02:00", "to do: ./tidemark run --suite"],
         ),
-        ([BASE, CONTENDER, "--suite", "reads"], ["suite reads", "--suite reads --profile short"]),
-        ([BASE, CONTENDER, "--session", "nope"], ["session nope"]),
+        ([BASE, "postgres@16.1"], ["to do: ./tidemark history show lists what was measured"]),
+        ([BASE, "postgres@18.66"], ["to do: did you mean postgres@18.6 instead of postgres@18.66?"]),
+        ([BASE, CONTENDER, "--suite", "reads"], ["suite reads", "omit or correct --suite"]),
+        ([BASE, CONTENDER, "--session", "nope"], ["session nope", "omit or correct --session"]),
         ([BASE, CONTENDER, "--step", "scan"], ["has no step scan", "update-inlist, update-index"]),
         ([BASE, BASE], ["its own contender"]),
     ],

@@ -20,6 +20,7 @@ from tests.house.rules import (
     long_modules,
     patches_by_string,
     private_names,
+    quoted_hints,
     repeated_classes,
     silent_modules,
     stops_of_others,
@@ -262,6 +263,15 @@ def test_an_inherited_environment_is_seen() -> None:
     made_up = house({"a/x.py": "subprocess.run(['ls'])\nsubprocess.run(['ls'], env={})\nrun(['ls'])"})
     assert places(inherited_environments(made_up, {"b"})) == ["a/x.py:1"]
     assert inherited_environments(made_up, {"a"}) == []
+
+
+def test_hints_are_remedies(sources: list[Source]) -> None:
+    none_of(quoted_hints(program(sources)))
+
+
+def test_a_hint_that_quotes_an_error_is_seen() -> None:
+    made_up = house({"a.py": "E('x', hint=str(e))", "b.py": "\nE('x', hint=tail(out))\nE(hint=remedy(x))"})
+    assert places(quoted_hints(made_up)) == ["a.py:1", "b.py:2"]
 
 
 # --- what a move would break

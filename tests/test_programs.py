@@ -6,7 +6,7 @@ import pytest
 
 from build.home import Home
 from tests import programs
-from tests.programs import ACT, ProgramError, provide
+from tests.programs import ACT, ProgramError, provide, required_tool
 
 
 def test_what_is_there_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,15 +22,24 @@ def test_without_go_or_network_it_is_said(
 ) -> None:
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
     go = tmp_path / "go"
-    go.write_text("#!/bin/sh\necho no such host >&2; exit 1\n")
+    go.write_text("#!/bin/sh\ncase $1 in *version) exit 0 ;; esac\necho no such host >&2; exit 1\n")
     go.chmod(0o755)
     monkeypatch.setattr(programs, "GO_FOLDER", tmp_path)
     npm = tmp_path / "npm"
     npm.write_text(go.read_text())
     npm.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(tmp_path))
     programs.main()
     assert capsys.readouterr().err.count("no such host") == 5
+    for program in (go, npm):
+        program.write_text("#!/bin/sh\necho no toolchain >&2; exit 1\n")
+    programs.main()
+    assert (
+        capsys.readouterr().err.count("does not work: no toolchain\n  the tests that need it are skipped")
+        == 5
+    )
+    with pytest.raises(pytest.skip.Exception, match="npm does not work: no toolchain"):
+        required_tool("npm")
     go.unlink()
     with pytest.raises(ProgramError, match="act needs Go"):
         provide(ACT, Home(tmp_path))

@@ -83,9 +83,9 @@ def _pack(prefix: Path, archive: Path) -> None:
     variables = environment.compiling()
     completed = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
     if completed.returncode != 0:
-        raise ArchiveError(
-            f"{prefix.name} cannot be packed", where=completed.stderr.strip()[-1000:], hint=_zstd_hint()
-        )
+        said = " ".join(completed.stderr.split())[-1000:]
+        hint = "" if shutil.which("zstd") else _zstd_hint()
+        raise ArchiveError(f"{prefix.name} cannot be packed: {said}", where=str(archive), hint=hint)
 
 
 def _archive_and_sidecar(path: Path) -> tuple[Path, Path]:
@@ -201,4 +201,4 @@ def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
 
 
 def _zstd_hint() -> str:
-    return "check that zstd is installed (Debian: apt-get install zstd)"
+    return "run ./tidemark setup, which installs it"

@@ -219,8 +219,7 @@ def _resolve(mirror: Mirror, engine: Engine, ref: str, is_published: bool) -> Co
     except GitError as error:
         if re.search(r"shallow", error.where):
             raise _shallow(mirror) from error
-        hint = error.hint or f"list tags and branches with: git ls-remote {mirror.shown}"
-        raise GitError(error.what, where=error.where, hint=hint) from error
+        raise
 
 
 def _require_whole(mirror: Mirror) -> None:

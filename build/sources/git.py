@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ SLOW_BYTES, SLOW_SECONDS = 1000, 60
 TRANSPORTS = ("file", "git", "http", "https", "ssh")
 """The protocols that git may use: those that git itself trusts. Others, such as `ext` and `fd`, run programs
 or wait for what another process has opened."""
+
+_UNREACHABLE = "check the address, and that it can be reached from this machine"
 
 _HEX = re.compile(r"[0-9a-f]{7,40}")
 
@@ -133,7 +136,11 @@ class Mirror:
         return bool(self.query(*search, "refs/heads", "refs/tags").strip())
 
     def _has_no(self, ref: str) -> NoSuchRefError:
-        return NoSuchRefError(f"no tag, branch or commit '{ref}'", where=self.shown)
+        is_file = ": it is a file here" if Path(ref).is_file() else ""
+        if not is_file and ref.endswith((".patch", ".diff")):
+            is_file = ", and no file of this name here"
+        hint = f"list tags and branches with: git ls-remote {shlex.quote(self.shown)}"
+        return NoSuchRefError(f"no tag, branch or commit '{ref}'{is_file}", where=self.shown, hint=hint)
 
     def read(self, commit: Commit, name: str) -> str:
         """Return the text of the file `name` in a commit. Raises GitError if there is no such file."""
@@ -277,6 +284,8 @@ def _git(*arguments: str, mirror: Path, seconds: float | None = None) -> str:
     finally:
         end_group(process)
     if process.returncode != 0:
-        hint = certificates.HINT if "certificate" in errors else ""
+        hint = _UNREACHABLE if arguments[0] == "fetch" else ""
+        if "certificate" in errors:
+            hint = certificates.HINT
         raise GitError(f"git {arguments[0]} failed", where=redacted(errors.strip())[-1000:], hint=hint)
     return output

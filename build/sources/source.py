@@ -103,7 +103,7 @@ def obtain(version: Version, home: Home, progress: Progress, git_source: str | N
                 _report(source, reasons, progress)
                 return source
             reasons.append(f"{name}: {_ABSENT}")
-    raise _not_available(AbsentVersionError if is_absent else SourceError, version, home, reasons)
+    raise _not_available(version, home, reasons, is_absent=is_absent)
 
 
 _ABSENT = "not there"
@@ -244,9 +244,12 @@ def _lock(version: Version, home: Home) -> Path:
     return home.sources / ".locks" / str(version).replace("/", "+")
 
 
-def _not_available(kind: type[SourceError], version: Version, home: Home, reasons: list[str]) -> SourceError:
-    known = ", ".join(known_releases(version.engine, home))
-    return kind(
-        f"no source has {version}:\n" + "\n".join(f"    {reason}" for reason in reasons),
-        hint=f"the releases of {version.engine} with a pinned digest are {known}",
-    )
+def _not_available(version: Version, home: Home, reasons: list[str], *, is_absent: bool) -> SourceError:
+    """Return the error with the reasons of all places; `is_absent` if each has said that it has none."""
+    hints = [] if is_absent else ["check that these places can be reached"]
+    if version.is_release:
+        known = ", ".join(known_releases(version.engine, home))
+        hints.append(f"the releases of {version.engine} with a pinned digest are {known}")
+    kind = AbsentVersionError if is_absent else SourceError
+    what = f"no source has {version}" if is_absent else f"the source of {version} cannot be had"
+    return kind(f"{what}:\n" + "\n".join(f"    {reason}" for reason in reasons), hint="; ".join(hints))

@@ -10,6 +10,7 @@ from history.comparison.intervals import Intervals, looks_of
 from history.comparison.kinds import KindComparison, compare_kinds
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.recent_nights import trends
+from history.comparison.remedies import remedy
 from history.comparison.result import (
     CONFIDENCE,
     EXACT_THRESHOLD,
@@ -251,17 +252,14 @@ def _step_warnings(step: StepComparison, session: Session) -> list[str]:
 
 
 def _no_session(history: Reader, base: Name, contender: Name, limits: SessionFilter) -> ComparisonError:
-    latest_runs = history.latest_runs()
     lines = [
         f"\n    {run.version}  {run.suite} {run.profile}  {run.started_at:%Y-%m-%d %H:%M} UTC"
         f"  session {run.session_uid}"
-        for run in latest_runs
+        for run in history.latest_runs()
     ]
-    suite = limits.suite or (latest_runs[0].suite if latest_runs else "write-heavy")
-    profile = limits.profile or (latest_runs[0].profile if latest_runs else "short")
     return ComparisonError(
         f"no session holds both {base} and {contender}{limits}"
         f"\n  latest runs in the history:{''.join(lines) or ' none'}",
         where=history.where,
-        hint=f"./tidemark run --suite {suite} --profile {profile} {base} {contender}",
+        hint=remedy(history, (base, contender), limits),
     )

@@ -9,11 +9,13 @@ from build.inferno import provide_inferno
 from build.version import Version
 from history.comparison.compare import ComparisonError
 from history.comparison.profile_diff import Rounds, costs, differential, total
+from history.comparison.remedies import remedy, run_command
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_store
 from history.rendering.plain_table import standard_output
 from history.rendering.profiles import differential_json, render_costs, render_differential
 from history.store.records import Session
+from history.store.session_lookup import Name, SessionFilter
 from history.store.writer import Store
 from report.addresses import file_name
 from runners.console import progress
@@ -97,11 +99,11 @@ def _session(store: Store, versions: Sequence[Version], arguments: argparse.Name
         versions, suite=arguments.suite, profile=arguments.profile, uid=arguments.session
     )
     if session is None:
-        names = " ".join(map(str, versions))
+        limits = SessionFilter(arguments.suite, arguments.profile, arguments.session)
         raise ComparisonError(
-            f"no session holds {' and '.join(map(str, versions))}",
+            f"no session holds {' and '.join(map(str, versions))}{limits}",
             where=store.where,
-            hint=f"./tidemark run {_how(arguments)} {names}{'' if len(versions) > 1 else ' --alone'}",
+            hint=remedy(store, list(map(Name, versions)), limits, _how(arguments, len(versions))),
         )
     return session
 
@@ -128,7 +130,7 @@ def _rounds(
         raise ComparisonError(
             f"session {session.uid} has no profile of {version} on {arguments.step}",
             where=store.where,
-            hint=f"./tidemark run {_how(arguments)} --step {arguments.step} {version} --alone",
+            hint=_with_profile(store, session, version, arguments),
         )
     if arguments.role is None:
         return profiles
@@ -141,9 +143,23 @@ def _rounds(
     return {number: of_role(profile, arguments.role) for number, profile in profiles.items()}
 
 
-def _how(arguments: argparse.Namespace) -> str:
-    """Return the option of `run` with which the wanted kind of profile is recorded."""
-    return "--exact-only" if arguments.exact else "--perf"
+def _with_profile(store: Store, session: Session, version: Version, arguments: argparse.Namespace) -> str:
+    """Return the command that records the profile; for a step that there is not, the steps that have one."""
+    command = run_command(
+        [version],
+        session.suite,
+        session.profile,
+        steps=[arguments.step],
+        options=_how(arguments, 1),
+        measured=[str(version)],
+    )
+    steps = ", ".join(sorted(store.profiled_steps(session.id))) or "none"
+    return command or f"steps of this session with CPU profiles: {steps}"
+
+
+def _how(arguments: argparse.Namespace, versions: int) -> list[str]:
+    """Return the options of `run` with which so many versions get the wanted kind of profile."""
+    return ["--exact-only" if arguments.exact else "--perf", *(["--alone"] if versions == 1 else [])]
 
 
 def _plain(text: str) -> str:

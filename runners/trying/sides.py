@@ -23,6 +23,8 @@ DIGITS = 12
 MOST_PATCH_BYTES = 20_000_000
 """The size of a patch that is read."""
 
+_CHANGES_A_FILE = re.compile(rb"^(--- |diff --git )", re.MULTILINE)
+
 _BASE_COMMIT = re.compile(rb"^base-commit: ([0-9a-f]{40})\s*$", re.MULTILINE)
 """The line with which `git format-patch --base` names the commit that a patch applies to."""
 
@@ -55,11 +57,17 @@ def sides_of(
     has to lead to both. Raises TryError, VersionError, or GitError.
     """
     path = Path(what)
-    if path.is_file():
+    if path.is_file() and is_patch(path):
         return _of_patch(path, against, engine, git, home)
     if "/" in what and path.suffix in (".patch", ".diff"):
         raise TryError(f"there is no patch {what}", hint="name a file, or a branch, tag or commit")
     return _of_ref(what, against, engine, git, home, is_published)
+
+
+def is_patch(file: Path) -> bool:
+    """Return whether a file has a line with which the part of a patch begins that changes a file."""
+    with file.open("rb") as opened:
+        return _CHANGES_A_FILE.search(opened.read(MOST_PATCH_BYTES)) is not None
 
 
 def read_version(text: str, engine: Engine) -> Version:

@@ -15,7 +15,7 @@ import numpy as np
 
 from build.errors import TidemarkError
 from suites.keys.step import Step
-from suites.processes import start, stop, tail
+from suites.processes import start, stop, with_output
 from suites.server import Address
 from suites.slices import Schedule
 
@@ -269,7 +269,7 @@ def _require_all(
         if status:
             how = f"was killed by signal {-status}" if status < 0 else f"failed with exit status {status}"
             said = [line for line in lines if not line.startswith(SCRIPT_LINE)]
-            raise LoadError(f"{Path(argv[0]).name} {how}", hint=tail("\n".join(said)), place=place)
+            raise LoadError(with_output(f"{Path(argv[0]).name} {how}", "\n".join(said)), place=place)
 
 
 def run_all(
@@ -310,11 +310,8 @@ def run_all(
 def _require_success(status: int, command: str, output: IO[bytes]) -> None:
     if status != 0:
         output.seek(0)
-        raise LoadError(
-            f"loading data failed with status {status}",
-            where=command,
-            hint=tail(output.read().decode(errors="replace")),
-        )
+        said = output.read().decode(errors="replace")
+        raise LoadError(with_output(f"loading data failed with status {status}", said), where=command)
 
 
 def _read_lines(

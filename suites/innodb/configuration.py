@@ -93,7 +93,7 @@ def require_accepted(build: Build, text: str, words: Sequence[str]) -> None:
         try:
             output = run(command, what="reading the configuration", seconds=_CHECK_SECONDS)
         except ProcessError as error:
-            output, failure = error.hint, error
+            output, failure = error.what, error
     # MariaDB only notes what it refuses of a storage engine, and ends well.
     refused = [match[1].rstrip(".") for line in output.splitlines() if (match := _REFUSED.search(line))]
     if refused or failure is not None:

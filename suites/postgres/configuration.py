@@ -70,10 +70,10 @@ def check(build: Build, text: str) -> None:
         try:
             run(as_server_user(command), what="reading the configuration", seconds=_CHECK_SECONDS)
         except ProcessError as error:
-            lines = (match[1] for line in error.hint.splitlines() if (match := _REFUSED.search(line)))
+            lines = (match[1] for line in error.what.splitlines() if (match := _REFUSED.search(line)))
             reasons = [line for line in lines if not line.startswith(("skipping", "configuration file"))]
             raise SettingError(
-                f"{build.version} refuses its settings: {'; '.join(reasons) or error.hint}",
+                f"{build.version} refuses its settings: {'; '.join(reasons) or error.what}",
                 hint="correct --set, or the settings of the variant in the plan",
             ) from error
 

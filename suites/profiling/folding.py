@@ -115,7 +115,7 @@ def collapse(text: bytes, inferno: Path) -> str:
         raise PerfError(f"inferno has not folded the samples after {FOLD_SECONDS} s") from None
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace")
-        raise PerfError("inferno cannot fold the samples", hint=in_a_sentence("inferno", said))
+        raise PerfError(f"inferno cannot fold the samples: {in_a_sentence('inferno', said)}")
     return done.stdout.decode(errors="replace")
 
 
@@ -148,5 +148,5 @@ def _perf(command: Sequence[str]) -> bytes:
         raise PerfError(f"perf has not read its samples after {FOLD_SECONDS} s") from None
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace")
-        raise PerfError("perf cannot read its samples", hint=in_a_sentence("perf", said))
+        raise PerfError(f"perf cannot read its samples: {in_a_sentence('perf', said)}")
     return done.stdout

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.programs import environment
+from build.programs.working import why_not
 from suites.processes import ProcessError, start, stop, tool, tree_of
 from suites.profiling.output import in_a_sentence
 
@@ -65,7 +66,12 @@ def find_perf() -> Perf:
     try:
         program = tool("perf")
     except ProcessError as error:
-        raise PerfError("perf is not installed", hint="install it: apt-get install linux-perf") from error
+        raise PerfError("perf is not installed", hint=error.hint) from error
+    broken = why_not(program, env=environment.measured())
+    if broken is not None:
+        raise PerfError(
+            f"perf does not work: {broken}", where=program, hint="install the perf of this kernel"
+        )
     reasons = []
     ways = [(CYCLES, True), (CPU_CLOCK, True), (CYCLES, False), (CPU_CLOCK, False)]
     for event, machine_wide in [*ways, (f"{CYCLES}:u", False), (f"{CPU_CLOCK}:u", False)]:
@@ -165,10 +171,10 @@ class Recording:
         try:
             os.write(self._commands, b"enable\n")
         except OSError as error:
-            raise PerfError("perf ended before it could sample", hint=self._output()) from error
+            raise PerfError(f"perf ended before it could sample: {self._output()}") from error
         ready, _, _ = select.select([self._answers], [], [], PATIENCE_SECONDS)
         if not ready or not os.read(self._answers, 64).startswith(b"ack"):
-            raise PerfError(f"perf did not start sampling within {PATIENCE_SECONDS} s", hint=self._output())
+            raise PerfError(f"perf did not start sampling within {PATIENCE_SECONDS} s: {self._output()}")
 
     def finish(self) -> Path:
         """End perf, and return the file with the samples. Raises PerfError."""
@@ -182,7 +188,7 @@ class Recording:
         finally:
             self.close()
         if not self.output.is_file() or not self.output.stat().st_size:
-            raise PerfError("perf wrote no samples", hint=self._output())
+            raise PerfError(f"perf wrote no samples: {self._output()}")
         return self.output
 
     def close(self) -> None:

@@ -126,6 +126,21 @@ def inherited_environments(sources: Iterable[Source], allowed: Collection[str]) 
     ]
 
 
+QUOTING = {"tail", "tail_of", "in_a_sentence", "str", "repr"}
+"""Functions that give what a program or an error said."""
+
+
+def quoted_hints(sources: Iterable[Source]) -> list[str]:
+    """Hints, which say what to do, that are made of what a program or an error said."""
+    return [
+        f"{source.at(node.value.lineno)}: hint={ast.unparse(node.value)} is no remedy"
+        for source in sources
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.keyword) and node.arg == "hint" and isinstance(node.value, ast.Call)
+        if getattr(node.value.func, "id", None) in QUOTING
+    ]
+
+
 # --- what a move would break
 
 

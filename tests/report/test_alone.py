@@ -16,7 +16,7 @@ from runners.alerting.issues.change_issues import issue_of_changes
 from runners.alerting.issues.change_texts import body
 from runners.cli import main
 from runners.nightly.plan import SitePlan
-from tests.programs import VNU, required_package
+from tests.programs import VNU, required_package, required_tool
 from tests.report.parsed import ParsedPage, parsed_text
 from tests.report.rich import SLOWED
 
@@ -55,9 +55,9 @@ def test_pages_of_the_command(
         (tmp_path / f"{kind}.html").write_text(texts[kind], encoding="utf-8")
     assert "night\tversion\tmeasured\tvalue\tbase\tratio\tgap" in texts["change"]
     assert "./tidemark run --suite write-heavy" in texts["change"]
-    jar = required_package(VNU)
+    java, jar = required_tool("java"), required_package(VNU)
     files = [str(path) for path in tmp_path.glob("*.html")]
-    command = ["java", "-jar", str(jar), "--errors-only", *files]
+    command = [java, "-jar", str(jar), "--errors-only", *files]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
 
 

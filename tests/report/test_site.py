@@ -16,7 +16,7 @@ from report.values.catalog import NightEntry, PlaceNights
 from report.writing import series_files
 from report.writing.series_data import ALPHABET, LEVELS, NO_VALUE, Shard, packed, periods_of, shards
 from tests.history.watched import Nights, dated
-from tests.programs import VNU, required_package
+from tests.programs import VNU, required_package, required_tool
 from tests.report.conftest import write
 from tests.report.parsed import dead_links, pages_of, parsed, parsed_text
 
@@ -64,10 +64,10 @@ def test_the_table_beside_a_chart_has_its_numbers(site: Path) -> None:
 
 
 def test_pages_are_valid_html(site: Path, tmp_path: Path) -> None:
-    jar = required_package(VNU)
+    java, jar = required_tool("java"), required_package(VNU)
     kinds = _one_of_each_kind(site)
     done = subprocess.run(
-        ["java", "-jar", str(jar), "--errors-only", "--skip-non-html", *map(str, kinds)],
+        [java, "-jar", str(jar), "--errors-only", "--skip-non-html", *map(str, kinds)],
         capture_output=True,
         text=True,
         check=False,
@@ -76,11 +76,11 @@ def test_pages_are_valid_html(site: Path, tmp_path: Path) -> None:
 
 
 def test_invalid_html_is_seen(tmp_path: Path) -> None:
-    jar = required_package(VNU)
+    java, jar = required_tool("java"), required_package(VNU)
     bad = tmp_path / "bad.html"
     bad.write_text("<!doctype html><html lang=en><title>x</title><p><div></p>")
     done = subprocess.run(
-        ["java", "-jar", str(jar), "--errors-only", str(bad)], capture_output=True, text=True, check=False
+        [java, "-jar", str(jar), "--errors-only", str(bad)], capture_output=True, text=True, check=False
     )
     assert "error" in done.stderr
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from report.writing.site import STATIC
-from tests.programs import TYPESCRIPT, required_package
+from tests.programs import TYPESCRIPT, required_package, required_tool
 
 OWN = sorted(STATIC.glob("*.js"))
 
@@ -35,8 +34,7 @@ def test_own_scripts_make_text_only_and_ask_nobody(script: Path) -> None:
 
 def test_types_of_own_scripts(tmp_path: Path) -> None:
     package = required_package(TYPESCRIPT)
-    if shutil.which("node") is None:
-        pytest.skip("there is no node: ./tidemark test installs it with apt")
+    node = required_tool("node")
     (tmp_path / "uplot.d.ts").write_text("declare const uPlot: any;\n")
     compiler = package.parent / "bin/tsc"
     for script in OWN:
@@ -54,7 +52,7 @@ def test_types_of_own_scripts(tmp_path: Path) -> None:
             "",
         ]
         done = subprocess.run(
-            ["node", str(compiler), *options, str(tmp_path / "uplot.d.ts"), *map(str, files)],
+            [node, str(compiler), *options, str(tmp_path / "uplot.d.ts"), *map(str, files)],
             capture_output=True,
             text=True,
             check=False,

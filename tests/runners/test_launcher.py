@@ -164,6 +164,29 @@ def test_too_little_address_space_is_said_as_that(used: Path) -> None:
     assert called(["sh", "-c", limited, "600000", used / "tidemark", "status"]).returncode == 0
 
 
+@pytest.mark.parametrize("further", [False, True])
+def test_a_tool_that_does_not_work_is_installed(
+    further: bool, small: Path, programs: Path, tmp_path: Path
+) -> None:
+    """As rustup's cargo without a toolchain, unless another one on the path works."""
+    for name in ("packages.txt", "packages-profiles.txt", "packages-companions.txt"):
+        (small / "runners" / name).write_text("# none\n")
+    (small / "runners/packages.txt").write_text("tool-package  works:atool  why\n")
+    _script(programs / "atool", "echo no toolchain >&2; exit 1")
+    (tmp_path / "later").mkdir()
+    if further:
+        _script(tmp_path / "later/atool", "exit 0")
+    path = f'PATH="$PATH:{tmp_path}/later"; export PATH; exec "$0" setup'
+    done = called(["sh", "-c", path, small / "tidemark"], programs)
+    installed = programs / "installed"
+    if further:
+        assert not installed.exists()
+        assert done.returncode == 0
+    else:
+        assert "tool-package" in installed.read_text()
+        assert done.stderr.startswith("tidemark: installing system packages: tool-package\n")
+
+
 # --- whose environment it is
 
 

@@ -199,7 +199,7 @@ def test_a_mistake_in_a_scale_is_refused_with_its_key(
     (warehouses.folder / "suite.toml").write_text(WAREHOUSES.replace(old, new))
     with pytest.raises(SuiteError) as caught:
         load_suite(f"{warehouses.folder}/")
-    assert said in caught.value.hint
+    assert said in caught.value.what
 
 
 def test_a_scale_in_which_nothing_grows(warehouses: Suite) -> None:

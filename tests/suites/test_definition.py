@@ -237,7 +237,8 @@ def test_a_mistake_is_refused_with_file_key_and_reason(tmp_path: Path, old: str,
     error = mistake(write(tmp_path, (old, new)))
     assert error.where == str(tmp_path / "suite.toml")
     assert said in str(error)
-    assert "\n" not in error.hint
+    assert "\n" not in error.what
+    assert not error.hint
 
 
 @pytest.mark.parametrize(
@@ -265,7 +266,7 @@ def test_a_mistake_is_refused_with_file_key_and_reason(tmp_path: Path, old: str,
 )
 def test_a_step_that_pgbench_could_not_run(tmp_path: Path, old: str, new: str, said: str) -> None:
     error = mistake(write(tmp_path, PGBENCH, (old, new)))
-    assert said in error.hint
+    assert said in error.what
 
 
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
@@ -274,9 +275,9 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
-    hint = mistake(write(tmp_path, ("seed = 7", "seed = -1"), ("seconds = 1", "seconds = -1"))).hint
-    assert "seed: " in hint
-    assert "profiles.smoke.seconds: " in hint
+    what = mistake(write(tmp_path, ("seed = 7", "seed = -1"), ("seconds = 1", "seconds = -1"))).what
+    assert "seed: " in what
+    assert "profiles.smoke.seconds: " in what
 
 
 # --- a suite of one's own

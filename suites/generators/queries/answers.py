@@ -67,7 +67,7 @@ def answers_of(folder: Path, scale: int) -> dict[str, Answer]:
         values = json.loads(file.read_text(encoding="utf-8"))
         return {name: _answer(value) for name, value in values.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise AnswerError("the known answers cannot be read", where=str(file), hint=repr(error)) from error
+        raise AnswerError(f"the known answers cannot be read: {error!r}", where=str(file)) from error
 
 
 def _answer(value: dict[str, object]) -> Answer:

@@ -161,6 +161,18 @@ def test_the_error_lists_each_source_and_what_there_is(home: Home, progress: Sil
     assert "17.11, 18.6" in said
 
 
+def test_what_cannot_be_reached_is_not_said_to_be_missing(
+    home: Home, progress: Silent, versions: Pins, tmp_path: Path
+) -> None:
+    """Neither the releases nor the names of branches are of any help then."""
+    versions(r18_6=WRONG)
+    with pytest.raises(SourceError) as caught:
+        obtain(parse_version("postgres@master"), home, progress, str(tmp_path / "gone"))
+    assert caught.value.what.startswith("the source of postgres@master cannot be had:\n")
+    assert "check the address, and that it can be reached" in caught.value.what
+    assert caught.value.hint == "check that these places can be reached"
+
+
 def test_upstream_that_nobody_answers_for_is_one_reason_among_others(
     home: Home,
     progress: Silent,

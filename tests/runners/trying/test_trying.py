@@ -9,6 +9,8 @@ import pytest
 
 from build.errors import TidemarkError
 from build.home import ROOT
+from build.sources.commits import commit_range
+from build.sources.git import mirror
 from build.version import Engine
 from history.open import open_store
 from runners.bisect.run import builds as bisect_builds
@@ -106,6 +108,22 @@ def test_a_page_replaces_no_file_of_another_kind(
     assert main([*words, str(tmp_path)]) == 2
     require_page(write_page(answer, lab.home, str(lab.home.path / "page.html")))
     assert page.startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("what", ["notes.txt", "missing.patch"])
+def test_a_file_that_is_no_patch_is_told_from_a_ref(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    branched(lab)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("not a patch")
+    for words in ((what, "master"), ("topic", what)):
+        with pytest.raises(TidemarkError) as caught:
+            sides_of(*words, Engine.POSTGRES, str(lab.source), lab.home)
+        there = ": it is a file here" if what == "notes.txt" else ", and no file of this name here"
+        assert caught.value.what == f"no tag, branch or commit '{what}'{there}"
+    with pytest.raises(TidemarkError, match=rf"'{what}'.* file"):
+        commit_range(mirror(str(lab.source), Engine.POSTGRES, lab.home), Engine.POSTGRES, what, "master")
 
 
 def test_more_instructions_are_told_and_no_series_gets_a_point(lab: Lab) -> None:

@@ -308,7 +308,7 @@ def test_a_second_of_work_is_watched_with_its_costs(server: PostgresServer) -> N
 def test_a_load_of_tables_that_are_there_already(server: PostgresServer) -> None:
     with pytest.raises(LoadError) as caught:
         Sysbench(SUITE, small(rows=ROWS, tables=TABLES)).load(server.address)
-    assert re.search(r'relation "sbtest[12]" already exists', caught.value.hint)
+    assert re.search(r'relation "sbtest[12]" already exists', caught.value.what)
     assert "--table=" in caught.value.where
 
 
@@ -317,7 +317,7 @@ def test_a_step_that_was_never_loaded(server: PostgresServer) -> None:
     step = SUITE.steps[0]
     with pytest.raises(LoadError) as caught:
         Sysbench(SUITE, room).run(server.address, step, WorkLimit(1, None), Meter(server.pid))
-    assert 'relation "sbtest3" does not exist' in caught.value.hint
+    assert 'relation "sbtest3" does not exist' in caught.value.what
 
 
 def test_a_suite_of_ones_own_needs_no_python(server: PostgresServer, tmp_path: Path) -> None:

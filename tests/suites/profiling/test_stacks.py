@@ -76,8 +76,9 @@ def test_a_process_that_is_gone_does_not_cost_the_profile(
     if first and nameless.startswith(b":-1"):
         with pytest.raises(PerfError) as caught:
             collapse(text, inferno)
-        assert caught.value.hint == (
-            "inferno panicked: assertion failed: self.event_filter.is_some() (more in logs/profiles.log)"
+        assert caught.value.what == (
+            "inferno cannot fold the samples: inferno panicked: assertion failed: "
+            "self.event_filter.is_some() (more in logs/profiles.log)"
         )
         assert "panicked at" in (tmp_path / "logs/profiles.log").read_text()
     found = fold(Samples(text, {}, 0), inferno, {7}, {7: "client backend"}, [(10.0, 11.0)])

@@ -183,7 +183,7 @@ def test_a_suite_with_a_mistake_is_refused(tmp_path: Path, old: str, new: str, r
     toml.write_text(toml.read_text().replace(old, new, 1))
     with pytest.raises(SuiteError) as caught:
         load_suite(f"{tmp_path}/")
-    assert reason in caught.value.hint
+    assert reason in caught.value.what
 
 
 def test_the_answers_are_json_that_a_person_can_read() -> None:
