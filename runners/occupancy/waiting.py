@@ -40,7 +40,7 @@ def machine_awaited(
             except BusyError as error:
                 waited = clock() - began
                 if waited >= seconds:
-                    raise BusyError(error.holder, error.path, waited) from error
+                    raise BusyError(error.holder, error.path, waited if seconds else 0.0) from error
                 label = f"waiting for the machine: held by {error.holder}"
                 if task is None:
                     task = shown.enter_context(progress.task(label, seconds))
