@@ -158,6 +158,4 @@ def _sqlite(name: str, path: Path) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(name, uri=True, timeout=30, isolation_level=None)) as connection:
             yield connection
     except sqlite3.Error as error:
-        raise HistoryError(
-            f"it could not be copied: {error}", where=str(path), hint="see the message"
-        ) from error
+        raise HistoryError(f"it could not be copied: {error}", where=str(path)) from error

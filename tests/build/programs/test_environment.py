@@ -133,14 +133,14 @@ def test_cargo_gets_proxies_and_no_secret(
     """It downloads what it compiles; what it compiles are programs of strangers."""
     cargo = tmp_path / "programs/cargo"
     cargo.parent.mkdir(exist_ok=True)
-    cargo.write_text("#!/bin/sh\nenv >&2\nexit 1\n")
+    cargo.write_text('#!/bin/sh\n[ "$1" = --version ] && exit\nenv >&2\nexit 1\n')
     cargo.chmod(0o755)
     monkeypatch.setenv("PATH", f"{cargo.parent}:/usr/bin:/bin")
     monkeypatch.setenv("CARGO_HOME", "/cargo")
     monkeypatch.setenv("CARGO_REGISTRIES_OURS_TOKEN", "hunter2-e")
     with pytest.raises(InfernoError) as caught:
         provide_inferno(home, Silent())
-    said = caught.value.hint
+    said = caught.value.what
     assert "CARGO_HOME=/cargo" in said
     assert "http_proxy=" in said
     assert not any(secret in said for secret in ("hunter2-a", "hunter2-b", "hunter2-d", "hunter2-e"))

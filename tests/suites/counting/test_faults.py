@@ -117,7 +117,9 @@ def test_what_is_counted_is_the_work_without_a_mark(server: PretendedServer) -> 
 def test_an_unknown_instruction_is_told_in_valgrind_s_words(server: PretendedServer) -> None:
     """Postgres survives a backend that dies of one, and the client only sees a lost connection."""
     server.says = UNKNOWN
-    with pytest.raises(CallgrindError, match="connection lost\n    valgrind said: vex amd64->IR: unhand") as told:
+    with pytest.raises(
+        CallgrindError, match="connection lost\n    valgrind said: vex amd64->IR: unhand"
+    ) as told:
         counting(server, failing(LoadError("connection lost")))
     assert "newer valgrind" in told.value.hint
     server.refuses = ServerError("it did not start: exit status 1", where="/log")
