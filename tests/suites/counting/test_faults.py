@@ -123,7 +123,7 @@ def test_an_unknown_instruction_is_told_in_valgrind_s_words(server: PretendedSer
         counting(server, failing(LoadError("connection lost")))
     assert "newer valgrind" in told.value.hint
     server.refuses = ServerError("it did not start: exit status 1", where="/log")
-    with pytest.raises(CallgrindError, match="did not start: exit status 1\nvalgrind said: vex") as told:
+    with pytest.raises(CallgrindError, match="did not start: exit status 1\n    valgrind said: vex") as told:
         counting(server, writing())
     assert (told.value.where, server.left) == ("/log", 2)
 
