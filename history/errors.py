@@ -7,6 +7,9 @@ from build.errors import TidemarkError
 from build.files import json_value
 from build.version import Version, VersionError, parse_version
 
+RESTORE = "restore a backup: ./tidemark history restore FILE (docs/history.md)"
+"""What to do about a damaged history."""
+
 
 class HistoryError(TidemarkError):
     """The history cannot be opened, read or written."""
@@ -25,9 +28,7 @@ class DamagedTextError(HistoryError):
 
     def __init__(self, reason: str) -> None:
         """`reason` says which text is damaged, and how."""
-        super().__init__(
-            f"the history is damaged: {reason}", hint="restore it from a backup (docs/history.md)"
-        )
+        super().__init__(f"the history is damaged: {reason}", hint=RESTORE)
         self.reason = reason
 
 
@@ -111,8 +112,8 @@ _LOCKED = ("another process holds a lock on the history", "wait for it to end, t
 # Part of the database's message, its meaning, what to do. The texts are SQLite's own (sqlite3_errstr), except
 # what a Postgres server and libpq say (src/backend/utils/errcodes.txt has where).
 _EXPLANATIONS = (
-    ("Could not decode", "the history is damaged", "restore it from a backup (docs/history.md)"),
-    ("malformed", "the history is damaged", "restore it from a backup, or move it aside"),
+    ("Could not decode", "the history is damaged", RESTORE),
+    ("malformed", "the history is damaged", RESTORE),
     ("not a database", "the file is not a SQLite database", "name another history, or move the file aside"),
     ("is locked", *_LOCKED),
     ("due to lock timeout", *_LOCKED),

@@ -10,9 +10,10 @@ from sqlalchemy import Connection
 
 from build.home import locate
 from history.errors import HistoryError
-from history.store.database import Database, connect, connect_readonly, sqlite_file
+from history.store.database import Database, connect, sqlite_file
 from history.store.reader import Reader
 from history.store.schema_status import is_ready, lacks_nights, newest, outdated_metrics, update_metrics
+from history.store.sqlite.read_only import connect_readonly, copied_in_memory
 from history.timestamps import now
 
 if TYPE_CHECKING:
@@ -35,20 +36,65 @@ def existing_history(chosen: str | None) -> Path | str:
 
 
 def open_reader(target: Path | str) -> Reader:
-    """Open the history at a path or an SQLAlchemy URL for reading.
+    """Open the history at a path or an SQLAlchemy URL for reading, which never writes to it.
 
-    A SQLite file that is up to date is opened read-only, and one on a server without looking any further.
-    Everything else is left to `open_store`, which upgrades the history of an older Tidemark. Raises as
-    `open_store` does.
+    Raises as `readable_database`.
+    """
+    return Reader(readable_database(target))
+
+
+def readable_database(target: Path | str) -> Database:
+    """Open a history that is there for reading, with the newest schema.
+
+    A SQLite file of an older Tidemark is read from a copy in memory, which is brought up to date. Raises
+    HistoryError when there is none, when it is damaged or not a history of Tidemark, was written by a newer
+    Tidemark, or by an older one on a server.
     """
     file = sqlite_file(target)
-    with suppress(HistoryError):  # open_store reports what is wrong
-        if file is not None or is_server(target):
-            database = connect(target) if file is None else connect_readonly(file)
-            if _is_ready(database):
-                return Reader(database)
-            database.close()
-    return open_store(target)
+    if file is None and not is_server(target):
+        raise HistoryError("there is no such history", where=str(target), hint="check the path or URL")
+    database = connect(target) if file is None else connect_readonly(file)
+    try:
+        if _is_ready(database):
+            return database
+        number = require_history(database)
+        if file is None and number < newest():
+            raise HistoryError(
+                f"the history has schema {number}, of an older Tidemark, and this one reads {newest()}",
+                where=database.where,
+                hint="./tidemark history migrate --history URL brings it up to date, as recording does",
+            )
+    except BaseException:
+        database.close()
+        raise
+    if file is None:  # it holds no session that can be a night
+        return database
+    database.close()
+    return _brought_up_to_date(file, number)
+
+
+def require_history(database: Database) -> int:
+    """Return the schema number of a history.
+
+    Raises HistoryError when it is none, is damaged, or was written by a newer Tidemark.
+    """
+    from history.store.migrate import require_schema, schema_number
+
+    number = schema_number(database, supported=newest())
+    if not number:
+        raise HistoryError("there is no history", where=database.where, hint="check the path or URL")
+    require_schema(database, number)
+    return number
+
+
+def _brought_up_to_date(file: Path, number: int) -> Database:
+    copy = copied_in_memory(file)
+    try:
+        prepare(copy, number)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
 
 
 def is_server(target: Path | str) -> bool:

@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 from sqlalchemy import ColumnElement, Connection, select
 
-from history.errors import HistoryError
-from history.open import open_store
+from history.errors import RESTORE, HistoryError
+from history.open import open_store, require_history
 from history.store.database import sqlite_file
 from history.store.profiles import unpacked
 from history.store.schema import counted_profiles, profiles, sessions
+from history.store.sqlite.read_only import connect_readonly, readonly_connection
 from history.transfer.atomic_files import written_whole
 from history.transfer.database_source import StoredRows, opened, readable
 from history.transfer.merging import merge
@@ -41,7 +42,8 @@ def back_up(target: Path | str, path: Path) -> tuple[str, ...]:
         if file is None:
             left_out = _merged(target, part)
         else:
-            _require_ours(file)
+            with closing(connect_readonly(file)) as database:
+                require_history(database)
             _copied(file, part)
             left_out = ()
         _seal(part)
@@ -52,8 +54,10 @@ def back_up(target: Path | str, path: Path) -> tuple[str, ...]:
 
 def sessions_of(path: Path) -> set[str]:
     """Return the uids of the sessions in a SQLite file. Raises HistoryError and OSError."""
-    with readable(path) as database, database.reading() as connection:
-        return set(connection.execute(select(sessions.c.uid)).scalars())
+    with closing(connect_readonly(path)) as database:
+        require_history(database)
+        with database.reading() as connection:
+            return set(connection.execute(select(sessions.c.uid)).scalars())
 
 
 def is_backup(path: Path) -> bool:
@@ -73,17 +77,10 @@ def _require_replaceable(path: Path) -> None:
         )
 
 
-def _require_ours(file: Path) -> None:
-    """Before it is copied. Raises HistoryError when it is no history, or newer."""
-    with readable(file):
-        pass
-
-
 def _copied(file: Path, part: Path) -> None:
     # All pages in one step: a step sees one moment, and readers hold up no writer of a write-ahead log. In
     # several steps the copy would begin again with each write of another process, and never end in a night.
-    name = f"file:{quote(str(file.absolute()))}?mode=ro"
-    with _sqlite(name, file) as source, _sqlite(f"file:{quote(str(part.absolute()))}", part) as copy:
+    with readonly_connection(file) as source, _sqlite(f"file:{quote(str(part.absolute()))}", part) as copy:
         source.backup(copy)
 
 
@@ -127,7 +124,7 @@ def _require_unpackable(connection: Connection, blob: ColumnElement[Any], part: 
             raise TransferError(
                 f"the history is damaged: a profile cannot be read: {error}",
                 where=str(part),
-                hint="the history is, or the disk; restore it from an earlier backup",
+                hint=f"the history is, or the disk; {RESTORE}",
             ) from error
 
 

@@ -30,7 +30,7 @@ from sqlalchemy import table as table_
 from build.addresses import without_secrets
 from history.open import open_store
 from history.spool.copying import OF_RUNS
-from history.store.database import connect, connect_readonly
+from history.store.database import connect
 from history.store.records import SessionStatus
 from history.store.schema import (
     calibrations,
@@ -42,6 +42,7 @@ from history.store.schema import (
     runs,
     sessions,
 )
+from history.store.sqlite.read_only import connect_readonly
 from history.store.writer import Store
 from history.timestamps import from_text, now, to_text
 

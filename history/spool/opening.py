@@ -10,11 +10,13 @@ from sqlalchemy import func, select
 
 from build.home import Home, HomeError, locate_for_writing
 from history.errors import HistoryError
-from history.open import derive_ended, is_server, open_store
+from history.open import derive_ended, is_server, open_store, readable_database
 from history.spool.journal import Journal, journal_path, open_journal_store
 from history.spool.spooled_store import SpooledStore
-from history.store.database import connect, connect_readonly
+from history.store.database import connect
+from history.store.reader import Reader
 from history.store.schema import sessions
+from history.store.sqlite.read_only import connect_readonly
 from history.store.writer import Store
 from history.timestamps import now
 
@@ -47,10 +49,23 @@ def open_recorded(
     return store
 
 
-def open_delivered(target: Path | str, home: Home) -> Store:
+def open_delivered(target: Path | str, home: Home) -> Reader:
     """Open a history to look at it, after what waits for it on this box was delivered.
 
-    Raises as `open_store`. What cannot be delivered goes on waiting; `./tidemark status` shows it.
+    Nothing else is written. Raises as `readable_database`. What cannot be delivered goes on waiting;
+    `./tidemark status` shows it.
+    """
+    database = readable_database(target)  # an older history is not brought up to date by who looks at it
+    if is_server(target) and _may_write(journal_path(home.spool, str(target))):
+        database.close()
+        return open_to_judge(target, home)
+    return Reader(database)
+
+
+def open_to_judge(target: Path | str, home: Home) -> Store:
+    """Open a history to write what follows from its nights, after what waits on this box was delivered.
+
+    Raises as `open_store`.
     """
     if is_server(target) and _may_write(journal_path(home.spool, str(target))):
         store = open_recorded(target, home)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import Connection
 
 from history.errors import HistoryError, LockedError, RecordError
-from history.open import prepare
+from history.open import open_reader, prepare
 from history.spool.boxes import warnings
 from history.spool.copying import RunKey, SentSession, copy_parcel, lost_sessions, pack, runs_there
 from history.spool.journal import Journal, Waiting, too_old
-from history.store.database import Database, connect_readonly
+from history.store.database import Database
 from history.store.reader import Reader
 from history.store.records import (
     CalibratedNoise,
@@ -162,8 +162,7 @@ class SpooledStore(Store):
         found: list[Reader] = [self._journal.store]
         if self._backup is not None:
             with suppress(HistoryError, OSError):
-                copy = Reader(connect_readonly(self._backup))
-                found.append(stack.enter_context(copy))
+                found.append(stack.enter_context(open_reader(self._backup)))
         return found
 
     # --- recording

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
@@ -22,8 +21,6 @@ DELIVERING = ".delivering"
 """What the name of the lock file of deliveries adds to that of a SQLite file."""
 
 _IN_MEMORY = ":memory:"
-
-_SQLITE_MAGIC = b"SQLite format 3\0"
 
 _WRITING, _DELIVERING = 0x7469_6465, 0x7469_6466
 """Keys of Postgres' advisory locks, arbitrary constants."""
@@ -224,27 +221,8 @@ def connect(target: Path | str) -> Database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url)
     event.listen(engine, "connect", _configure_sqlite)
-    _begin_explicitly(engine)
+    begin_explicitly(engine)
     return Database(engine, url.database or _IN_MEMORY)
-
-
-def connect_readonly(path: Path) -> Database:
-    """Open a SQLite file read-only: not even its header or its write-ahead log is written.
-
-    Raises HistoryError when the file is not SQLite.
-    """
-    with path.open("rb") as file:
-        if file.read(len(_SQLITE_MAGIC)) != _SQLITE_MAGIC:
-            raise HistoryError(
-                "the file is not a SQLite database",
-                where=str(path),
-                hint="name another history, or move the file aside",
-            )
-    name = f"file:{quote(str(path.absolute()))}"
-    url = URL.create("sqlite", database=name, query={"mode": "ro", "uri": "true"})
-    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
-    _begin_explicitly(engine)
-    return Database(engine, str(path))
 
 
 def sqlite_file(target: Path | str) -> Path | None:
@@ -310,7 +288,7 @@ def _configure_sqlite(connection: Any, _record: object) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
-def _begin_explicitly(engine: Engine) -> None:
+def begin_explicitly(engine: Engine) -> None:
     """Let SQLAlchemy, not the sqlite3 module, begin transactions, so that they include DDL.
 
     By default sqlite3 begins a transaction late, and not before DDL: a failed migration would keep half its

@@ -2,13 +2,14 @@
 
 import re
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
 from sqlalchemy import Connection, func, insert, inspect, select
 
-from history.errors import HistoryError
+from history.errors import RESTORE, HistoryError
 from history.store.database import Database
 from history.store.schema import schema_migrations
 from history.store.schema_status import MIGRATIONS, stated_schema
@@ -114,24 +115,58 @@ def _inspected_number(database: Database) -> int:
         return _applied(connection)
 
 
-def require_tables(database: Database, number: int) -> None:
-    """Raises HistoryError when a history lacks a table that its schema number says it has."""
-    scripts = [statement for each in load(database.dialect)[:number] for statement in each.statements]
-    created = {match[1] for script in scripts for match in re.finditer(r"CREATE TABLE (\w+)", script)}
+def require_schema(database: Database, number: int) -> None:
+    """Raises HistoryError when a history lacks a table or column that its schema number says it has."""
+    expected = _columns(number)
     with database.reading() as connection:
-        missing = sorted(created - set(inspect(connection).get_table_names()))
-    if missing:
+        inspected = inspect(connection)
+        found = {table: set[str]() for table in inspected.get_table_names()}
+        for (_, table), columns in inspected.get_multi_columns().items():
+            found[table] = {column["name"] for column in columns}
+    if missing := sorted(expected.keys() - found.keys()):
         raise HistoryError(
             f"the history is damaged: it has no table {', '.join(missing)}",
             where=database.where,
-            hint="restore it from a backup",
+            hint=RESTORE,
+        )
+    lacking = [
+        f"{table}.{name}" for table in sorted(expected) for name in sorted(expected[table] - found[table])
+    ]
+    if lacking:
+        raise HistoryError(
+            f"the history lacks columns of schema {number}: {', '.join(sorted(lacking))}; it is damaged, or"
+            " was written by a state of Tidemark between two schemas",
+            where=database.where,
+            hint=f"export it with the checkout that wrote it, or {RESTORE}",
         )
 
 
+def _columns(number: int) -> dict[str, set[str]]:
+    """Return the columns of each table of a schema."""
+    columns: dict[str, set[str]] = {}
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for migration in load("sqlite")[:number]:
+            for statement in migration.statements:
+                connection.execute(statement)
+        query = (
+            "SELECT tables.name, info.name FROM sqlite_schema AS tables"
+            " JOIN pragma_table_info(tables.name) AS info WHERE tables.type = 'table'"
+        )
+        for table, column in connection.execute(query):
+            columns.setdefault(table, set()).add(column)
+    return columns
+
+
 def migrate(database: Database, folder: Path = MIGRATIONS) -> None:
-    """Apply the missing migrations, each with its number in one transaction."""
+    """Apply the missing migrations, each with its number in one transaction.
+
+    Raises as `schema_number`, and as `require_schema` for a history that was not what its number says.
+    """
     migrations = load(database.dialect, folder)
-    for migration in migrations[schema_number(database, len(migrations)) :]:
+    number = schema_number(database, len(migrations))
+    if number < len(migrations):
+        require_schema(database, number)
+    for migration in migrations[number:]:
         _apply(database, migration)
 
 

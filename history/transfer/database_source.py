@@ -2,16 +2,18 @@
 
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, false, func, inspect, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, false, func, or_, select
 
-from history.store.database import Database, connect, connect_readonly, sqlite_file
-from history.store.migrate import load, require_tables, schema_number
+from history.errors import RESTORE
+from history.open import readable_database
+from history.store.database import Database
+from history.store.migrate import require_schema
 from history.store.records import RunStatus, SessionStatus
 from history.store.schema import (
     calibrations,
@@ -24,6 +26,7 @@ from history.store.schema import (
     series,
     sessions,
 )
+from history.store.schema_status import newest
 from history.timestamps import to_text
 from history.transfer.portable_schema import (
     PLACE,
@@ -79,8 +82,6 @@ class StoredRows:
         self._connection = connection
         self._selection = selection or Selection()
         self._where = where
-        # A history that an older Tidemark wrote has fewer tables.
-        self._tables = set(inspect(connection).get_table_names())
 
     @property
     def where(self) -> str:
@@ -126,11 +127,11 @@ class StoredRows:
         self._require_measurements(select(sessions.c.id))
         for name, column in BULK.items():
             infinite = select(column).where(func.abs(column) > sys.float_info.max).limit(1)
-            if name in self._tables and self._connection.execute(infinite).first():
+            if self._connection.execute(infinite).first():
                 raise TransferError(
                     f"the history is damaged: {name} holds a number that is infinite",
                     where=self._where,
-                    hint="restore it from a backup",
+                    hint=RESTORE,
                 )
         for table in PORTABLE.values():
             if table.name not in BULK:
@@ -150,12 +151,10 @@ class StoredRows:
             raise TransferError(
                 f"the history is damaged: a finished run has no measurements: {' '.join(map(str, row))}",
                 where=self._where,
-                hint="restore it from a backup, or leave its session out",
+                hint=f"{RESTORE}, or leave its session out",
             )
 
     def _rows(self, table: Portable, *conditions: ColumnElement[bool]) -> Iterator[Item]:
-        if table.name not in self._tables:
-            return
         query = selected(table).where(*conditions)
         streamed = self._connection.execution_options(yield_per=FETCHED)
         for number, row in enumerate(streamed.execute(query).mappings(), start=1):
@@ -188,7 +187,7 @@ class StoredRows:
             found: ColumnElement[bool] = table.table.c.id.in_(
                 select(runs.c[name]).where(runs.c.session_id.in_(chosen))
             )
-            if table.name == "builds" and "nights" in self._tables:
+            if table.name == "builds":
                 nights = PORTABLE["nights"].table
                 pruned = select(nights.c.build_id).where(nights.c.session_id.in_(chosen))
                 found = or_(found, table.table.c.id.in_(pruned))
@@ -206,7 +205,6 @@ class StoredRows:
             if any(
                 self._connection.execute(select(each.c.metric).where(each.c.metric == name).limit(1)).first()
                 for each in (measurements, calibrations, series)
-                if each.name in self._tables
             )
         ]
         return metrics.c.name.in_([*METRICS, *used])
@@ -282,7 +280,7 @@ def _reaching_out(chosen: Select[Any]) -> Select[Any]:
 
 @contextmanager
 def opened(target: Path | str, selection: Selection | None = None) -> Iterator[StoredRows]:
-    """Another history, for reading only. Raises HistoryError when it is none, damaged or newer."""
+    """Another history, for reading only. Raises as `readable_database`."""
     with readable(target) as database, database.reading() as connection:
         if database.dialect == "postgresql":  # as it is in SQLite anyway: one state for all queries
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -291,25 +289,10 @@ def opened(target: Path | str, selection: Selection | None = None) -> Iterator[S
 
 @contextmanager
 def readable(target: Path | str) -> Iterator[Database]:
-    """The database of a history that is there. Raises HistoryError when it is none, damaged or newer."""
-    database = _database(target)
-    try:
-        number = schema_number(database, supported=len(load(database.dialect)))
-        if not number:
-            raise TransferError("there is no history", where=database.where, hint="check the path or URL")
-        require_tables(database, number)
+    """The database of a history that is there, with the newest schema. Raises as `readable_database`."""
+    with closing(readable_database(target)) as database:
+        require_schema(database, newest())
         yield database
-    finally:
-        database.close()
-
-
-def _database(target: Path | str) -> Database:
-    if isinstance(target, str) and "://" in target and not target.startswith("sqlite"):
-        return connect(target)
-    file = sqlite_file(target)
-    if file is None:
-        raise TransferError("there is no such history", where=str(target), hint="check the path or URL")
-    return connect_readonly(file)
 
 
 def rows_of_session(connection: Connection, table: Portable, session_id: int) -> Iterator[Row]:

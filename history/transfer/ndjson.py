@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from history.store.migrate import load
 from history.transfer.atomic_files import written_whole
+from history.transfer.older_exports import completed
 from history.transfer.portable_schema import PORTABLE, FieldKind, Portable
 from history.transfer.row_source import Item, RowSource, TransferError, checked
 
@@ -35,8 +36,8 @@ def header() -> dict[str, Any]:
     return {"tidemark": "history", "schema": SCHEMA}
 
 
-def require_known(said: object, where: str) -> None:
-    """Check the first line of an export. Raises TransferError for another file, and for a newer schema."""
+def known_schema(said: object, where: str) -> int:
+    """Return the schema of an export by its header. Raises TransferError for another file, or a newer one."""
     if not isinstance(said, dict) or said.get("tidemark") != "history":
         raise TransferError(
             "this is no history that Tidemark exported",
@@ -50,6 +51,7 @@ def require_known(said: object, where: str) -> None:
             where=where,
             hint="update this checkout",
         )
+    return schema
 
 
 def write_ndjson(source: RowSource, path: Path) -> int:
@@ -83,10 +85,10 @@ class NdjsonFile:
 
     def items(self) -> Iterator[Item]:
         """All rows. Raises TransferError for a line that is none, with its number."""
-        rows, ended = 0, False
+        rows, ended, schema = 0, False, SCHEMA
         for number, said in self._lines():
             if number == 1:
-                require_known(said, f"{self.where}, line 1")
+                schema = known_schema(said, f"{self.where}, line 1")
             elif ended:
                 raise self._error(number, "something follows the end of the export")
             elif "end" in said:
@@ -97,7 +99,7 @@ class NdjsonFile:
                     )
             else:
                 rows += 1
-                yield self._item(number, said)
+                yield from self._items(number, said, schema)
         if not ended:
             raise self._error(rows + 2, "the file ends before the export does: it is truncated")
 
@@ -127,13 +129,14 @@ class NdjsonFile:
             raise self._error(number, "the line is not a JSON object")
         return said
 
-    def _item(self, number: int, said: dict[str, Any]) -> Item:
+    def _items(self, number: int, said: dict[str, Any], schema: int) -> Iterator[Item]:
         name = said.pop("table", None)
         table = PORTABLE.get(name) if isinstance(name, str) else None
         if table is None:
             raise self._error(number, f"there is no table {name!r}")
         try:
-            return Item(table, checked(table, _decoded(table, said)), number)
+            for each, row in completed(table.name, _decoded(table, said), schema):
+                yield Item(PORTABLE[each], checked(PORTABLE[each], row), number)
         except ValueError as error:
             raise self._error(number, str(error)) from error
 

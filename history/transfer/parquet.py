@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from build.files import json_value
 from history.transfer.atomic_files import written_whole
-from history.transfer.ndjson import header, require_known
+from history.transfer.ndjson import header, known_schema
+from history.transfer.older_exports import completed
 from history.transfer.portable_schema import (
     PORTABLE,
     FieldKind,
@@ -67,10 +68,10 @@ class ParquetFolder:
 
     def items(self) -> Iterator[Item]:
         """All rows, session by session. Raises TransferError."""
-        rows = self._rows_by_header()
+        rows, schema = self._header()
         with ExitStack() as stack:
             tables = {
-                name: stack.enter_context(_Reader(table, self._folder, rows.get(name, 0)))
+                name: stack.enter_context(_Reader(table, self._folder, rows.get(name, 0), schema))
                 for name, table in PORTABLE.items()
             }
             for table in before_sessions():
@@ -88,7 +89,8 @@ class ParquetFolder:
             for table in after_sessions():
                 yield from tables[table.name]
 
-    def _rows_by_header(self) -> dict[str, int]:
+    def _header(self) -> tuple[dict[str, int], int]:
+        """Return the number of rows by table, and the schema."""
         path = self._folder / HEADER
         try:
             said = json_value(path.read_bytes())
@@ -96,14 +98,14 @@ class ParquetFolder:
             raise self._error(
                 HEADER, f"it cannot be read, so that the export is not whole: {error}"
             ) from error
-        require_known(said, str(path))
+        schema = known_schema(said, str(path))
         rows = said.get("rows")
         if not isinstance(rows, dict) or not all(type(each) is int for each in rows.values()):
             raise self._error(HEADER, "it does not say how many rows there are")
         unknown = sorted(rows.keys() - PORTABLE.keys())
         if unknown:
             raise self._error(HEADER, f"there is no table {', '.join(unknown)}")
-        return rows
+        return rows, schema
 
     def _error(self, place: str, what: str) -> TransferError:
         return _damaged(what, f"{self._folder}, {place}")
@@ -150,8 +152,8 @@ class _Writer:
 class _Reader:
     """The rows of one table, in order, each given once."""
 
-    def __init__(self, table: Portable, folder: Path, rows: int) -> None:
-        self._table = table
+    def __init__(self, table: Portable, folder: Path, rows: int, schema: int) -> None:
+        self._table, self._of_schema = table, schema
         self._path = folder / f"{table.name}.parquet"
         self._expected = rows
         self._read = 0
@@ -183,7 +185,8 @@ class _Reader:
     def _checked(self) -> Iterator[Item]:
         for number, row in enumerate(self._raw(), start=1):
             try:
-                yield Item(self._table, checked(self._table, row), number)
+                for name, whole in completed(self._table.name, row, self._of_schema):
+                    yield Item(PORTABLE[name], checked(PORTABLE[name], whole), number)
             except ValueError as error:
                 raise _damaged(str(error), f"{self._path}, row {number}") from error
             self._read = number

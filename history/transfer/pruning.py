@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, func, or_, sel
 
 from history.derive import derive_missing
 from history.store.database import Database, sqlite_file
+from history.store.reader import Reader
 from history.store.records import SessionStatus
 from history.store.schema import (
     bisect_events,
@@ -72,7 +73,7 @@ def prune(store: Store, before: datetime) -> int:
     return len(old)
 
 
-def room(store: Store, before: datetime) -> Room:
+def room(store: Reader, before: datetime) -> Room:
     """Return what pruning would free."""
     with store.database.reading() as connection:
         ended = select(sessions.c.id).where(

@@ -13,10 +13,11 @@ from build.home import Home, locate_for_writing
 from build.version import Engine, Version, parse_revision
 from history.errors import HistoryError
 from history.escaping.json_strings import json_text
-from history.open import existing_history, open_store
+from history.open import existing_history, open_reader, open_store
 from history.rendering.plain_table import standard_output
 from history.store import bisects
 from history.store.bisects import Bisect
+from history.store.reader import Reader
 from history.store.writer import Store
 from history.timestamps import now
 from runners.alerting.outbox import update_issue
@@ -201,7 +202,7 @@ def variant_of(good: Version, bad: Version, arguments: argparse.Namespace) -> Va
 
 def report(arguments: argparse.Namespace) -> int:
     """Print the report of one bisect; return the exit code of its verdict."""
-    with open_store(existing_history(arguments.history)) as store:
+    with open_reader(existing_history(arguments.history)) as store:
         state = load_state(store, read_log(store, _chosen(store, arguments.uid)))
     if arguments.format == "json":
         print(json_text(export(state), indent=1))
@@ -219,7 +220,7 @@ def replay_(arguments: argparse.Namespace) -> int:
     if Path(arguments.log).is_file():
         log = read_file(Path(arguments.log))
     else:
-        with open_store(existing_history(arguments.history)) as store:
+        with open_reader(existing_history(arguments.history)) as store:
             log = read_log(store, _chosen(store, arguments.log))
     standard_output().lines(replay(log))
     return 0
@@ -227,7 +228,7 @@ def replay_(arguments: argparse.Namespace) -> int:
 
 def status(arguments: argparse.Namespace) -> int:
     """Print all bisects, the latest first."""
-    with open_store(existing_history(arguments.history)) as store:
+    with open_reader(existing_history(arguments.history)) as store:
         with store.database.reading() as connection:
             known = list(bisects.load_all(connection))
         states = [BisectState(read_log(store, bisect)) for bisect in known]
@@ -275,7 +276,7 @@ def _status(state: BisectState) -> dict[str, object]:
     }
 
 
-def _chosen(store: Store, uid: str | None) -> Bisect:
+def _chosen(store: Reader, uid: str | None) -> Bisect:
     """Raises HistoryError when there is none."""
     with store.database.reading() as connection:
         if uid is not None:

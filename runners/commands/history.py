@@ -16,6 +16,7 @@ MODULES = {
     "merge": "transfers",
     "deliver": "delivery",
     "backup": "transfers",
+    "migrate": "transfers",
     "prune": "transfers",
     "judge": "changes",
     "changes": "changes",

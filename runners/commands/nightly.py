@@ -18,7 +18,7 @@ from history.escaping.markdown import Markdown, escaped
 from history.open import existing_history, open_store
 from history.rendering.changes import box_note_lines
 from history.series.task_states import TaskOutcome, record_skipped
-from history.spool.opening import open_delivered, open_recorded
+from history.spool.opening import open_recorded, open_to_judge
 from history.store.writer import Store
 from runners.console import add_to_job_summary, progress
 from runners.measuring.machine_lock import BusyError
@@ -153,7 +153,7 @@ def _report_alone(plan: Plan, home: Home) -> int:
     with (
         progress() as shown,
         quiet_machine(home, shown),
-        open_delivered(history, home) as store,
+        open_to_judge(history, home) as store,
     ):
         found = _report(plan, home, store)
     _publish(summary(None, found, [], datetime.now(UTC)), home)

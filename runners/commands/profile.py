@@ -11,12 +11,12 @@ from history.comparison.compare import ComparisonError
 from history.comparison.profile_diff import Rounds, costs, differential, total
 from history.comparison.remedies import remedy, run_command
 from history.escaping.json_strings import json_text
-from history.open import existing_history, open_store
+from history.open import existing_history, open_reader
 from history.rendering.plain_table import standard_output
 from history.rendering.profiles import differential_json, render_costs, render_differential
+from history.store.reader import Reader
 from history.store.records import Session
 from history.store.session_lookup import Name, SessionFilter
-from history.store.writer import Store
 from report.addresses import file_name
 from runners.console import progress
 from runners.flamegraphs import draw, draw_difference
@@ -30,7 +30,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Show the profile of one version, or the difference of two; return 0."""
     home = locate_for_writing()
     versions = [arguments.version] if arguments.what == "show" else [arguments.base, arguments.contender]
-    with open_store(existing_history(arguments.history)) as store:
+    with open_reader(existing_history(arguments.history)) as store:
         session = _session(store, versions, arguments)
         read = _source(store, session, versions, arguments)
         rounds = [_rounds(read, store, session, version, arguments) for version in versions]
@@ -93,7 +93,7 @@ def _inferno(home: Home) -> Path:
         return provide_inferno(home, shown)
 
 
-def _session(store: Store, versions: Sequence[Version], arguments: argparse.Namespace) -> Session:
+def _session(store: Reader, versions: Sequence[Version], arguments: argparse.Namespace) -> Session:
     """Return the latest session that holds the versions. Raises ComparisonError."""
     session = store.latest_session(
         versions, suite=arguments.suite, profile=arguments.profile, uid=arguments.session
@@ -109,7 +109,7 @@ def _session(store: Store, versions: Sequence[Version], arguments: argparse.Name
 
 
 def _source(
-    store: Store, session: Session, versions: Sequence[Version], arguments: argparse.Namespace
+    store: Reader, session: Session, versions: Sequence[Version], arguments: argparse.Namespace
 ) -> Callable[[int, str, Version], Rounds]:
     """Return what reads profiles: counted ones if asked for, or if not all versions have sampled ones."""
     sampled = all(store.profiles(session.id, arguments.step, version) for version in versions)
@@ -119,7 +119,7 @@ def _source(
 
 def _rounds(
     read: Callable[[int, str, Version], Rounds],
-    store: Store,
+    store: Reader,
     session: Session,
     version: Version,
     arguments: argparse.Namespace,
@@ -143,7 +143,7 @@ def _rounds(
     return {number: of_role(profile, arguments.role) for number, profile in profiles.items()}
 
 
-def _with_profile(store: Store, session: Session, version: Version, arguments: argparse.Namespace) -> str:
+def _with_profile(store: Reader, session: Session, version: Version, arguments: argparse.Namespace) -> str:
     """Return the command that records the profile; for a step that there is not, the steps that have one."""
     command = run_command(
         [version],

@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> int:
         with open_delivered(existing_history(arguments.history), locate()) as store:
             sys.stdout.write(page_alone(store, kind, name, is_public=arguments.public))
         return 0
-    home = locate_for_writing()
+    home = locate() if arguments.out else locate_for_writing()
     folder = Path(arguments.out) if arguments.out else home.site
     history = existing_history(arguments.history)
     with progress() as shown, quiet_machine(home, shown), open_delivered(history, locate()) as store:

@@ -93,13 +93,16 @@ def _transfers(subcommands: "Subcommands") -> None:
     )
     backup = subcommands.add_parser("backup", help="copy the whole history, even while sessions run")
     backup.add_argument("file", metavar="FILE", help="new file, or an earlier backup, which is replaced")
+    migrate = subcommands.add_parser(
+        "migrate", help="bring a history of an older Tidemark up to date, as recording into it does"
+    )
     prune = subcommands.add_parser(
         "prune", help="delete the rounds of old sessions; nights and changes are kept"
     )
     before = "delete rounds of sessions that began earlier"
     prune.add_argument("--before", type=any_date, required=True, metavar="DATE", help=before)
     prune.add_argument("--dry-run", action="store_true", help="only print what would be deleted")
-    _read(out, take, merge, backup, prune)
+    _read(out, take, merge, backup, migrate, prune)
 
 
 def _changes(subcommands: "Subcommands") -> None:

@@ -16,7 +16,7 @@ from history.escaping.json_strings import json_text
 from history.open import existing_history, open_store
 from history.rendering.changes import box_note_lines, changes_json, render_changes
 from history.rendering.plain_table import standard_output
-from history.spool.opening import open_delivered
+from history.spool.opening import open_delivered, open_to_judge
 from history.store.records import ChangeStatus
 from history.timestamps import now
 from runners.alerting.outbox import tell_decision
@@ -24,7 +24,7 @@ from runners.alerting.outbox import tell_decision
 
 def judge_(arguments: argparse.Namespace) -> int:
     """Look for changes in all series; 1 when a regression is new or came back, else 0."""
-    with open_delivered(existing_history(arguments.history), locate()) as store:
+    with open_to_judge(existing_history(arguments.history), locate()) as store:
         report = judge(store.database)
         with store.database.reading() as connection:
             news = report_changes(connection, (*report.new, *report.reopened, *report.closed))

@@ -1,4 +1,4 @@
-"""`./tidemark history export|import|merge|backup|prune`: copying and reducing histories."""
+"""`./tidemark history export|import|merge|backup|migrate|prune`: copying, updating, reducing histories."""
 
 import argparse
 import shlex
@@ -11,9 +11,10 @@ from sqlalchemy import Connection
 from build.home import locate, locate_for_writing
 from history.backups.backup import back_up
 from history.changes.hindsight import search_series
-from history.open import existing_history, open_store
+from history.open import existing_history, open_reader, open_store
 from history.rendering.changes import searched_text
 from history.series.inventory import InventoryFilter
+from history.store.schema_status import newest
 from history.store.writer import Store
 from history.transfer.database_source import Selection, opened
 from history.transfer.foreign.values import Given
@@ -89,12 +90,20 @@ def backup_(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def migrate_(arguments: argparse.Namespace) -> int:
+    """Bring a history of an older Tidemark up to date; return 0."""
+    with open_store(existing_history(arguments.history)) as store:
+        print(f"schema {newest()}: {store.where}")
+    return 0
+
+
 def prune_(arguments: argparse.Namespace) -> int:
     """Delete the rounds of old sessions; return 0."""
-    with open_store(existing_history(arguments.history)) as store:
+    history = existing_history(arguments.history)
+    with open_reader(history) if arguments.dry_run else open_store(history) as store:
         found = room(store, arguments.before)
         print(_prune_text(found, f"{arguments.before:%Y-%m-%d}"))
-        if arguments.dry_run:
+        if not isinstance(store, Store):
             print("nothing was deleted: --dry-run")
             return 0
         prune(store, arguments.before)

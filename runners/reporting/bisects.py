@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from build.engines import ENGINES
 from history.store.bisects import EventKind, load_all
-from history.store.writer import Store
+from history.store.reader import Reader
 from report.values.bisect_page import BisectPage, BisectPosition, BisectRound
 from runners.bisect.report.state import BisectState, load_state
 from runners.bisect.report.wording import headline, merge_hint, reproduce, smaller_step_hint
@@ -23,7 +23,7 @@ EVENTS = {
 """The words for each kind of event."""
 
 
-def read_bisects(store: Store) -> tuple[BisectPage, ...]:
+def read_bisects(store: Reader) -> tuple[BisectPage, ...]:
     """Return all bisects of a history, latest first."""
     with store.database.reading() as connection:
         found = list(load_all(connection))

@@ -4,7 +4,7 @@ from build.errors import TidemarkError
 from history.changes import repository
 from history.changes.report import report_changes
 from history.store.bisects import load
-from history.store.writer import Store
+from history.store.reader import Reader
 from report.markup.frame import Page
 from report.pages.bisect import bisect_page
 from report.pages.dossier import dossier_page
@@ -25,7 +25,7 @@ class PageError(TidemarkError):
     """There is no such page."""
 
 
-def page_alone(store: Store, kind: str, name: str, *, is_public: bool = False) -> str:
+def page_alone(store: Reader, kind: str, name: str, *, is_public: bool = False) -> str:
     """Return one page as HTML. Raises PageError when there is no such kind or name."""
     makers = {"change": _change, "session": _session, "bisect": _bisect}
     if kind not in makers:
@@ -40,7 +40,7 @@ def bisect_alone(state: BisectState) -> str:
     return alone(bisect_page(bisect_values(state), Clearance(), linked=False))
 
 
-def _change(store: Store, catalog: Catalog, name: str) -> Page:
+def _change(store: Reader, catalog: Catalog, name: str) -> Page:
     with store.database.reading() as connection:
         found = repository.load(connection, fingerprint=name)
         reports = report_changes(connection, found)
@@ -52,7 +52,7 @@ def _change(store: Store, catalog: Catalog, name: str) -> Page:
     return dossier_page(read_dossier(store, catalog, reports[0]), catalog, bisect, linked=False)
 
 
-def _session(store: Store, catalog: Catalog, name: str) -> Page:
+def _session(store: Reader, catalog: Catalog, name: str) -> Page:
     entry = catalog.sessions.get(name)
     if entry is None:
         raise PageError(
@@ -61,7 +61,7 @@ def _session(store: Store, catalog: Catalog, name: str) -> Page:
     return session_page(read_session(Comparisons(store), catalog, entry), catalog.clearance, linked=False)
 
 
-def _bisect(store: Store, catalog: Catalog, name: str) -> Page:
+def _bisect(store: Reader, catalog: Catalog, name: str) -> Page:
     with store.database.reading() as connection:
         bisect = load(connection, name)
     state = load_state(store, read_log(store, bisect))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from build.version import Version
 from history.store.bisects import EventKind
-from history.store.writer import Store
+from history.store.reader import Reader
 from runners.bisect.domain.question import BisectPoint
 from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.inference.guided_search import GuidedSearch
@@ -137,7 +137,7 @@ class BisectState:
         return self.point(low).parsed, self.point(high).parsed
 
 
-def load_state(store: Store, log: Log) -> BisectState:
+def load_state(store: Reader, log: Log) -> BisectState:
     """Return the state of a bisect with the profiles that the history holds."""
     return BisectState(log, _differential(store, log))
 
@@ -190,7 +190,7 @@ def _step_of(kept: Mapping[str, Any]) -> LevelStep:
     return LevelStep(**{**kept, "interval": tuple(kept["interval"])})
 
 
-def _differential(store: Store, log: Log) -> "Differential | None":
+def _differential(store: Reader, log: Log) -> "Differential | None":
     state = BisectState(log)
     uids = [event.session for event in log.bisect.events if event.kind is EventKind.PROFILED]
     session = store.latest_session((), uid=uids[-1]) if uids else None

@@ -6,8 +6,8 @@ from math import isfinite, log
 from typing import Any
 
 from history.store.bisects import Bisect, BisectEvent, EventKind
+from history.store.reader import Reader
 from history.store.records import Run, RunStatus
-from history.store.writer import Store
 from runners.bisect.domain.question import CandidateRange, Question, counted_rules_of, rules_of
 from runners.bisect.domain.rules import Observation
 from runners.bisect.inference.guided_search import GuidedSearch
@@ -82,7 +82,7 @@ class Log:
                 yield entry
 
 
-def read_log(store: Store, bisect: Bisect) -> Log:
+def read_log(store: Reader, bisect: Bisect) -> Log:
     """Read the log of a bisect; with a verdict its rounds are those that the verdict is based on."""
     if bisect.verdict is not None:
         return answered(bisect)

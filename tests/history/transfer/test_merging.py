@@ -224,25 +224,20 @@ def test_a_calibration_recorded_after_a_copy_is_added(folder: Path) -> None:
     assert added(into(folder / "b.db", folder / "a.db")) == {"calibrations": 1}
 
 
-def test_nights_of_an_older_tidemark_are_derived_here(folder: Path) -> None:
+def test_sessions_without_nights_get_them_here(folder: Path) -> None:
+    """As from an export that was made before there were nights."""
     record(folder / "a.db", [NIGHT_1])
     wanted = contents(folder / "a.db")
-    for table in ("points", "nights", "series"):
-        execute(folder / "a.db", f"DELETE FROM {table}")
-    merged = into(folder / "b.db", folder / "a.db")
-    assert merged.derived == 1
-    assert contents(folder / "b.db") == wanted
-    assert not into(folder / "b.db", folder / "a.db").derived
-
-
-def test_a_history_of_an_earlier_schema_is_read(folder: Path) -> None:
-    record(folder / "a.db", [NIGHT_1])
-    wanted = contents(folder / "a.db")
-    changed = ("confirmations", "acknowledgements", "change_series", "changes")
-    for table in (*changed, "gaps", "points", "series", "nights", "profiles"):
-        execute(folder / "a.db", f"DROP TABLE {table}")
-    execute(folder / "a.db", "DELETE FROM schema_migrations WHERE number > 2")
-    into(folder / "b.db", folder / "a.db")
+    with opened(folder / "a.db") as source:
+        write_ndjson(source, folder / "whole.ndjson")
+    lines = map(json.loads, (folder / "whole.ndjson").read_text(encoding="utf-8").splitlines())
+    derived = ("points", "nights", "series", "gaps")
+    kept = [line for line in lines if line.get("table") not in derived and "end" not in line]
+    kept.append({"end": True, "rows": len(kept) - 1})
+    (folder / "older.ndjson").write_text("".join(f"{json.dumps(line)}\n" for line in kept), encoding="utf-8")
+    for times in (1, 0):
+        with open_store(folder / "b.db") as store:
+            assert merge(store, [NdjsonFile(folder / "older.ndjson")]).derived == times
     assert contents(folder / "b.db") == wanted
 
 

@@ -1,0 +1,1 @@
+"""What only a history in a SQLite file needs."""

@@ -1,0 +1,54 @@
+"""Rows of exports that an older Tidemark wrote, completed as its migrations complete a history."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from history.transfer.portable_schema import Row
+
+
+def _asked(row: Row) -> Row:
+    """Return an alert with the columns of 0008_alert_intent.sql."""
+    attempted = row.get("attempts", 0) and (row.get("issue") is not None or row.get("wanted") == "open")
+    return {"asked_state": row.get("wanted") if attempted else None, "repository": None, **row}
+
+
+def _sent(row: Row) -> Row:
+    """Return an alert with the columns of 0012_issues.sql."""
+    added = ("sent_title", "sent_body", "asked_after", "closed_as", "seen_at", "resolved_at", "unmuted_at")
+    return {**dict.fromkeys((*added, "members")), **row}
+
+
+def _acknowledged(change: Row) -> Iterator[tuple[str, Row]]:
+    """Yield the acknowledgement that 0012_issues.sql gives a change."""
+    if change.get("status") == "acknowledged":
+        yield (
+            "acknowledgements",
+            {
+                "change": change.get("fingerprint"),
+                "happened_at": change.get("updated_at"),
+                "kind": "acknowledged",
+                "who": "",
+                "reason": change.get("reason") or "",
+                "until": None,
+            },
+        )
+
+
+COMPLETED: Mapping[str, tuple[tuple[int, Callable[[Row], Row]], ...]] = {"alerts": ((8, _asked), (12, _sent))}
+"""Table -> the schemas that added columns to it, ascending, each with what completes an earlier row."""
+
+FOLLOWING: Mapping[str, tuple[tuple[int, Callable[[Row], Iterator[tuple[str, Row]]]], ...]] = {
+    "changes": ((12, _acknowledged),)
+}
+"""Table -> the schemas that made rows of other tables from its rows, each with what makes them."""
+
+
+def completed(table: str, row: Row, schema: int) -> Iterator[tuple[str, Row]]:
+    """Yield a row of an export with a schema as it is in the newest one, and rows that follow from it."""
+    whole = row
+    for number, complete in COMPLETED.get(table, ()):
+        if schema < number:
+            whole = complete(whole)
+    yield table, whole
+    for number, follow in FOLLOWING.get(table, ()):
+        if schema < number:
+            yield from follow(whole)
