@@ -39,7 +39,8 @@ def add_subcommands(it: argparse.ArgumentParser, plan: str) -> None:
             "--root", metavar="FOLDER", help="write files below this folder, for another machine"
         )
     watch = what.add_parser(
-        "watch", help="report a night that failed, hangs, died or was missed; run by a timer"
+        "watch",
+        help="report a night that failed, hangs, died, was missed or brought no results; run by a timer",
     )
     watch.description = (
         "Judge this box by its heartbeat and its results, and the other boxes of a history on a server by "
