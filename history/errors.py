@@ -7,7 +7,7 @@ from build.errors import TidemarkError
 from build.files import json_value
 from build.version import Version, VersionError, parse_version
 
-RESTORE = "move it aside with its -wal and -shm files, then copy a backup to its place (docs/history.md)"
+RESTORE = "restore a backup: ./tidemark history restore FILE (docs/history.md)"
 """What to do about a damaged history."""
 
 

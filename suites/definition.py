@@ -191,7 +191,8 @@ def load_suite(name: str) -> Suite:
     Raises SuiteError with the file, the key and the reason.
     """
     known = suite_names()
-    folder = Path(name).resolve() if "/" in name else known.get(name)
+    # A name of a history can hold anything, and no path holds a NUL.
+    folder = Path(name).resolve() if "/" in name and "\0" not in name else known.get(name)
     if folder is None or not (folder / "suite.toml").is_file():
         raise SuiteError(
             f"there is no suite '{name}'",

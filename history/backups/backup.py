@@ -52,6 +52,23 @@ def back_up(target: Path | str, path: Path) -> tuple[str, ...]:
     return left_out
 
 
+@contextmanager
+def checked_copy(source: Path, part: Path) -> Iterator[Path]:
+    """Copy a SQLite history, log included, and check it as a backup is; the copy is removed at the end.
+
+    Raises HistoryError for one that is damaged or no history.
+    """
+    try:
+        _copied(source, part)
+        _seal(part)
+        _require_readable(part)
+        with _sqlite(f"file:{quote(str(part.absolute()))}", part) as copy:
+            copy.execute("PRAGMA application_id = 0")  # what it becomes is no backup
+        yield part
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def sessions_of(path: Path) -> set[str]:
     """Return the uids of the sessions in a SQLite file. Raises HistoryError and OSError."""
     with closing(connect_readonly(path)) as database:

@@ -17,6 +17,7 @@ MODULES = {
     "deliver": "delivery",
     "backup": "transfers",
     "migrate": "transfers",
+    "restore": "restoring",
     "prune": "transfers",
     "judge": "changes",
     "changes": "changes",

@@ -96,13 +96,19 @@ def _transfers(subcommands: "Subcommands") -> None:
     migrate = subcommands.add_parser(
         "migrate", help="bring a history of an older Tidemark up to date, as recording into it does"
     )
+    restore = subcommands.add_parser(
+        "restore", help="replace the history by a backup; the present one is kept under another name"
+    )
+    restore.add_argument("file", metavar="FILE", help="a backup, or another history in a SQLite file")
+    discard = "replace the history although it has what the backup lacks, or cannot be read"
+    restore.add_argument("--discard", action="store_true", help=discard)
     prune = subcommands.add_parser(
         "prune", help="delete the rounds of old sessions; nights and changes are kept"
     )
     before = "delete rounds of sessions that began earlier"
     prune.add_argument("--before", type=any_date, required=True, metavar="DATE", help=before)
     prune.add_argument("--dry-run", action="store_true", help="only print what would be deleted")
-    _read(out, take, merge, backup, migrate, prune)
+    _read(out, take, merge, backup, restore, migrate, prune)
 
 
 def _changes(subcommands: "Subcommands") -> None:

@@ -95,12 +95,16 @@ def silent_line(health: BoxHealth) -> str:
 
 def _silent(health: BoxHealth) -> DesiredIssue:
     last = f"{health.last_sign:%Y-%m-%d %H:%M} UTC" if health.last_sign else "never"
-    line = "Box **{}**: another box finds no sign of its nights in the history since {}."
     return DesiredIssue(
         f"{_silent_prefix(health.box)}{digest(last)}",
         AlertKind.CRASH,
         one_line(f"box {health.box}: silent since {last[:10]}"),
-        _paragraphs([md(line, health.box, last), "Is it on, and does it reach the history?"]),
+        _paragraphs(
+            [
+                md("Box **{}**: another box finds no sign of its nights in the history since {}.", health.box, last),
+                "Is it on, and does it reach the history?",
+            ]
+        ),
         IssueState.OPEN,
     )
 

@@ -89,7 +89,7 @@ def _text(signs: BoxSigns, heard: str, fails: bool) -> Markdown:
         "",
         "Is the box on, and its runner (Settings, Actions, Runners)? On the box:",
         "",
-        Markdown("    ./tidemark status\n    systemctl status 'actions.runner.*'"),
+        md("    ./tidemark status\n    systemctl status 'actions.runner.*'"),
         "",
         "docs/hardware.md says what to do. The issue is closed when a job of the box succeeds.",
     ]

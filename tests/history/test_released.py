@@ -190,5 +190,5 @@ def test_a_history_between_two_schemas_is_refused(tmp_path: Path, damage: str, w
     for open_ in (open_reader, open_store):
         with pytest.raises(HistoryError, match=what) as refused:
             open_(history)
-        assert "copy a backup to its place" in refused.value.hint
+        assert "history restore" in refused.value.hint
     assert rows(history) == before

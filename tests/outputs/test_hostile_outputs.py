@@ -72,6 +72,7 @@ SHOWN: dict[Path_, list[list[str]]] = {
     ("history", "export"): [["{home}/export"], ["{home}/history.db"]],
     ("history", "merge"): [["{home}/other.db"]],
     ("history", "backup"): [["{home}/backup.db"]],
+    ("history", "restore"): [["{home}/other.db"]],
     ("history", "migrate"): [[]],
     ("history", "prune"): [["--before", "2026-03-10", "--dry-run"], ["--before", "2026-03-10"]],
     ("status",): [[]],

@@ -55,7 +55,7 @@ def test_a_damaged_text_is_said(
     assert compare.main([*VERSIONS, "--history", str(history)]) == 2
     said = capsys.readouterr().err
     assert "the history is damaged" in said
-    assert "with its -wal and -shm files, then copy a backup" in said
+    assert "./tidemark history restore FILE" in said
 
 
 def test_a_listing_of_a_damaged_history(history: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,167 @@
+"""A history brought back to a backup of it; what it has beyond the backup is told, and kept beside it."""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Select, select
+
+from history.backups.backup import checked_copy
+from history.errors import HistoryError, database_error
+from history.open import is_server, readable_database
+from history.store.database import BUSY_TIMEOUT_MS, sqlite_file
+from history.store.records import RunStatus
+from history.store.schema import acknowledgements, bisect_events, bisects, changes, runs, sessions
+from history.store.sqlite.read_only import SIDE_FILES, readonly_connection
+from history.timestamps import now
+
+_SESSIONS = "sessions"
+_RECORDED: Mapping[str, Select[Any]] = {
+    _SESSIONS: select(sessions.c.uid),
+    "finished runs": select(sessions.c.uid, runs.c.step, runs.c.repetition, runs.c.version)
+    .join_from(runs, sessions, runs.c.session_id == sessions.c.id)
+    .where(runs.c.status == RunStatus.FINISHED),
+    "bisects": select(bisects.c.uid),
+    "events of bisects": select(bisects.c.uid, bisect_events.c.number).join_from(
+        bisect_events, bisects, bisect_events.c.bisect_id == bisects.c.id
+    ),
+    "changes": select(changes.c.fingerprint),
+    "decisions about changes": select(changes.c.fingerprint, acknowledgements.c.happened_at).join_from(
+        acknowledgements, changes, acknowledgements.c.change_id == changes.c.id
+    ),
+}
+"""What a history has that no other place has, by what identifies it in every copy."""
+
+
+class RestoreError(HistoryError):
+    """The history was not replaced, and is as it was."""
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A history that was replaced by a backup."""
+
+    path: Path
+    sessions: int
+    """The sessions that it has now."""
+
+    kept: Path | None
+    """Where the earlier history lies; None if there was none."""
+
+    newer: Mapping[str, int] = field(default_factory=dict)
+    """What the earlier history had beyond the backup -> how many; empty if it could not be read."""
+
+
+def restore(backup: Path, target: Path | str, *, discard: bool = False) -> Restored:
+    """Replace the history at a path by a backup, whatever a crash left beside it.
+
+    The earlier history is kept beside it under another name. Without `discard`, raises RestoreError when it
+    has anything that the backup lacks, or cannot be read. Raises HistoryError for a backup that is damaged
+    or no history, and for a history on a server. Nothing may be recording into the history: see to it by the
+    lock of the machine.
+    """
+    if is_server(target):
+        raise RestoreError(
+            "a history on a server is restored by its own tools",
+            where=str(target),
+            hint=f"./tidemark history merge {backup} --history URL adds what it lacks",
+        )
+    path = sqlite_file(target) or Path(target)  # one that was lost is no file
+    if backup.exists() and path.exists() and backup.samefile(path):
+        raise RestoreError("this is the history itself, and no backup of it", where=str(path))
+    recorded = _recorded(backup)
+    with checked_copy(backup, path.with_name(f".{path.name}.{os.getpid()}.restored")) as copy:
+        if not path.exists():
+            _remove_side_files(path)
+            copy.replace(path)
+            return Restored(path, len(recorded[_SESSIONS]), None)
+        newer = _newer(path, recorded, backup, discard)
+        kept = path.with_name(f"{path.name}.before-{now():%Y%m%dT%H%M%S}")
+        if newer is None:
+            _replace_damaged(path, copy, kept)
+        else:
+            _replace(path, copy, kept)
+        counts = {what: len(identities) for what, identities in (newer or {}).items() if identities}
+        return Restored(path, len(recorded[_SESSIONS]), kept, counts)
+
+
+Recorded = Mapping[str, set[tuple[Any, ...]]]
+
+
+def _recorded(path: Path) -> Recorded:
+    with closing(readable_database(path)) as database, database.reading() as connection:
+        return {what: {tuple(row) for row in connection.execute(query)} for what, query in _RECORDED.items()}
+
+
+def _newer(path: Path, recorded: Recorded, backup: Path, discard: bool) -> Recorded | None:
+    """Return what a history has beyond a backup; None if it cannot be read. Raises RestoreError."""
+    merge = f"./tidemark history merge {backup} adds what the history lacks, and loses nothing"
+    try:
+        newer = {what: found - recorded[what] for what, found in _recorded(path).items()}
+    except HistoryError as error:
+        if discard:
+            return None
+        raise RestoreError(
+            f"what the present history has beyond the backup is not known, for it cannot be read: {error}",
+            hint="with --discard it is kept under another name, and replaced",
+        ) from error
+    if any(newer.values()) and not discard:
+        raise RestoreError(
+            f"the present history has what the backup lacks: {_shown(newer)}",
+            where=str(path),
+            hint=f"{merge}; with --discard the history is kept under another name, and replaced",
+        )
+    return newer
+
+
+def _shown(newer: Recorded) -> str:
+    parts = []
+    for what, found in newer.items():
+        if found:
+            example = " ".join(str(each) for each in min(found, key=str))
+            parts.append(f"{len(found)} {what}, such as {example}")
+    return "; ".join(parts)
+
+
+def _replace(path: Path, copy: Path, kept: Path) -> None:
+    """Write a copy over a history in one transaction, which a crash leaves undone or done."""
+    with readonly_connection(path) as present, _opened(kept) as aside:
+        present.backup(aside)
+        aside.execute("PRAGMA journal_mode = DELETE")
+    with _opened(path) as history, _opened(copy) as source:
+        # In a write-ahead log all pages are one transaction of SQLite, which waits for writers. A history
+        # without a log gets one first.
+        history.execute("PRAGMA journal_mode = WAL")
+        source.backup(history)
+        history.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _replace_damaged(path: Path, copy: Path, kept: Path) -> None:
+    """Put a copy in the place of a file that SQLite cannot read, which keeps its log under the other name."""
+    for ending in ("", *SIDE_FILES):
+        file = path.with_name(path.name + ending)
+        if file.exists():
+            os.link(file, kept.with_name(kept.name + ending))
+    _remove_side_files(path)  # a log of another file would be applied to the copy
+    copy.replace(path)
+
+
+def _remove_side_files(path: Path) -> None:
+    for ending in SIDE_FILES:
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + ending).unlink()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    try:
+        with closing(
+            sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
+        ) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise database_error(str(error), str(path)) from error
