@@ -101,7 +101,11 @@ def _silent(health: BoxHealth) -> DesiredIssue:
         one_line(f"box {health.box}: silent since {last[:10]}"),
         _paragraphs(
             [
-                md("Box **{}**: another box finds no sign of its nights in the history since {}.", health.box, last),
+                md(
+                    "Box **{}**: another box finds no sign of its nights in the history since {}.",
+                    health.box,
+                    last,
+                ),
                 "Is it on, and does it reach the history?",
             ]
         ),

@@ -10,6 +10,7 @@ import pytest
 
 import compare as program
 from history.backups.backup import back_up
+from history.backups.restore import restore
 from history.errors import HistoryError
 from history.open import open_reader, open_store
 from history.store.schema_status import newest
@@ -143,6 +144,17 @@ def test_merged_and_exported(released: ReleasedHistory, history: Path, tmp_path:
     assert merged(tmp_path / "imported.db", ParquetFolder(tmp_path / "out")) == 0
     for name in ("merged.db", "imported.db"):
         assert contents(tmp_path / name) == read
+
+
+@each_released
+def test_restored_from(released: ReleasedHistory, history: Path, tmp_path: Path) -> None:
+    """A backup of its time becomes the history, in the place of one that has nothing else."""
+    target = released.write(tmp_path / "history.db")
+    before = rows(history)
+    assert restore(history, target).newer == {}
+    assert rows(target) == before
+    open_store(target).close()
+    assert contents(target) == contents(history)
 
 
 @pytest.mark.parametrize("released", [released for released in RELEASED if released.export.exists()], ids=str)
