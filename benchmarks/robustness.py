@@ -1,8 +1,8 @@
-"""`./tidemark bench robustness`: damaged inputs for every parser, and sessions killed at random moments.
+"""`./tidemark bench robustness`: damaged inputs for every parser, killed sessions, and odd surroundings.
 
-`$TIDEMARK_BENCH_PARTS` has parts: parsers, kills. `$TIDEMARK_BENCH_INPUTS` is how many inputs each parser
-gets, `$TIDEMARK_BENCH_KILLS` how often sessions are killed. The inputs of a parser are always the same
-sequence, so that an input is found again by its number.
+`$TIDEMARK_BENCH_PARTS` has parts: parsers, kills, surroundings. `$TIDEMARK_BENCH_INPUTS` is how many inputs
+each parser gets, `$TIDEMARK_BENCH_KILLS` how often sessions are killed. The inputs of a parser are always the
+same sequence, so that an input is found again by its number.
 """
 
 import multiprocessing
@@ -16,6 +16,8 @@ from benchmarks.fuzzing.kills import KilledSessions, kill_sessions
 from benchmarks.fuzzing.targets import TARGETS
 from benchmarks.output.figures import Figure, report
 from benchmarks.output.parts import chosen_parts
+from benchmarks.surroundings.kinds import surroundings_tried
+from benchmarks.surroundings.outcome import Outcome
 from build.errors import TidemarkError
 from build.home import locate
 from build.host import cores
@@ -23,7 +25,7 @@ from build.make import lookup, provide
 from build.version import parse_version
 from runners.console import Lines
 
-PARTS = ("parsers", "kills")
+PARTS = ("parsers", "kills", "surroundings")
 
 INPUTS = 1_000_000
 """For each parser."""
@@ -53,6 +55,8 @@ def main() -> int:
         figures.append(Figure("parsers: surprises", surprise is not None, "", at_most=0, note=note))
     if "kills" in parts:
         figures += _kill_figures(_number("TIDEMARK_BENCH_KILLS", KILLS))
+    if "surroundings" in parts:
+        figures += map(_surroundings_figure, surroundings_tried())
     return report(figures)
 
 
@@ -104,6 +108,14 @@ def _kill_figures(kills: int) -> Iterator[Figure]:
 def _kill_figure(done: KilledSessions) -> Figure:
     note = f"{done.kills} kills, {done.finished} sessions finished after them"
     return Figure(f"kills, {' '.join(done.versions)}: faults", len(done.faults), "", at_most=0, note=note)
+
+
+def _surroundings_figure(outcome: Outcome) -> Figure:
+    for fault in outcome.faults:
+        print(fault, flush=True)
+    skipped = "".join(f"; not {name}: {why}" for name, why in outcome.skipped.items())
+    note = f"{outcome.tried} tried{skipped}"
+    return Figure(f"{outcome.kind}: failed", outcome.failed, "", at_most=0, note=note)
 
 
 def _number(variable: str, default: int) -> int:

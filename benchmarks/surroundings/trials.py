@@ -1,0 +1,71 @@
+"""All commands in all surroundings; each fault is a sentence with the line that repeats it."""
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.surroundings.answers import (
+    Answer,
+    Surroundings,
+    answer,
+    content,
+    faults,
+    folder_of_its_own,
+    repeated,
+)
+from benchmarks.surroundings.commands import Tried
+from benchmarks.surroundings.outcome import Outcome
+from build.host import cores
+
+PLAIN = Surroundings("plain", 'exec "$@"')
+
+
+def commands_in(
+    kind: str,
+    surroundings: Iterable[Surroundings],
+    commands: Sequence[Tried],
+    history: Callable[[Path], object],
+) -> Outcome:
+    """Run every command in all surroundings, each on a history of its own that `history` writes to a path."""
+    outcome = Outcome(kind)
+    with folder_of_its_own() as folder:
+        home = folder / "home"
+        history(home / "history.db")
+        plain = {command: _answered(command, PLAIN, home) for command in commands}
+        chosen = []
+        for each in surroundings:
+            if each.lacking:
+                outcome.skipped[each.name] = each.lacking
+            else:
+                chosen += [(command, each) for command in commands]
+        with ThreadPoolExecutor(cores()) as pool:
+            for found in pool.map(lambda pair: list(_faults(*pair, home, plain[pair[0]][0])), chosen):
+                outcome.add(found)
+    return outcome
+
+
+def _faults(command: Tried, surroundings: Surroundings, home: Path, plain: Answer) -> Iterator[str]:
+    given, changed = _answered(command, surroundings, home)
+    expected = surroundings.expected
+    if command.varies:
+        plain = replace(plain, output=given.output)
+    found = list(faults(given, expected, plain))
+    if changed:
+        found.append("the history was changed")
+    yield from (f"{surroundings.name}: {each}\n  {repeated(command.words, surroundings)}" for each in found)
+
+
+def _answered(command: Tried, surroundings: Surroundings, home: Path) -> tuple[Answer, bool]:
+    """Run a command on a copy of a home; return its answer, and whether it changed the history."""
+    with folder_of_its_own() as folder:
+        copy = folder / "home"
+        shutil.copytree(home, copy)
+        before = content(copy)
+        given = answer(command.words, surroundings, copy)
+        here = str(folder).encode()
+        given = replace(
+            given, output=given.output.replace(here, b"HOME"), errors=given.errors.replace(here, b"HOME")
+        )
+        return given, content(copy) != before

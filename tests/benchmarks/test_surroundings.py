@@ -1,0 +1,60 @@
+"""The trials in odd surroundings: every kind of fault is seen, and `compare` has none in any environment."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from benchmarks.surroundings.answers import Answer, Expected, content, faults
+from benchmarks.surroundings.commands import COMMANDS, READING
+from benchmarks.surroundings.environments import ENVIRONMENTS
+from benchmarks.surroundings.trials import commands_in
+from benchmarks.surroundings.upgrades import recorded_histories, write
+from runners.cli import parser
+
+PLAIN = Answer(0, b"a table\n", b"")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "fault"),
+    [
+        (Answer(None, b"waiting", b""), Expected.ANSWER, "no answer within"),
+        (Answer(1, b"", b"Traceback (most recent call last):\n"), Expected.SILENCE, "a traceback"),
+        (Answer(-11, b"", b""), Expected.SILENCE, "exit code -11"),
+        (Answer(3, b"", b"help"), Expected.ANSWER, "exit code 3"),
+        (Answer(0, b"a tab", b""), Expected.SAME, "another output"),
+        (Answer(1, b"a table\n", b""), Expected.SAME, "exit code 1 instead of 0"),
+        (Answer(0, b"", b""), Expected.REFUSAL, "instead of a refusal"),
+        (Answer(2, b" ", b"\n"), Expected.ANSWER, "without a word"),
+    ],
+)
+def test_a_fault_is_seen(given: Answer, expected: Expected, fault: str) -> None:
+    assert [fault in each for each in faults(given, expected, PLAIN)] == [True]
+
+
+@pytest.mark.parametrize("expected", Expected)
+def test_what_is_expected_is_no_fault(expected: Expected) -> None:
+    given = PLAIN if expected is not Expected.REFUSAL else Answer(2, b"", b"tidemark: full\n")
+    assert list(faults(given, expected, PLAIN)) == []
+
+
+def test_a_history_that_is_written_has_another_content(tmp_path: Path) -> None:
+    write(recorded_histories()[-1], tmp_path / "history.db")
+    before = content(tmp_path)
+    (tmp_path / "history.db-shm").write_bytes(b"left by a reader")
+    assert content(tmp_path) == before
+    (tmp_path / "history.db-wal").write_bytes(b"left by a writer")
+    assert content(tmp_path) != before
+
+
+def test_the_commands_are_ours() -> None:
+    """But for one that is mistyped, each word selects a command."""
+    known = next(iter(action.choices for action in parser()._actions if action.choices))
+    assert {command.words[0] for command in COMMANDS} - set(known) == {"--help", "compair"}
+
+
+def test_compare_answers_in_all_environments() -> None:
+    history = partial(write, recorded_histories()[-1])
+    outcome = commands_in("environments", ENVIRONMENTS, READING[:1], history)
+    assert outcome.faults == []
+    assert outcome.tried + len(outcome.skipped) == len(ENVIRONMENTS)
