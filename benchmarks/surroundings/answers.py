@@ -69,7 +69,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandAnswer:
     """What a command did."""
 
     code: int | None
@@ -79,7 +79,7 @@ class Answer:
     errors: bytes
 
 
-def answer(words: Sequence[str], surroundings: Surroundings, home: Path) -> Answer:
+def answer(words: Sequence[str], surroundings: Surroundings, home: Path) -> CommandAnswer:
     """Run `./tidemark WORDS` in the surroundings, on the history of a home."""
     with TemporaryDirectory(prefix="tmk-", dir="/tmp") as folder:
         Path(folder).chmod(0o755)
@@ -97,8 +97,8 @@ def answer(words: Sequence[str], surroundings: Surroundings, home: Path) -> Answ
                 check=False,
             )
         except subprocess.TimeoutExpired as late:
-            return Answer(None, late.stdout or b"", late.stderr or b"")
-    return Answer(done.returncode, done.stdout, done.stderr)
+            return CommandAnswer(None, late.stdout or b"", late.stderr or b"")
+    return CommandAnswer(done.returncode, done.stdout, done.stderr)
 
 
 def _plain() -> Mapping[str, str]:
@@ -107,7 +107,7 @@ def _plain() -> Mapping[str, str]:
     return {"HOME": "/", "PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1", **kept}
 
 
-def faults(given: Answer, expected: Expected, plain: Answer) -> Iterator[str]:
+def faults(given: CommandAnswer, expected: Expected, plain: CommandAnswer) -> Iterator[str]:
     """What is wrong with an answer, in sentences; `plain` is the one in plain surroundings."""
     said = given.output + given.errors
     if given.code is None:

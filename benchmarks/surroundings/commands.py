@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedCommand:
     """A command that is tried."""
 
     words: tuple[str, ...]
@@ -14,32 +14,32 @@ class Tried:
 
 BRANCH = "postgres@REL_18_STABLE"
 READING = (
-    Tried(("compare", "postgres@17.11", "--branch", BRANCH)),
+    TriedCommand(("compare", "postgres@17.11", "--branch", BRANCH)),
     *(
-        Tried(("compare", "postgres@17.11", "--branch", BRANCH, "--costs", "--format", each))
+        TriedCommand(("compare", "postgres@17.11", "--branch", BRANCH, "--costs", "--format", each))
         for each in ("markdown", "summary", "json", "csv")
     ),
-    Tried(("compare", "postgres@17.11", "--branch", BRANCH, "--format", "html"), varies=True),
-    Tried(("history", "show")),
-    Tried(("history", "show", "--format", "json")),
-    Tried(("history", "changes")),
-    Tried(("history", "series", "--step", "insert", "--branch", BRANCH)),
-    Tried(("history", "change-points")),
-    Tried(("profile", "show", "postgres@17.11", "--step", "insert")),
-    Tried(("history", "export", "out.ndjson"), varies=True),
-    Tried(("history", "backup", "out.db"), varies=True),
-    Tried(("report", "--out", "out"), varies=True),
+    TriedCommand(("compare", "postgres@17.11", "--branch", BRANCH, "--format", "html"), varies=True),
+    TriedCommand(("history", "show")),
+    TriedCommand(("history", "show", "--format", "json")),
+    TriedCommand(("history", "changes")),
+    TriedCommand(("history", "series", "--step", "insert", "--branch", BRANCH)),
+    TriedCommand(("history", "change-points")),
+    TriedCommand(("profile", "show", "postgres@17.11", "--step", "insert")),
+    TriedCommand(("history", "export", "out.ndjson"), varies=True),
+    TriedCommand(("history", "backup", "out.db"), varies=True),
+    TriedCommand(("report", "--out", "out"), varies=True),
 )
 """Commands that read a history, each in one of its formats."""
 
 ALONE = (
-    Tried(("--help",)),
-    Tried(("run", "--help")),
-    Tried(("compare", "--help")),
-    Tried(("compair",)),
-    Tried(("run", "postgres@")),
-    Tried(("nightly", "--boxes")),
-    Tried(("bisect", "--check", "--good", "18.6", "--bad", "imagined", "--step", "insert")),
+    TriedCommand(("--help",)),
+    TriedCommand(("run", "--help")),
+    TriedCommand(("compare", "--help")),
+    TriedCommand(("compair",)),
+    TriedCommand(("run", "postgres@")),
+    TriedCommand(("nightly", "--boxes")),
+    TriedCommand(("bisect", "--check", "--good", "18.6", "--bad", "imagined", "--step", "insert")),
 )
 """Commands that need no history: helps, refusals and checks of arguments."""
 

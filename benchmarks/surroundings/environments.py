@@ -29,10 +29,12 @@ ENVIRONMENTS = (
     Surroundings(
         "TIDEMARK_HOME with bytes that are no UTF-8",
         f'odd="$HERE/"$(printf "\\377") && cp -r "$TIDEMARK_HOME" "$odd" && TIDEMARK_HOME="$odd" {RUN}',
+        REFUSAL,
     ),
     Surroundings(
         "TIDEMARK_HOME with a space, a quote and a percent sign",
         'odd="$HERE/a b\'c%20?#" && cp -r "$TIDEMARK_HOME" "$odd" && TIDEMARK_HOME="$odd" ' + RUN,
+        ANSWER,
     ),
     Surroundings("TMPDIR not there", f"TMPDIR=/nonexistent {RUN}"),
     Surroundings("PATH without a slash at its end, with a dot", f"PATH=.:$PATH {RUN}"),
@@ -103,7 +105,7 @@ ENVIRONMENTS = (
         'cp -r "$TIDEMARK_HOME/." "$HERE/full" && TIDEMARK_HOME="$HERE/full" TMPDIR="$HERE/full" && '
         'export TIDEMARK_HOME TMPDIR && cat /dev/zero >"$HERE/full/rest" 2>/dev/null; '
         'exec "$@"\' sh "$@"',
-        SAME,
+        ANSWER,
         "unshare",
         root=True,
     ),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.surroundings.answers import (
-    Answer,
+    CommandAnswer,
     Surroundings,
     answer,
     content,
@@ -15,7 +15,7 @@ from benchmarks.surroundings.answers import (
     folder_of_its_own,
     repeated,
 )
-from benchmarks.surroundings.commands import Tried
+from benchmarks.surroundings.commands import TriedCommand
 from benchmarks.surroundings.outcome import Outcome
 from build.host import cores
 
@@ -25,7 +25,7 @@ PLAIN = Surroundings("plain", 'exec "$@"')
 def commands_in(
     kind: str,
     surroundings: Iterable[Surroundings],
-    commands: Sequence[Tried],
+    commands: Sequence[TriedCommand],
     history: Callable[[Path], object],
 ) -> Outcome:
     """Run every command in all surroundings, each on a history of its own that `history` writes to a path."""
@@ -34,19 +34,23 @@ def commands_in(
         home = folder / "home"
         history(home / "history.db")
         plain = {command: _answered(command, PLAIN, home) for command in commands}
-        chosen = []
+        chosen: list[tuple[TriedCommand, Surroundings]] = []
         for each in surroundings:
             if each.lacking:
                 outcome.skipped[each.name] = each.lacking
             else:
                 chosen += [(command, each) for command in commands]
         with ThreadPoolExecutor(cores()) as pool:
-            for found in pool.map(lambda pair: list(_faults(*pair, home, plain[pair[0]][0])), chosen):
+            for found in pool.map(
+                lambda pair: list(_faults(pair[0], pair[1], home, plain[pair[0]][0])), chosen
+            ):
                 outcome.add(found)
     return outcome
 
 
-def _faults(command: Tried, surroundings: Surroundings, home: Path, plain: Answer) -> Iterator[str]:
+def _faults(
+    command: TriedCommand, surroundings: Surroundings, home: Path, plain: CommandAnswer
+) -> Iterator[str]:
     given, changed = _answered(command, surroundings, home)
     expected = surroundings.expected
     if command.varies:
@@ -57,7 +61,7 @@ def _faults(command: Tried, surroundings: Surroundings, home: Path, plain: Answe
     yield from (f"{surroundings.name}: {each}\n  {repeated(command.words, surroundings)}" for each in found)
 
 
-def _answered(command: Tried, surroundings: Surroundings, home: Path) -> tuple[Answer, bool]:
+def _answered(command: TriedCommand, surroundings: Surroundings, home: Path) -> tuple[CommandAnswer, bool]:
     """Run a command on a copy of a home; return its answer, and whether it changed the history."""
     with folder_of_its_own() as folder:
         copy = folder / "home"

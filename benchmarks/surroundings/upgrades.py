@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from benchmarks.surroundings.answers import (
-    Answer,
+    CommandAnswer,
     Expected,
     answer,
     content,
@@ -77,7 +77,7 @@ def _faults(text: Path, words: tuple[str, ...], home: Path, *, reads: bool) -> I
         yield "finished rounds are lost"
 
 
-def _refusal(words: tuple[str, ...], given: Answer) -> Iterator[str]:
+def _refusal(words: tuple[str, ...], given: CommandAnswer) -> Iterator[str]:
     """Comparisons without enough data, missing profiles and a night's report may end with 2."""
     if given.code == 2 and words[0] not in ("compare", "profile", "nightly"):
         yield f"refused: {given.errors.decode(errors='replace')[:200]}"

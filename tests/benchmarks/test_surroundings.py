@@ -5,36 +5,36 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.surroundings.answers import Answer, Expected, content, faults
+from benchmarks.surroundings.answers import CommandAnswer, Expected, content, faults
 from benchmarks.surroundings.commands import COMMANDS, READING
 from benchmarks.surroundings.environments import ENVIRONMENTS
 from benchmarks.surroundings.trials import commands_in
 from benchmarks.surroundings.upgrades import recorded_histories, write
 from runners.cli import parser
 
-PLAIN = Answer(0, b"a table\n", b"")
+PLAIN = CommandAnswer(0, b"a table\n", b"")
 
 
 @pytest.mark.parametrize(
     ("given", "expected", "fault"),
     [
-        (Answer(None, b"waiting", b""), Expected.ANSWER, "no answer within"),
-        (Answer(1, b"", b"Traceback (most recent call last):\n"), Expected.SILENCE, "a traceback"),
-        (Answer(-11, b"", b""), Expected.SILENCE, "exit code -11"),
-        (Answer(3, b"", b"help"), Expected.ANSWER, "exit code 3"),
-        (Answer(0, b"a tab", b""), Expected.SAME, "another output"),
-        (Answer(1, b"a table\n", b""), Expected.SAME, "exit code 1 instead of 0"),
-        (Answer(0, b"", b""), Expected.REFUSAL, "instead of a refusal"),
-        (Answer(2, b" ", b"\n"), Expected.ANSWER, "without a word"),
+        (CommandAnswer(None, b"waiting", b""), Expected.ANSWER, "no answer within"),
+        (CommandAnswer(1, b"", b"Traceback (most recent call last):\n"), Expected.SILENCE, "a traceback"),
+        (CommandAnswer(-11, b"", b""), Expected.SILENCE, "exit code -11"),
+        (CommandAnswer(3, b"", b"help"), Expected.ANSWER, "exit code 3"),
+        (CommandAnswer(0, b"a tab", b""), Expected.SAME, "another output"),
+        (CommandAnswer(1, b"a table\n", b""), Expected.SAME, "exit code 1 instead of 0"),
+        (CommandAnswer(0, b"", b""), Expected.REFUSAL, "instead of a refusal"),
+        (CommandAnswer(2, b" ", b"\n"), Expected.ANSWER, "without a word"),
     ],
 )
-def test_a_fault_is_seen(given: Answer, expected: Expected, fault: str) -> None:
+def test_a_fault_is_seen(given: CommandAnswer, expected: Expected, fault: str) -> None:
     assert [fault in each for each in faults(given, expected, PLAIN)] == [True]
 
 
 @pytest.mark.parametrize("expected", Expected)
 def test_what_is_expected_is_no_fault(expected: Expected) -> None:
-    given = PLAIN if expected is not Expected.REFUSAL else Answer(2, b"", b"tidemark: full\n")
+    given = PLAIN if expected is not Expected.REFUSAL else CommandAnswer(2, b"", b"tidemark: full\n")
     assert list(faults(given, expected, PLAIN)) == []
 
 
