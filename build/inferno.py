@@ -10,6 +10,7 @@ from build.files import make_folder
 from build.home import Home
 from build.lock import held
 from build.programs import environment
+from build.programs.excerpts import first_error
 from build.programs.work import end_group
 from build.programs.working import why_not
 from build.progress import Progress
@@ -76,17 +77,11 @@ def _compile(cargo: str, home: Home, progress: Progress) -> Path:
         completed = _run(command, cargo)
     folder = find_inferno(home)
     if completed.returncode != 0 or folder is None:
-        said = "\n".join(_told(completed.stderr))
+        lines = completed.stderr.rstrip().splitlines()
+        said = "\n".join(first_error(lines) or lines[-LOG_LINES:])
         raise InfernoError(f"inferno {VERSION} could not be compiled; cargo said:\n{said}", where=cargo)
     progress.note(f"inferno {VERSION}: compiled")
     return folder
-
-
-def _told(output: str) -> list[str]:
-    """Return the lines from the first error on, at most LOG_LINES; the last ones without any."""
-    lines = [line for line in output.splitlines() if line.strip()]
-    first = next((place for place, line in enumerate(lines) if line.lstrip().startswith("error")), None)
-    return lines[-LOG_LINES:] if first is None else lines[first : first + LOG_LINES]
 
 
 def _run(command: list[str], cargo: str) -> "subprocess.CompletedProcess[str]":

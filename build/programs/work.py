@@ -5,6 +5,7 @@ No process of a compile outlives the call that started it.
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -15,9 +16,19 @@ from pathlib import Path
 from typing import IO
 
 from build.errors import TidemarkError
+from build.programs.excerpts import failed_check, first_error
 
 TAIL_LINES = 30
-"""Lines of the log that an error message quotes."""
+"""Lines of the log that an error message quotes of a command that says no error, or hangs."""
+
+FIRST_ERROR = "the first error in the log:"
+"""How the first line of a CompileError ends if such an error is known."""
+
+MARK = "=== "
+"""What the line in the log begins with before the output of each command."""
+
+NOTES = ("config.log", "*/CMakeFiles/CMakeError.log", "*/CMakeFiles/CMakeConfigureLog.yaml")
+"""Files below the folder of a command, in which configure and CMake note why a check failed."""
 
 STAGE_SECONDS = 4 * 3600.0
 """Time limit of one command of a compile; compiling MySQL takes an hour on two cores."""
@@ -25,6 +36,9 @@ STAGE_SECONDS = 4 * 3600.0
 SILENT_SECONDS = 25 * 60.0
 """A command that writes nothing to the log for this long is considered hung. The limit is shorter than the
 one after which a night counts as hung."""
+
+_CLOCK_SECONDS = 1.0
+"""How much older the time of a file may be than the moment in which it was written."""
 
 _POLL_SECONDS = 0.2
 _GRACE_SECONDS = 3.0
@@ -72,14 +86,14 @@ class CompileCommands:
         """Run one command in `folder` and wait until it ends.
 
         When it fails, the commands in `again` are run one after the other until one does not. Raises
-        CompileError with the end of the log if all fail, or if one hangs or cannot be started. However the
-        call ends, Ctrl-C included, all processes of the commands have ended.
+        CompileError with the first error of the last command if all fail, or if one hangs or cannot be
+        started. However the call ends, Ctrl-C included, all processes of the commands have ended.
         """
         started = time.monotonic()
         self.on_stage(stage)
         for each in (command, *again):
             with self.log.open("ab") as log, self.log.open("rb") as reading:
-                log.write(f"\n=== {stage}: {' '.join(each)}\n".encode())
+                log.write(f"\n{MARK}{stage}: {' '.join(each)}\n".encode())
                 log.flush()
                 reading.seek(0, os.SEEK_END)
                 status = self._execute(stage, each, folder, log, reading, stdin)
@@ -87,7 +101,8 @@ class CompileCommands:
                 break
         self.seconds[stage] = round(self.seconds.get(stage, 0.0) + time.monotonic() - started, 3)
         if status != 0:
-            raise self.failure(stage, f"exit status {status}" if status > 0 else f"signal {-status}")
+            reason = f"exit status {status}" if status > 0 else f"signal {-status}"
+            raise self._first_error(stage, reason, folder, time.monotonic() - started)
 
     def failure(self, stage: str, reason: str) -> CompileError:
         """Return the error for a failed stage, with the last lines of the log and its path."""
@@ -96,6 +111,25 @@ class CompileCommands:
             f"{self.label}: {stage} failed ({reason}); the log ends with\n" + "\n".join(lines),
             where=str(self.log),
         )
+
+    def _first_error(self, stage: str, reason: str, folder: Path, seconds: float) -> CompileError:
+        """Return the error for a command that failed in `folder` after `seconds`, with its first error.
+
+        What configure or CMake has noted meanwhile in the folder, which is going to be deleted, is kept
+        beside the log.
+        """
+        _, _, output = self.log.read_text(errors="replace").rpartition(f"\n{MARK}")
+        shown = first_error(output.splitlines()[1:])
+        what = f"{self.label}: {stage} failed ({reason}); {FIRST_ERROR}"
+        lines = [what, *shown] if shown else [self.failure(stage, reason).what]
+        since = time.time() - seconds - _CLOCK_SECONDS
+        notes = [found for pattern in NOTES for found in sorted(folder.glob(pattern))]
+        for note in (note for note in notes if note.stat().st_mtime >= since):
+            kept = self.log.with_suffix(f".{note.name}")
+            shutil.copyfile(note, kept)
+            kept.chmod(0o644)
+            lines += [*failed_check(note.read_text(errors="replace")), f"{note.name} is kept: {kept}"]
+        return CompileError("\n".join(lines), where=str(self.log))
 
     def _execute(
         self,

@@ -126,23 +126,6 @@ def test_flags_of_the_caller_do_not_leak_in(
     provide(RELEASE, home, progress)
 
 
-def test_a_failed_compile_shows_30_lines_and_leaves_the_log_only(
-    home: Home, progress: Silent, stand: Stand, versions: Pins
-) -> None:
-    versions(r18_99=stand.tarball(home.sources / TARBALL, before="@seq 100; exit 3"))
-    with pytest.raises(CompileError) as caught:
-        provide(RELEASE, home, progress)
-    what, log = caught.value.what.splitlines(), Path(caught.value.where)
-    assert what[0] == "postgres@18.99: compile src failed (exit status 2); the log ends with"
-    assert len(what) == 31
-    assert "100" in what
-    assert "1" not in what
-    assert log.parent == home.logs
-    assert "\n1\n2\n" in log.read_text()
-    assert leftovers(home) == []
-    assert store.all_builds(home) == []
-
-
 @pytest.mark.parametrize(
     "before",
     [

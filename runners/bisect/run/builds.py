@@ -11,7 +11,7 @@ from build.cache.store import all_builds, require_clean
 from build.errors import TidemarkError
 from build.home import Home
 from build.make import provide
-from build.programs.work import CompileError
+from build.programs.work import FIRST_ERROR, CompileError
 from build.progress import Progress
 from build.recipes.recipe import RecipeError
 from build.sources.source import AbsentVersionError
@@ -140,9 +140,13 @@ def built_already(span: CandidateRange, home: Home, variant: Variant = UNCHANGED
 
 
 def shorten_reason(reason: str) -> str:
-    """Shorten a reason to MOST_LINES lines: its first line, and the end of the log that follows it."""
+    """Shorten a reason to MOST_LINES lines: a first error with what follows, or the end of a log."""
     lines = reason.strip().splitlines()
-    return "\n".join(lines if len(lines) <= MOST_LINES else [lines[0], "…", *lines[2 - MOST_LINES :]])
+    if len(lines) <= MOST_LINES:
+        return "\n".join(lines)
+    is_first = lines[0].endswith(FIRST_ERROR)
+    kept = [*lines[: MOST_LINES - 1], "…"] if is_first else [lines[0], "…", *lines[2 - MOST_LINES :]]
+    return "\n".join(kept)
 
 
 def _why_not_compiled(error: TidemarkError) -> str:
@@ -150,4 +154,5 @@ def _why_not_compiled(error: TidemarkError) -> str:
     errors = compiler_errors(error)
     if not errors:
         return f"does not compile: {error}"
-    return "\n".join([f"does not compile: {error.what.partition('; the log')[0]}", *errors[: MOST_LINES - 1]])
+    what = error.what.splitlines()[0].partition("; the ")[0]
+    return "\n".join([f"does not compile: {what}", *errors[: MOST_LINES - 1]])
