@@ -2,14 +2,17 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from build.build import Build
+from build.files import open_checked
 from suites.processes import as_server_user, exit_reason, run, tail_of, tree_of
 from suites.server import Address, ServerError
 from suites.sizing import Sizes
@@ -21,8 +24,83 @@ ANSWER_SECONDS = 2 * 3600.0
 """Time limit for requests to a server between loads; one of them is the whole reset after a step."""
 
 
+LOG = "server.log"
+"""The name of a server's log in its folder."""
+
+KEPT_BYTES = 16 * 1024**2
+"""The most of a log that is kept, from its end."""
+
+LONGEST_LINE = 200
+"""The most characters of a line of a log that an error quotes."""
+
+MOST_ERRORS = 20
+"""The most different errors of a log that are remembered, the last ones."""
+
+
+class ServerLog:
+    """What a server has written into its log since its last start, read as it grows."""
+
+    def __init__(self, path: Path, error: re.Pattern[str], crash: re.Pattern[str] | None) -> None:
+        """`error` matches a line with an error, which is its group 1; `crash` one of a crashed process."""
+        self.path = path
+        self._error, self._crash = error, crash
+        self._offset = 0
+        self.errors: dict[str, None] = {}
+        """The last errors, each once."""
+        self.crash: str | None = None
+        """The first crash of one of its processes."""
+
+    def begin(self) -> None:
+        """Leave out what is in the log by now."""
+        self.errors.clear()
+        self.crash = None
+        with contextlib.suppress(OSError):
+            self._offset = self.path.stat().st_size
+
+    def read(self) -> None:
+        """Take in the lines that have been added."""
+        try:
+            with os.fdopen(open_checked(self.path), "rb") as file:
+                file.seek(self._offset)
+                for raw in file:
+                    if not raw.endswith(b"\n"):
+                        break
+                    self._offset += len(raw)
+                    self._take_in(raw.decode(errors="replace").rstrip())
+        except OSError:
+            return  # whoever quotes the log says that there is none
+
+    def _take_in(self, line: str) -> None:
+        if self.crash is None and self._crash is not None and (found := self._crash.search(line)):
+            self.crash = found[1][:LONGEST_LINE]
+        if found := self._error.search(line):
+            text = found[1][:LONGEST_LINE]
+            self.errors.pop(text, None)
+            self.errors[text] = None
+            if len(self.errors) > MOST_ERRORS:
+                del self.errors[next(iter(self.errors))]
+
+
+def keep_log(folder: Path, target: Path) -> bool:
+    """Copy the log of the server in `folder`, which is going to be deleted; return whether there is one."""
+    try:
+        with os.fdopen(open_checked(folder / LOG), "rb") as file, target.open("wb") as kept:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - KEPT_BYTES))
+            shutil.copyfileobj(file, kept)
+    except OSError:
+        return False
+    target.chmod(0o644)
+    return True
+
+
 class LocalServer:
     """A server on this machine with all its files in `folder`: `data/`, `loaded/`, socket and log."""
+
+    ERROR: ClassVar[re.Pattern[str]]
+    """Matches a line of its log with an error, which is group 1."""
+
+    CRASH: ClassVar[re.Pattern[str] | None] = None
+    """Matches a line about a process that crashed, which is group 1; None for a server of one process."""
 
     def __init__(self, build: Build, sizes: Sizes, folder: Path, address: Address) -> None:
         self.build = build
@@ -30,10 +108,11 @@ class LocalServer:
         self.folder = folder
         self.data = folder / "data"
         self.loaded = folder / "loaded"
-        self.log = folder / "server.log"
+        self.log = folder / LOG
         self.address = address
         self._bound_to: Collection[int] | None = sizes.bound_to
         self._process: subprocess.Popen[bytes] | None = None
+        self._log = ServerLog(self.log, self.ERROR, self.CRASH)
 
     @property
     def pid(self) -> int:
@@ -43,13 +122,21 @@ class LocalServer:
         return self._process.pid
 
     def death(self) -> str | None:
-        """Return None while the server runs, else how it ended and the end of its log."""
+        """Return None while the server runs, else how it ended and the end of its log.
+
+        A server whose process has crashed may still run for a moment, but has lost its connections.
+        """
         if self._process is None:
             return "it was stopped"
         status = self._process.poll()
-        if status is None:
-            return None
-        return f"{exit_reason(status)}; the end of its log:\n{tail_of(self.log)}"
+        self._log.read()
+        how = self._log.crash or (None if status is None else exit_reason(status))
+        return None if how is None else f"{how}; the end of its log:\n{tail_of(self.log)}"
+
+    def errors_logged(self) -> Sequence[str]:
+        """Return the last errors that it has written into its log since it was up, each once, in order."""
+        self._log.read()
+        return list(self._log.errors)
 
     def stop(self) -> None:
         """Shut the server down cleanly; implemented for each engine."""

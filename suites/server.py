@@ -1,6 +1,6 @@
 """The interface of a database server, independent of its engine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,7 +98,10 @@ class Server(Protocol):
         """End the server, and delete its data directory."""
 
     def death(self) -> str | None:
-        """Return None while the server runs, else how it ended and the end of its log."""
+        """Return None while the server runs, else how it or a process of it ended, and the end of its log."""
+
+    def errors_logged(self) -> Sequence[str]:
+        """Return the last errors in its log since it was up, each once, in order."""
 
     def settings(self) -> Mapping[str, str]:
         """Return the whole effective configuration."""

@@ -1,6 +1,7 @@
 """Running one step on servers that take turns: the load, its costs, and the reset afterwards."""
 
 import contextlib
+import re
 import statistics
 import time
 from collections import Counter
@@ -215,7 +216,37 @@ def blame(servers: Sequence[Server], step: Step, error: LoadError) -> ServerDied
         dead = {error.place: ended} if ended is not None else {}
     for place, ended in dead.items():
         return ServerDiedError(f"{servers[place].build.version} died during {step.name}: {ended}", place)
-    return ServerDiedError(str(error), error.place)
+    if error.place is None:
+        return ServerDiedError(str(error), None)
+    return ServerDiedError(with_logged(servers[error.place], error), error.place)
+
+
+_LOST = re.compile(r"terminating connection|conflict with recovery|connection to client lost")
+"""What Postgres logs when it ends a connection."""
+
+
+def with_logged(server: Server, error: LoadError) -> str:
+    """Return the text of an error of a load generator, with the error that the server has logged last.
+
+    sysbench does not say why Postgres ended a connection: it crashes.
+    """
+    text, logged = str(error), server.errors_logged()
+    lost = next((line for line in logged if _LOST.search(line)), None)
+    if lost is not None:
+        return f"the load generator lost its connection to {server.build.version}: {lost} ({text})"
+    if not logged or any(line in text for line in logged):
+        return text
+    return f"{text}\n  the server's log: {logged[-1]}"
+
+
+def loading_failure(server: Server, error: TidemarkError) -> str:
+    """Return why a version could not be loaded: how its server died, if it did, or the error."""
+    if not isinstance(error, LoadError):
+        return str(error)
+    ended = _death(server)
+    if ended is not None:
+        return f"{server.build.version} died while it was loaded: {ended}"
+    return with_logged(server, error)
 
 
 def _death(server: Server) -> str | None:

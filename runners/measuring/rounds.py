@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from build.build import Build
+from build.files import make_folder
 from build.progress import Progress, ProgressTask
 from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.failures.cause import run_failure
@@ -19,6 +20,7 @@ from runners.measuring.session_versions import MeasuredVersion, Serve
 from suites.generators.load import Share
 from suites.keys.profile import Mode, Profile
 from suites.keys.step import Step
+from suites.lifecycle import keep_log
 from suites.measurement import Measurement
 from suites.server import ServerError
 from suites.slices import Schedule
@@ -50,11 +52,12 @@ class Rounds:
         """What counts the instructions of rounds; None when they are not counted."""
         return self.policy.passes
 
-    def run(self, builds: Sequence[Build], folder: Path) -> None:
+    def run(self, builds: Sequence[Build], folder: Path, logs: Path | None = None) -> None:
         """Load every build below `folder`, then measure all rounds in the mode of the request.
 
         Rounds that the recorder already holds are not measured again. All servers are destroyed at the end,
-        however it ends. Raises NothingLoadedError when no build can be loaded, or none to compare.
+        however it ends; the log of one that failed is kept in `logs`. Raises NothingLoadedError when no build
+        can be loaded, or none to compare.
         """
         versions = [
             MeasuredVersion(build, self.serve(build, folder / str(number)))
@@ -73,8 +76,16 @@ class Rounds:
                 else:
                     self._measure_rounds(versions, task)
         finally:
-            for version in versions:
+            for number, version in enumerate(versions, start=1):
+                if logs is not None and (version.failures or version.broken):
+                    self._keep_log(version, folder / str(number), logs)
                 version.server.destroy()
+
+    def _keep_log(self, version: MeasuredVersion, folder: Path, logs: Path) -> None:
+        name = f"server-{folder.parent.name}-{folder.name}-{version.build.version.engine}.log"
+        kept = make_folder(logs) / name
+        if keep_log(folder, kept):
+            self.progress.note(f"{version.name}: the log of its server is kept: {kept}")
 
     # --- for a session whose rounds are chosen by a driver
 

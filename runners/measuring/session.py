@@ -152,7 +152,7 @@ def run_session(
                 measurement = RoundMeasurement(request, sizes, generator, profiling, kept)
                 rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, progress)
                 if driver is None:
-                    rounds.run(builds, folder)
+                    rounds.run(builds, folder, home.logs)
                 else:
                     driver(ActiveSession(outcome.uid, rounds, builds, sizes, folder))
             status = SessionStatus.FINISHED

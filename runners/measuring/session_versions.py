@@ -14,6 +14,7 @@ from suites.generators.plans import explain
 from suites.keys.check import CheckOccasion
 from suites.keys.step import Step
 from suites.server import Server
+from suites.step import loading_failure
 
 Serve = Callable[[Build, Path], Server]
 """Returns a server for a build whose data will lie in a folder; nothing is created yet."""
@@ -103,5 +104,5 @@ class MeasuredVersion:
                     if statements:
                         self.plans[step.plain_name] = explain(self.server.address, statements)
         except TidemarkError as error:
-            self.broken, self.load_error = str(error), error
+            self.broken, self.load_error = loading_failure(self.server, error), error
             self.server.abandon()

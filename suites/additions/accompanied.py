@@ -109,6 +109,10 @@ class AccompaniedServer(Server):
         """Number of processes that maintenance may use in parallel."""
         return self._server.cores
 
+    def errors_logged(self) -> Sequence[str]:
+        """Return the last errors in the log of the server since it was up, each once, in order."""
+        return self._server.errors_logged()
+
     def settings(self) -> Mapping[str, str]:
         """Return the whole effective configuration of the server."""
         return self._server.settings()

@@ -74,16 +74,18 @@ local function transaction(connection, statements, t)
    connection:query("COMMIT")
 end
 
--- Runs transactions on all tables in turn. One that the server has rolled back, because of a deadlock, is repeated.
+-- The same after the server has rolled it back, because of a deadlock.
+local function again(connection, statements, t)
+   connection:query("ROLLBACK")
+   transaction(connection, statements, t)
+end
+
+-- Runs transactions on all tables in turn.
 local function work(connection, statements)
    for number = 1, sysbench.opt.transactions do
       local t = (number + sysbench.tid) % sysbench.opt.tables + 1
       local finished, problem = pcall(transaction, connection, statements, t)
-      while not finished do
-         if type(problem) ~= "table" or problem.errcode ~= sysbench.error.RESTART_EVENT then error(problem, 0) end
-         connection:query("ROLLBACK")
-         finished, problem = pcall(transaction, connection, statements, t)
-      end
+      if not finished then tidemark.retry(problem, again, connection, statements, t) end
    end
 end
 

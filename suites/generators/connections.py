@@ -9,9 +9,10 @@ import re
 from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, field
 
-from suites.generators.load import COUNT, NUMBER, CountedWork, Load, LoadError, Observer, Share, lines_of_all
+from suites.generators.load import COUNT, NUMBER, CountedWork, Load, LoadError, Observer, Share
 from suites.generators.placement import placement
 from suites.generators.plausibility import require_seconds
+from suites.generators.programs import lines_of_all
 from suites.generators.sysbench import Sysbench
 from suites.keys.step import Step
 from suites.server import Address

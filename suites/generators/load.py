@@ -1,29 +1,16 @@
 """The interface of load generators, and functions for running their programs."""
 
 import contextlib
-import os
-import selectors
-import subprocess
-import tempfile
-import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from build.errors import TidemarkError
 from suites.keys.step import Step
-from suites.processes import start, stop, with_output
 from suites.server import Address
 from suites.slices import Schedule
-
-OVERTIME_SECONDS = 30
-"""Time that a load generator may take beyond its time limit for starting and reporting."""
-
-SCRIPT_LINE = "tidemark:"
-"""What the lines begin with that a script prints for Tidemark."""
 
 COUNT = r"[0-9]{1,15}(?![0-9])"
 """Regular expression of an integer in a report: more digits are damage, and int() refuses thousands."""
@@ -215,147 +202,6 @@ class Generator(Protocol):
 
         Equal work on equal data sends the server the same statements with the same parameters.
         """
-
-
-def lines_of(
-    argv: Sequence[str | Path],
-    deadline_seconds: float,
-    env: Mapping[str, str] | None = None,
-    bound_to: Collection[int] | None = None,
-) -> Iterator[tuple[int, str]]:
-    """Start `argv`, and yield its pid and one line of output until it ends; see lines_of_all."""
-    for _, pid, line in lines_of_all([argv], deadline_seconds, env, bound_to):
-        yield pid, line
-
-
-def lines_of_all(
-    commands: Sequence[Sequence[str | Path]],
-    deadline_seconds: float,
-    env: Mapping[str, str] | None = None,
-    bound_to: Collection[int] | None = None,
-) -> Iterator[tuple[int, int, str]]:
-    """Start all `commands`, and yield the index of a command, its pid and one line until all have ended.
-
-    `env` is added to their variables. `bound_to` are the cores that the programs may use; None does not
-    restrict them. Raises LoadError if a program fails, with its last lines, or runs longer than
-    `deadline_seconds`. However the caller leaves the loop, the programs have ended afterwards.
-    """
-    processes: list[subprocess.Popen[bytes]] = []
-    seen: list[list[str]] = [[] for _ in commands]
-    try:
-        for argv in commands:
-            process = start(argv, subprocess.PIPE, bound_to=bound_to, stderr=subprocess.STDOUT, env=env)
-            processes.append(process)
-        program = Path(commands[0][0]).name
-        for place, line in _read_lines(processes, program, time.monotonic() + deadline_seconds):
-            seen[place].append(line)
-            yield place, processes[place].pid, line
-        _require_all(processes, commands, seen)
-    finally:
-        for process in processes:
-            stop(process, patience=1)
-            if process.stdout is not None:
-                process.stdout.close()
-
-
-def _require_all(
-    processes: "Sequence[subprocess.Popen[bytes]]",
-    commands: Sequence[Sequence[str | Path]],
-    seen: Sequence[Sequence[str]],
-) -> None:
-    """Raise LoadError if one of the programs failed; the caller ends those that still run."""
-    for place, (process, argv, lines) in enumerate(zip(processes, commands, seen, strict=True)):
-        status = process.poll()
-        if status:
-            how = f"was killed by signal {-status}" if status < 0 else f"failed with exit status {status}"
-            said = [line for line in lines if not line.startswith(SCRIPT_LINE)]
-            raise LoadError(with_output(f"{Path(argv[0]).name} {how}", "\n".join(said)), place=place)
-
-
-def run_all(
-    commands: Sequence[Sequence[str]],
-    at_most: int,
-    deadline_seconds: float,
-    env: Mapping[str, str] | None = None,
-) -> None:
-    """Run `commands`, up to `at_most` of them in parallel, for up to `deadline_seconds` per command.
-
-    `env` is added to their variables. Raises LoadError if one fails. Threads are not used, because an
-    interrupt must end all programs immediately.
-    """
-    waiting, running = list(commands), dict[str, subprocess.Popen[bytes]]()
-    deadline = time.monotonic() + deadline_seconds * len(commands)
-    with tempfile.TemporaryFile() as output:
-        try:
-            while waiting or running:
-                while waiting and len(running) < at_most:
-                    argv = waiting.pop(0)
-                    running[" ".join(argv)] = start(argv, output, stderr=subprocess.STDOUT, env=env)
-                time.sleep(0.01)
-                for command, process in list(running.items()):
-                    if process.poll() is not None:
-                        del running[command]
-                        _require_success(process.returncode, command, output)
-                if time.monotonic() > deadline:
-                    raise LoadError(
-                        f"loading data is not finished after {deadline_seconds * len(commands):g} s",
-                        where=", ".join(running),
-                        hint="check whether the server hangs or the disk is overloaded",
-                    )
-        finally:
-            for process in running.values():
-                stop(process, patience=1)
-
-
-def _require_success(status: int, command: str, output: IO[bytes]) -> None:
-    if status != 0:
-        output.seek(0)
-        said = output.read().decode(errors="replace")
-        raise LoadError(with_output(f"loading data failed with status {status}", said), where=command)
-
-
-def _read_lines(
-    processes: "Sequence[subprocess.Popen[bytes]]", program: str, deadline: float
-) -> Iterator[tuple[int, str]]:
-    """Yield index of a process and line as they come; end if one fails, because others may wait for it."""
-    rests = [b""] * len(processes)
-    with selectors.DefaultSelector() as selector:
-        for place, process in enumerate(processes):
-            assert process.stdout is not None
-            selector.register(process.stdout, selectors.EVENT_READ, place)
-        while selector.get_map():
-            left = deadline - time.monotonic()
-            ready = selector.select(left) if left > 0 else []
-            # The deadline also holds for a program that never stops printing.
-            if not ready:
-                raise _late(program, [key.data for key in selector.get_map().values()])
-            for key, _ in ready:
-                place = key.data
-                chunk = os.read(key.fd, 65536)
-                *lines, rests[place] = (rests[place] + chunk).split(b"\n")
-                yield from ((place, line.decode(errors="replace")) for line in lines)
-                if not chunk:
-                    selector.unregister(key.fileobj)
-                    if rests[place]:
-                        yield place, rests[place].decode(errors="replace")
-                    if _status(processes[place], program, place, deadline) != 0:
-                        return
-
-
-def _status(process: "subprocess.Popen[bytes]", program: str, place: int, deadline: float) -> int:
-    """Return the exit status of a program that has closed its output. Raises LoadError at the deadline."""
-    try:
-        return process.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        raise _late(program, [place]) from None
-
-
-def _late(program: str, places: Sequence[int]) -> LoadError:
-    return LoadError(
-        f"{program} is still running {OVERTIME_SECONDS} s after its time limit",
-        hint="check the server's log: it may hang, or the machine is far too slow for this profile",
-        place=places[0] if len(places) == 1 else None,
-    )
 
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}

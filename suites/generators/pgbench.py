@@ -15,7 +15,6 @@ from suites.definition import Suite
 from suites.generators.load import (
     COUNT,
     NUMBER,
-    OVERTIME_SECONDS,
     PERCENTILES,
     CountedWork,
     Load,
@@ -24,12 +23,11 @@ from suites.generators.load import (
     Share,
     WorkLimit,
     blamed_on,
-    lines_of,
-    run_all,
     whole_seconds,
 )
 from suites.generators.placement import placement
 from suites.generators.plausibility import require_plausible
+from suites.generators.programs import OVERTIME_SECONDS, lines_of, run_all
 from suites.keys.step import Step
 from suites.processes import run
 from suites.server import Address, postgres_port

@@ -12,7 +12,6 @@ from suites.data_sets import Part, WalkedRows
 from suites.definition import Suite
 from suites.generators.drivers import connection_options
 from suites.generators.load import (
-    OVERTIME_SECONDS,
     CountedWork,
     Load,
     LoadError,
@@ -20,12 +19,10 @@ from suites.generators.load import (
     Share,
     WorkLimit,
     blamed_on,
-    lines_of,
-    lines_of_all,
-    run_all,
     whole_seconds,
 )
 from suites.generators.placement import connect_seconds, placement
+from suites.generators.programs import OVERTIME_SECONDS, lines_of, lines_of_all, run_all
 from suites.generators.statements import statements_in
 from suites.generators.transcript import SysbenchTranscript
 from suites.keys.generator_rules import LUA_MODULES

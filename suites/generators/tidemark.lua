@@ -203,20 +203,23 @@ local function own_slices()
    return list, origin + #sysbench.opt.slices * length
 end
 
--- Repeats a transaction that the server has rolled back, for example because of a deadlock, until it succeeds.
-local function retry(thread_id, problem)
-   local finished = false
+-- Repeats a transaction, `body(...)`, that the server has rolled back, for example because of a deadlock, until it
+-- succeeds. Raises what the server says if it fails again and again; `problem` is what it said first.
+function tidemark.retry(problem, body, ...)
+   local began, tries, finished = now(), 0, false
    while not finished do
       if type(problem) ~= "table" or problem.errcode ~= sysbench.error.RESTART_EVENT then error(problem, 0) end
-      finished, problem = pcall(event, thread_id)
+      tries = tries + 1
+      transactions.require_hope("a transaction", tries, began, now(), problem)
+      finished, problem = pcall(body, ...)
    end
 end
 
--- Runs one transaction, again if the server has rolled it back. The loop is in `retry`, which is rarely called: LuaJIT
--- does not compile a loop around another one, and interpreting it would cost a sixth more CPU per transaction.
+-- Runs one transaction, again if the server has rolled it back. The loop is in `tidemark.retry`, which is rarely called:
+-- LuaJIT does not compile a loop around another one, and interpreting it would cost a sixth more CPU per transaction.
 local function finish_event(thread_id)
    local finished, problem = pcall(event, thread_id)
-   if not finished then retry(thread_id, problem) end
+   if not finished then tidemark.retry(problem, event, thread_id) end
 end
 
 -- Returns the maximum number of events of this thread in one slice. A step that uses rows up distributes its events
@@ -466,7 +469,6 @@ end
 --   pause     function(): seconds for which this thread waits before its next transaction; nil if it does not; optional
 function tidemark.script(suite)
    local connection, first_event, beside, beside_rate
-   local without_pause = thread_run -- sysbench's own loop
 
    sysbench.cmdline.options = options_with(suite.options)
 
@@ -528,7 +530,11 @@ function tidemark.script(suite)
       elseif sysbench.opt.slice_ms > 0 then
          run_slices(thread_id)
       else
-         without_pause(thread_id)
+         while ffi.C.sb_more_events(thread_id) do
+            ffi.C.sb_event_start(thread_id)
+            finish_event(thread_id)
+            ffi.C.sb_event_stop(thread_id)
+         end
          report({})
       end
       background.meet()

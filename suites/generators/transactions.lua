@@ -21,8 +21,9 @@ local BY_NUMBER = {[1213] = "deadlock", [1020] = "serialisation", [1062] = "dupl
 local BY_STATE = {["40001"] = "serialisation", ["40P01"] = "deadlock", ["23505"] = "duplicate-key"} -- Postgres
 local DUPLICATE_KEY = 1062
 
--- An application that fails this often in one transaction has a mistake, which trying again does not mend.
-local MOST_TRIES = 1000
+-- An application that fails this often in one transaction has a mistake, which trying again does not mend. So has one
+-- whose first tries failed and that has not succeeded after so many seconds: a try may wait for a lock.
+local MOST_TRIES, MOST_SECONDS, FIRST_TRIES = 1000, 20, 3
 
 local now, connection, counting = nil, nil, true
 local names, kinds = {}, {}
@@ -64,17 +65,26 @@ local function cause_of(problem)
    return cause
 end
 
+-- Raises what the server said last of a transaction that it has rolled back for the `tries`-th time since `began`, in
+-- seconds of the monotonic clock, when there is no use in trying it again. `moment` is now.
+function transactions.require_hope(name, tries, began, moment, problem)
+   if tries < MOST_TRIES and (tries < FIRST_TRIES or moment - began < MOST_SECONDS) then return end
+   error(string.format("%s was rolled back %d times in %.1f s: %s in %s", name, tries, moment - began,
+      problem.sql_errmsg, problem.query), 0)
+end
+
 -- Rolls back and begins again until the transaction succeeds. Apart from `run`, which LuaJIT compiles without a loop.
 local function try_again(kind, name, problem, body, ...)
-   for _ = 1, MOST_TRIES do
+   local began = now()
+   for tries = 1, MOST_TRIES do
       local cause = cause_of(problem)
+      transactions.require_hope(name, tries, began, now(), problem)
       if counting then kind.retried[cause] = kind.retried[cause] + 1 end
       connection:query("ROLLBACK")
       local finished, result = pcall(body, ...)
       if finished then return result end
       problem = result
    end
-   error(string.format("%s was rolled back %d times: %s", name, MOST_TRIES, problem.sql_errmsg), 0)
 end
 
 local function record(kind, ended, began)

@@ -1,6 +1,7 @@
 """A server of the MySQL family with a data directory of its own: what MySQL and MariaDB do alike."""
 
 import contextlib
+import re
 import signal
 import subprocess
 import time
@@ -47,6 +48,8 @@ OPTION_FILE = "my.cnf"
 
 class InnodbServer(LocalServer):
     """A server of the MySQL family; its subclasses implement suites.server.Server."""
+
+    ERROR = re.compile(r"\[ERROR\] (.*)")
 
     SOCKET: ClassVar[str]
     """The name of the socket in the server's folder."""
@@ -152,6 +155,7 @@ class InnodbServer(LocalServer):
         """Start the server, with crash recovery if necessary, and wait until it accepts connections."""
         require_own_data(self.data, self.build)
         open_log(self.log).close()
+        self._log.begin()
         command, bound_to = self.command(), self._bound_to
         if instrument is not None:
             settings = (f"--{name}={value}" for name, value in instrument.settings.items())
@@ -169,6 +173,7 @@ class InnodbServer(LocalServer):
             except pymysql.err.OperationalError as error:
                 self._require_starting(error, began, limit)
             time.sleep(0.05)
+        self._log.begin()
         # The loaded data, from which a server starts under an instrument, have the account.
         if instrument is None:
             self._create_account()

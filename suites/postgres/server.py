@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import re
 import signal
 import subprocess
 import time
@@ -49,6 +50,10 @@ _AT_ONCE = ((signal.SIGQUIT, IMMEDIATE_STOP_SECONDS), (signal.SIGKILL, 5.0))
 class PostgresServer(LocalServer):
     """A Postgres server; implements suites.server.Server."""
 
+    ERROR = re.compile(r" (?:ERROR|FATAL|PANIC):  (.*)")
+    # What the postmaster says before it ends all others, and itself, which tells no signal.
+    CRASH = re.compile(r" LOG:  (.* \(PID \d+\) was terminated by .*)")
+
     def __init__(
         self,
         build: Build,
@@ -89,6 +94,7 @@ class PostgresServer(LocalServer):
             settings = (("-c", f"{name}={value}") for name, value in instrument.settings.items())
             command = [*instrument.command, *command, *itertools.chain.from_iterable(settings)]
         bound_to = self._bound_to if instrument is None else None
+        self._log.begin()
         with open_log(self.log) as log:
             argv = as_server_user(command)
             self._process = start(argv, log, bound_to=bound_to, stderr=subprocess.STDOUT, cwd=self.folder)
@@ -105,6 +111,7 @@ class PostgresServer(LocalServer):
                     where=str(self.log),
                 )
             time.sleep(0.02)
+        self._log.begin()  # whoever connected too early is in it
         if instrument is None:
             self._create_database()
 

@@ -66,6 +66,9 @@ class FakeServer:
     def keeping_row_versions(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
+    def errors_logged(self) -> list[str]:
+        return []
+
     def death(self) -> str | None:
         self.dies_after -= 1
         return GONE if self.dies_after < 0 else None

@@ -17,7 +17,6 @@ from typing import Any
 from build.home import ROOT
 from suites.definition import Suite
 from suites.generators.load import (
-    OVERTIME_SECONDS,
     CountedWork,
     Load,
     LoadError,
@@ -26,10 +25,10 @@ from suites.generators.load import (
     Share,
     WorkLimit,
     blamed_on,
-    run_all,
 )
 from suites.generators.placement import placement
 from suites.generators.plausibility import require_plausible
+from suites.generators.programs import OVERTIME_SECONDS, run_all
 from suites.generators.queries.answers import Row, answers_of, difference
 from suites.generators.queries.innodb_client import library_version
 from suites.generators.queries.scripts import HUNDREDTHS, refresh_keys, statements_of, with_key

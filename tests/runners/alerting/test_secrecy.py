@@ -24,7 +24,7 @@ from runners.cli import main
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome
 from runners.nightly import night as night_module
-from suites.generators.load import lines_of
+from suites.generators.programs import lines_of
 from suites.processes import run, start
 from tests.history.watched import record_regression
 from tests.runners.alerting.github import REPOSITORY, TOKEN, Fault, GitHub, running

@@ -89,6 +89,9 @@ class FakeServer:
     def keeping_row_versions(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
+    def errors_logged(self) -> list[str]:
+        return []
+
     def death(self) -> str | None:
         return "killed by SIGKILL" if self.dead else None
 

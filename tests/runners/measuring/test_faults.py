@@ -30,7 +30,7 @@ PATIENCE = 60.0
 
 
 def arguments(home: Home, *more: str, steps: tuple[str, ...] = STEPS) -> list[str]:
-    """A session of some seconds: steps of two seconds each on one version."""
+    """A session of some seconds: steps of two seconds each on one version, and on those in `more`."""
     chosen = [word for step in steps for word in ("--step", step)]
     return [
         "run",
@@ -41,7 +41,7 @@ def arguments(home: Home, *more: str, steps: tuple[str, ...] = STEPS) -> list[st
         "1",
         "--no-exact",
         "--keep-disturbed",
-        "--alone",
+        *(() if any("@" in word for word in more) else ("--alone",)),
         *more,
         VERSION,
     ]
@@ -128,6 +128,9 @@ def test_a_server_killed_in_a_step_fails_that_step_only(home: Home, postgres_18:
     assert "died during update-index" in said
     assert "the end of its log" in said
     assert statuses(home) == {"update-index": "failed", "insert": "finished"}
+    (kept,) = home.logs.glob("server-s*-1-postgres.log")
+    assert f"the log of its server is kept: {kept}" in "".join(said.split("\n"))
+    assert kept.read_text().count("database system is ready to accept connections") > 1
     nothing_left(home)
 
 

@@ -12,7 +12,8 @@ import pytest
 from build.build import Build
 from build.programs.environment import kept_from_process
 from suites.checking.queries import connected
-from suites.generators.load import WorkLimit, lines_of
+from suites.generators.load import WorkLimit
+from suites.generators.programs import lines_of
 from suites.generators.sysbench import Sysbench
 from suites.postgres.server import PORT, PostgresServer
 from tests.suites import innodb_servers

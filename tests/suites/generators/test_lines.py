@@ -9,9 +9,13 @@ from typing import Any
 
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from suites.generators import load
-from suites.generators.load import LoadError, blamed_on, lines_of, lines_of_all
+from suites.generators import programs
+from suites.generators.complaints import LONGEST_LINE, MOST_LINES, complaint
+from suites.generators.load import LoadError, blamed_on
+from suites.generators.programs import lines_of, lines_of_all
 from suites.processes import start
 
 
@@ -76,8 +80,7 @@ def test_one_that_fails_ends_the_other(place: int) -> None:
     began = time.monotonic()
     error, pids = failing(commands, 30)
     assert error.place == place
-    assert error.what.endswith(" failed with exit status 3; it said:\nFATAL: no table")
-    assert not error.hint
+    assert error.what.endswith(" failed with exit status 3: no table")
     assert time.monotonic() - began < 10
     assert len(pids) == 2
     assert gone(pids)
@@ -86,11 +89,11 @@ def test_one_that_fails_ends_the_other(place: int) -> None:
 def test_one_that_is_killed() -> None:
     said = "print('tidemark: kind work of thread 0 done 1'); print('free(): invalid pointer', flush=True)"
     commands = [SLEEPER, python(f"import os; {said}; os.kill(os.getpid(), 9)")]
-    with pytest.raises(LoadError, match="was killed by signal 9") as caught:
+    with pytest.raises(LoadError) as caught:
         list(lines_of_all(commands, 30))
     assert caught.value.place == 1
-    said = caught.value.what.partition("it said:\n")[2]
-    assert said == "free(): invalid pointer", "what it measured does not say why it ended"
+    ended = "was killed by signal 9: free(): invalid pointer"
+    assert caught.value.what.endswith(ended), "what it measured does not say why it ended"
 
 
 def test_all_are_late() -> None:
@@ -106,6 +109,13 @@ def test_the_only_one_that_is_late_is_named() -> None:
     with pytest.raises(LoadError, match="is still running") as caught:
         list(lines_of_all([python("print('done')"), SLEEPER], 4))
     assert caught.value.place == 1
+
+
+def test_one_that_is_late_is_quoted_if_it_says_why() -> None:
+    code = "import time; print('FATAL: a lock is held', flush=True); time.sleep(60)"
+    with pytest.raises(LoadError, match="still running 30 s after its time limit: a lock is held") as caught:
+        list(lines_of_all([python(code)], 2))
+    assert caught.value.hint == ""
 
 
 def test_one_that_never_stops_printing_is_late_too() -> None:
@@ -136,7 +146,7 @@ def test_a_program_that_is_not_there_ends_those_that_started(monkeypatch: pytest
         started.append(start(*arguments, **options))
         return started[-1]
 
-    monkeypatch.setattr(load, "start", noting)
+    monkeypatch.setattr(programs, "start", noting)
     with pytest.raises(FileNotFoundError):
         list(lines_of_all([SLEEPER, ["/nowhere/sysbench"]], 30))
     assert len(started) == 1
@@ -154,3 +164,85 @@ def test_all_run_on_the_cores_they_are_bound_to() -> None:
     argv = python("import os; print(sorted(os.sched_getaffinity(0)))")
     lines = [line for _, _, line in lines_of_all([argv, argv], 20, bound_to=(core,))]
     assert lines == [f"[{core}]", f"[{core}]"]
+
+
+# --- what is shown of the output of one that failed
+
+BANNER = """sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
+
+Running the test with following options:
+Number of threads: 2
+Report intermediate results every 1 second(s)
+Initializing random number generator from seed (20260112).
+
+
+Initializing worker threads...
+
+Threads started!
+
+[ 1s ] thds: 2 tps: 11 qps: 11 (r/w/o: 0/11/0) lat (ms,99%): 1 err/s: 0 reconn/s: 0
+tidemark: thread 0 from 1.0 to 2.0
+""".splitlines()
+
+THREAD = "FATAL: `thread_run' function failed: /suites/write_heavy/write_heavy.lua:56: "
+
+INSERT = f"INSERT INTO sbtest1 (k, c, pad) VALUES{'(28946, 34210721047-35574727054)' * 150}"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ([], ""),
+        (
+            [
+                'FATAL: PQexecPrepared() failed: 7 relation "sbtest1" does not exist',
+                f"{THREAD}SQL error, errno = 0, state = '42P01': relation \"sbtest1\" does not exist",
+            ]
+            * 2,
+            'PQexecPrepared() failed: 7 relation "sbtest1" does not exist',
+        ),
+        (
+            [
+                "FATAL: mysql_stmt_execute() returned error 2006 (Server has gone away) for query 'UPDATE t'",
+                f"{THREAD}SQL error, errno = 2006, state = 'HY000': Server has gone away",
+            ],
+            "mysql_stmt_execute() returned error 2006 (Server has gone away) for query 'UPDATE t'",
+        ),
+        (
+            ["FATAL: `thread_run' function failed: a transaction was rolled back 1000 times in 1 s: no in x"],
+            "a transaction was rolled back 1000 times in 1 s: no in x",
+        ),
+        ([f"{THREAD}attempt to index a nil value"], "attempt to index a nil value"),
+        (
+            ["pgbench: error: client 0 script 0 aborted in command 4 query 0: ERROR:  division by zero"],
+            "client 0 script 0 aborted in command 4 query 0: ERROR: division by zero",
+        ),
+        (["free(): invalid pointer"], "free(): invalid pointer"),
+    ],
+    ids=["nothing", "Postgres", "MySQL", "again and again", "the script", "pgbench", "last words"],
+)
+def test_the_first_error_is_shown_once(said: list[str], shown: str) -> None:
+    assert complaint([*BANNER, *said]) == shown
+
+
+def test_a_statement_of_4_kb_is_a_line() -> None:
+    failed = 'FATAL: PQexec() failed: 7 new row for relation "sbtest1" violates check constraint "x"'
+    said = [failed, f"FATAL: failed query was: {INSERT}"] * 3
+    shown = complaint([*BANNER, *said])
+    assert shown.startswith(
+        'PQexec() failed: 7 new row for relation "sbtest1" violates check constraint "x"; '
+    )
+    assert shown.count("INSERT INTO") == 1
+    assert shown.endswith("…")
+
+
+def test_what_still_runs_has_no_last_words() -> None:
+    assert complaint(["free(): invalid pointer"], is_over=False) == ""
+    assert complaint(["FATAL: a lock is held"], is_over=False) == "a lock is held"
+
+
+@given(st.lists(st.one_of(st.text(), st.sampled_from([*BANNER, THREAD, "FATAL: x", INSERT, "error"]))))
+def test_any_output_makes_a_short_sentence(lines: list[str]) -> None:
+    shown = complaint(lines)
+    assert len(shown) <= MOST_LINES * (LONGEST_LINE + 2)
+    assert "\n" not in shown

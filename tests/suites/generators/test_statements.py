@@ -11,7 +11,7 @@ from suites.definition import load_suite
 from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.drivers import connection_options
-from suites.generators.load import run_all
+from suites.generators.programs import run_all
 from suites.generators.sysbench import Sysbench
 from suites.server import Server
 from suites.sizing import Hardware, sizes

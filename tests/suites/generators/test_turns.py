@@ -17,7 +17,8 @@ from suites.definition import load_suite
 from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators import sysbench
-from suites.generators.load import Load, Share, lines_of_all
+from suites.generators.load import Load, Share
+from suites.generators.programs import lines_of_all
 from suites.generators.sysbench import Sysbench
 from suites.generators.transcript import Slice, SysbenchTranscript
 from suites.innodb.server import InnodbServer

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from suites.definition import load_suite
-from suites.generators.load import Load, Share, lines_of
+from suites.generators.load import Load, Share
+from suites.generators.programs import lines_of
 from suites.generators.sysbench import Sysbench
 from suites.generators.transcript import SysbenchTranscript
 from suites.keys.step import Step
