@@ -224,7 +224,10 @@ def test_without_a_token_alerts_wait(
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     plan = Plan.model_validate(PLAN | {"alerts": {"repository": REPOSITORY}, "backups": 0})
     morning: NightReport = report(plan, Home(tmp_path / "home"), regressed)
-    assert morning.problems == ["alerts wait in the outbox (1): GITHUB_TOKEN is not set"]
+    (problem,) = morning.problems
+    assert problem.startswith(
+        "alerts wait in the outbox (1): GITHUB_TOKEN is not set, and there is no credential"
+    )
     with regressed.database.reading() as connection:
         assert [alert.is_due for alert in alert_outbox.load(connection)] == [True]
     assert not Home(tmp_path / "home").backups.exists()
