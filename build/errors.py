@@ -76,6 +76,9 @@ def machine_refusal(error: Exception) -> TidemarkError | None:
         )
     if not isinstance(error, OSError):
         return None
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        # What os.getcwd() raises: no path was named.
+        return TidemarkError("the current folder is not there any more", hint="change to another one")
     hint = _OF_THE_MACHINE.get(error.errno or 0)
     if hint is None:
         return None

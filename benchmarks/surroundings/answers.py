@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from uuid import uuid4
 
 from build.home import ROOT
 
@@ -81,9 +81,8 @@ class CommandAnswer:
 
 def answer(words: Sequence[str], surroundings: Surroundings, home: Path) -> CommandAnswer:
     """Run `./tidemark WORDS` in the surroundings, on the history of a home."""
-    with TemporaryDirectory(prefix="tmk-", dir="/tmp") as folder:
-        Path(folder).chmod(0o755)
-        variables = {**_plain(), "TIDEMARK_HOME": str(home), "HERE": folder}
+    with folder_of_its_own() as folder:
+        variables = {**_plain(), "TIDEMARK_HOME": str(home), "HERE": str(folder)}
         variables["TIDEMARK_LOCK"] = str(home / "measuring.lock")
         command = ["sh", "-c", surroundings.line, "sh", str(ROOT / "tidemark"), *words]
         try:
@@ -151,10 +150,13 @@ def content(home: Path) -> str:
 
 @contextmanager
 def folder_of_its_own() -> Iterator[Path]:
-    """A folder with a short path that every user can reach."""
-    with TemporaryDirectory(prefix="tmk-", dir="/tmp") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
+    """A folder that every user can reach, with a short path that no format escapes."""
+    folder = Path("/tmp") / f"tmk-{uuid4().hex[:10]}"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def say(text: str) -> None:

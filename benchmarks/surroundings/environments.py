@@ -29,7 +29,7 @@ ENVIRONMENTS = (
     Surroundings(
         "TIDEMARK_HOME with bytes that are no UTF-8",
         f'odd="$HERE/"$(printf "\\377") && cp -r "$TIDEMARK_HOME" "$odd" && TIDEMARK_HOME="$odd" {RUN}',
-        REFUSAL,
+        ANSWER,
     ),
     Surroundings(
         "TIDEMARK_HOME with a space, a quote and a percent sign",

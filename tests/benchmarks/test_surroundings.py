@@ -58,3 +58,10 @@ def test_compare_answers_in_all_environments() -> None:
     outcome = commands_in("environments", ENVIRONMENTS, READING[:1], history)
     assert outcome.faults == []
     assert outcome.tried + len(outcome.skipped) == len(ENVIRONMENTS)
+
+
+def test_no_command_fails_in_a_folder_that_is_gone() -> None:
+    history = partial(write, recorded_histories()[-1])
+    gone = [each for each in ENVIRONMENTS if each.name == "current folder deleted"]
+    outcome = commands_in("environments", gone, READING, history)
+    assert (outcome.tried, outcome.faults) == (len(READING), [])
