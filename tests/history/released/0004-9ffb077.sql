@@ -38,7 +38,7 @@ CREATE TABLE change_series (
     gone_id INTEGER REFERENCES sessions (id),
     PRIMARY KEY (change_id, series_id)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO "change_series" VALUES(1,3,1,2,2,1.0,0.93,0.92,0.94,0.99,NULL);
+INSERT INTO "change_series" VALUES(1,7,1,2,2,1.0,0.93,0.92,0.94,0.99,NULL);
 INSERT INTO "change_series" VALUES(2,3,1,2,2,1.0,0.93,0.92,0.94,0.99,NULL);
 CREATE TABLE changes (
     id INTEGER PRIMARY KEY,
@@ -436,10 +436,10 @@ CREATE TABLE schema_migrations (
     name TEXT NOT NULL,
     applied_at TEXT NOT NULL
 ) STRICT;
-INSERT INTO "schema_migrations" VALUES(1,'history','2026-11-25T02:54:04.413Z');
-INSERT INTO "schema_migrations" VALUES(2,'rounds','2026-11-25T02:54:04.438Z');
-INSERT INTO "schema_migrations" VALUES(3,'profiles','2026-11-25T02:54:04.457Z');
-INSERT INTO "schema_migrations" VALUES(4,'series','2026-11-25T02:54:04.469Z');
+INSERT INTO "schema_migrations" VALUES(1,'history','2026-11-25T05:29:31.658Z');
+INSERT INTO "schema_migrations" VALUES(2,'rounds','2026-11-25T05:29:31.661Z');
+INSERT INTO "schema_migrations" VALUES(3,'profiles','2026-11-25T05:29:31.662Z');
+INSERT INTO "schema_migrations" VALUES(4,'series','2026-11-25T05:29:31.664Z');
 CREATE TABLE series (
     id INTEGER PRIMARY KEY,
     box TEXT NOT NULL,
@@ -480,14 +480,14 @@ CREATE TABLE sessions (
     boot_id TEXT NOT NULL,
     CHECK ((status = 'running') = (ended_at IS NULL))
 ) STRICT;
-INSERT INTO "sessions" VALUES(1,'night-1',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-02T02:00:00.000Z','2026-03-02T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123451":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123451"]}',26146,275945,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(2,'night-2',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-03T02:00:00.000Z','2026-03-03T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123452":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123452"]}',26146,275945,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(3,'night-3',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-04T02:00:00.000Z','2026-03-04T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123453":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123453"]}',26146,275945,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(4,'night-4',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-05T02:00:00.000Z','2026-03-05T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',26146,275945,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(5,'night-5',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-06T02:00:00.000Z','2026-03-06T02:00:00.000Z','interrupted','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',26146,275945,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(6,'night-6',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-07T02:00:00.000Z','2026-03-07T02:00:00.000Z','failed','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',26146,275945,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(7,'under-way',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z',NULL,'running','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',26146,275945,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(8,'calibration',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',26146,275945,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(1,'night-1',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-02T02:00:00.000Z','2026-03-02T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123451":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123451"]}',15812,1208721,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(2,'night-2',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-03T02:00:00.000Z','2026-03-03T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123452":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123452"]}',15812,1208721,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(3,'night-3',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-04T02:00:00.000Z','2026-03-04T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123453":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123453"]}',15812,1208721,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(4,'night-4',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-05T02:00:00.000Z','2026-03-05T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15812,1208721,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(5,'night-5',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-06T02:00:00.000Z','2026-03-06T02:00:00.000Z','interrupted','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15812,1208721,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(6,'night-6',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-07T02:00:00.000Z','2026-03-07T02:00:00.000Z','failed','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15812,1208721,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(7,'under-way',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z',NULL,'running','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15812,1208721,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(8,'calibration',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15812,1208721,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
 CREATE INDEX sessions_by_start ON sessions (started_at);
 CREATE INDEX runs_by_version ON runs (version, session_id);
 CREATE VIEW relative_qps AS

@@ -20,10 +20,10 @@ CREATE TABLE alerts (
     updated_at TEXT NOT NULL,
     CHECK ((issue IS NULL) = (issue_state IS NULL))
 ) STRICT;
-INSERT INTO "alerts" VALUES(1,'alert1','f281adf97622ee21','change','insert is 1 % slower','by much','open','',NULL,NULL,7,'open','d286a741d942c3832e0764a8da27e718b359e6153fc786e24feb2594f35403a2',0,NULL,NULL,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z');
-INSERT INTO "alerts" VALUES(2,'alert2','9053f760ff2b9a96','change','insert is 2 % slower','by much','open','',NULL,NULL,NULL,NULL,NULL,1,'the tracker was away','2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z');
-INSERT INTO "alerts" VALUES(3,'alert3','2f7a79b01d996c4e','change','insert is 3 % slower','by much','open','',NULL,'closed by a person',NULL,NULL,NULL,0,NULL,NULL,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z');
-INSERT INTO "alerts" VALUES(4,'alert4','f42bf017a1769d6c','change','insert is 4 % slower','by much','open','','alert1',NULL,NULL,NULL,NULL,0,NULL,NULL,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z');
+INSERT INTO "alerts" VALUES(1,'alert1','35736931df0423e6','change','insert is 1 % slower','by much','open','',NULL,NULL,7,'open','d286a741d942c3832e0764a8da27e718b359e6153fc786e24feb2594f35403a2',0,NULL,NULL,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z');
+INSERT INTO "alerts" VALUES(2,'alert2','d36c05f17bd6dc85','change','insert is 2 % slower','by much','open','',NULL,NULL,NULL,NULL,NULL,1,'the tracker was away','2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z');
+INSERT INTO "alerts" VALUES(3,'alert3','e221010eafeecd59','change','insert is 3 % slower','by much','open','',NULL,'closed by a person',NULL,NULL,NULL,0,NULL,NULL,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z');
+INSERT INTO "alerts" VALUES(4,'alert4','500ee93f6ab16f71','change','insert is 4 % slower','by much','open','','alert1',NULL,NULL,NULL,NULL,0,NULL,NULL,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z');
 CREATE TABLE bisect_events (
     bisect_id INTEGER NOT NULL REFERENCES bisects (id),
     number INTEGER NOT NULL CHECK (number >= 1),
@@ -84,7 +84,7 @@ CREATE TABLE change_series (
     gone_id INTEGER REFERENCES sessions (id),
     PRIMARY KEY (change_id, series_id)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO "change_series" VALUES(1,3,1,2,2,1.0,0.93,0.92,0.94,0.99,NULL);
+INSERT INTO "change_series" VALUES(1,7,1,2,2,1.0,0.93,0.92,0.94,0.99,NULL);
 INSERT INTO "change_series" VALUES(2,3,1,2,2,1.0,0.93,0.92,0.94,0.99,NULL);
 CREATE TABLE changes (
     id INTEGER PRIMARY KEY,
@@ -494,12 +494,12 @@ CREATE TABLE schema_migrations (
     name TEXT NOT NULL,
     applied_at TEXT NOT NULL
 ) STRICT;
-INSERT INTO "schema_migrations" VALUES(1,'history','2026-11-25T02:54:12.761Z');
-INSERT INTO "schema_migrations" VALUES(2,'rounds','2026-11-25T02:54:12.790Z');
-INSERT INTO "schema_migrations" VALUES(3,'profiles','2026-11-25T02:54:12.797Z');
-INSERT INTO "schema_migrations" VALUES(4,'series','2026-11-25T02:54:12.804Z');
-INSERT INTO "schema_migrations" VALUES(5,'alerts','2026-11-25T02:54:12.817Z');
-INSERT INTO "schema_migrations" VALUES(6,'bisect','2026-11-25T02:54:12.825Z');
+INSERT INTO "schema_migrations" VALUES(1,'history','2026-11-25T05:29:21.988Z');
+INSERT INTO "schema_migrations" VALUES(2,'rounds','2026-11-25T05:29:21.990Z');
+INSERT INTO "schema_migrations" VALUES(3,'profiles','2026-11-25T05:29:21.991Z');
+INSERT INTO "schema_migrations" VALUES(4,'series','2026-11-25T05:29:21.993Z');
+INSERT INTO "schema_migrations" VALUES(5,'alerts','2026-11-25T05:29:21.994Z');
+INSERT INTO "schema_migrations" VALUES(6,'bisect','2026-11-25T05:29:21.995Z');
 CREATE TABLE series (
     id INTEGER PRIMARY KEY,
     box TEXT NOT NULL,
@@ -540,15 +540,15 @@ CREATE TABLE sessions (
     boot_id TEXT NOT NULL,
     CHECK ((status = 'running') = (ended_at IS NULL))
 ) STRICT;
-INSERT INTO "sessions" VALUES(1,'night-1',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-02T02:00:00.000Z','2026-03-02T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123451":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123451"]}',26631,276781,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(2,'night-2',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-03T02:00:00.000Z','2026-03-03T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123452":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123452"]}',26631,276781,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(3,'night-3',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-04T02:00:00.000Z','2026-03-04T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123453":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123453"]}',26631,276781,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(4,'night-4',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-05T02:00:00.000Z','2026-03-05T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',26631,276781,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(5,'night-5',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-06T02:00:00.000Z','2026-03-06T02:00:00.000Z','interrupted','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',26631,276781,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(6,'night-6',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-07T02:00:00.000Z','2026-03-07T02:00:00.000Z','failed','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',26631,276781,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(7,'under-way',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z',NULL,'running','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',26631,276781,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(8,'calibration',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',26631,276781,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(9,'searching',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"bisect":"b1","branches":{},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@git:c0ffee123451","postgres@git:c0ffee123454"]}',26631,276781,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(1,'night-1',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-02T02:00:00.000Z','2026-03-02T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123451":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123451"]}',15788,1207755,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(2,'night-2',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-03T02:00:00.000Z','2026-03-03T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123452":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123452"]}',15788,1207755,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(3,'night-3',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-04T02:00:00.000Z','2026-03-04T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123453":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123453"]}',15788,1207755,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(4,'night-4',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-05T02:00:00.000Z','2026-03-05T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15788,1207755,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(5,'night-5',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-06T02:00:00.000Z','2026-03-06T02:00:00.000Z','interrupted','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15788,1207755,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(6,'night-6',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-07T02:00:00.000Z','2026-03-07T02:00:00.000Z','failed','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15788,1207755,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(7,'under-way',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z',NULL,'running','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15788,1207755,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(8,'calibration',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15788,1207755,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(9,'searching',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"bisect":"b1","branches":{},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@git:c0ffee123451","postgres@git:c0ffee123454"]}',15788,1207755,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
 CREATE INDEX sessions_by_start ON sessions (started_at);
 CREATE INDEX runs_by_version ON runs (version, session_id);
 CREATE VIEW relative_qps AS

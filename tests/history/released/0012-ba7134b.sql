@@ -30,10 +30,10 @@ CREATE TABLE alerts (
     updated_at TEXT NOT NULL, asked_state TEXT CHECK (asked_state IN ('open', 'closed')), repository TEXT, sent_title TEXT, sent_body TEXT, asked_after INTEGER, closed_as TEXT CHECK (closed_as IN ('completed', 'not_planned', 'duplicate')), seen_at TEXT, resolved_at TEXT, unmuted_at TEXT, members TEXT,
     CHECK ((issue IS NULL) = (issue_state IS NULL))
 ) STRICT;
-INSERT INTO "alerts" VALUES(1,'alert1','a20bbb5aca791671','change','insert is 1 % slower','by much','open','',NULL,NULL,7,'open',NULL,0,NULL,NULL,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','open','owner/name',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "alerts" VALUES(2,'alert2','f0ffd4cd7bccaf26','change','insert is 2 % slower','by much','open','',NULL,NULL,NULL,NULL,NULL,1,'the tracker was away','2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "alerts" VALUES(3,'alert3','7596aa6d2b851429','change','insert is 3 % slower','by much','open','',NULL,'closed by a person',NULL,NULL,NULL,0,NULL,NULL,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "alerts" VALUES(4,'alert4','784f96dd18081684','change','insert is 4 % slower','by much','open','','alert1',NULL,NULL,NULL,NULL,0,NULL,NULL,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "alerts" VALUES(1,'alert1','9ffde400557245c4','change','insert is 1 % slower','by much','open','',NULL,NULL,7,'open',NULL,0,NULL,NULL,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','open','owner/name',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "alerts" VALUES(2,'alert2','1782709b1a9049d8','change','insert is 2 % slower','by much','open','',NULL,NULL,NULL,NULL,NULL,1,'the tracker was away','2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "alerts" VALUES(3,'alert3','504c5d46f4e1accb','change','insert is 3 % slower','by much','open','',NULL,'closed by a person',NULL,NULL,NULL,0,NULL,NULL,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "alerts" VALUES(4,'alert4','17bca2bea8b75e29','change','insert is 4 % slower','by much','open','','alert1',NULL,NULL,NULL,NULL,0,NULL,NULL,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
 CREATE TABLE bisect_events (
     bisect_id INTEGER NOT NULL REFERENCES bisects (id),
     number INTEGER NOT NULL CHECK (number >= 1),
@@ -94,7 +94,7 @@ CREATE TABLE change_series (
     gone_id INTEGER REFERENCES sessions (id),
     PRIMARY KEY (change_id, series_id)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO "change_series" VALUES(1,3,1,2,2,1.0,0.93,0.92,0.94,0.99,NULL);
+INSERT INTO "change_series" VALUES(1,7,1,2,2,1.0,0.93,0.92,0.94,0.99,NULL);
 INSERT INTO "change_series" VALUES(2,3,1,2,2,1.0,0.93,0.92,0.94,0.99,NULL);
 CREATE TABLE changes (
     id INTEGER PRIMARY KEY,
@@ -136,7 +136,7 @@ CREATE TABLE confirmations (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO "confirmations" VALUES(10,3,'new',3,4,'less',9.30187602476654884497e-01,9.30512468310138785021e-01,9.30362091511841904356e-01,9.30662869414221272101e-01,5,0.999);
 INSERT INTO "confirmations" VALUES(10,4,'new',3,4,'more',1.07509218939717299257e+00,1.07467662611340863954e+00,1.07450295146020158298e+00,1.07485032883809283887e+00,5,0.999);
-INSERT INTO "confirmations" VALUES(10,7,'new',3,4,'unknown',0.930152718334582,9.30512468310138785021e-01,7.9610543518536458496e-01,1.08761153411673716639e+00,5,0.999);
+INSERT INTO "confirmations" VALUES(10,7,'new',3,4,'unknown',0.930222415767847,9.30512468310138785021e-01,7.9610543518536458496e-01,1.08761153411673716639e+00,5,0.999);
 INSERT INTO "confirmations" VALUES(10,8,'new',3,4,'more',1.07509227279416830214e+00,1.07467662611340863954e+00,1.07450295146020158298e+00,1.07485032883809283887e+00,5,0.999);
 CREATE TABLE counted_profiles (
     run_id INTEGER PRIMARY KEY REFERENCES runs (id),
@@ -671,18 +671,18 @@ CREATE TABLE schema_migrations (
     name TEXT NOT NULL,
     applied_at TEXT NOT NULL
 ) STRICT;
-INSERT INTO "schema_migrations" VALUES(1,'history','2026-11-25T04:40:14.976Z');
-INSERT INTO "schema_migrations" VALUES(2,'rounds','2026-11-25T04:40:14.985Z');
-INSERT INTO "schema_migrations" VALUES(3,'profiles','2026-11-25T04:40:14.986Z');
-INSERT INTO "schema_migrations" VALUES(4,'series','2026-11-25T04:40:14.990Z');
-INSERT INTO "schema_migrations" VALUES(5,'alerts','2026-11-25T04:40:14.997Z');
-INSERT INTO "schema_migrations" VALUES(6,'bisect','2026-11-25T04:40:14.998Z');
-INSERT INTO "schema_migrations" VALUES(7,'confirmed','2026-11-25T04:40:15.001Z');
-INSERT INTO "schema_migrations" VALUES(8,'alert_intent','2026-11-25T04:40:15.002Z');
-INSERT INTO "schema_migrations" VALUES(9,'counted','2026-11-25T04:40:15.005Z');
-INSERT INTO "schema_migrations" VALUES(10,'kinds','2026-11-25T04:40:15.010Z');
-INSERT INTO "schema_migrations" VALUES(11,'pools','2026-11-25T04:40:15.011Z');
-INSERT INTO "schema_migrations" VALUES(12,'issues','2026-11-25T04:40:15.019Z');
+INSERT INTO "schema_migrations" VALUES(1,'history','2026-11-25T05:29:42.708Z');
+INSERT INTO "schema_migrations" VALUES(2,'rounds','2026-11-25T05:29:42.710Z');
+INSERT INTO "schema_migrations" VALUES(3,'profiles','2026-11-25T05:29:42.711Z');
+INSERT INTO "schema_migrations" VALUES(4,'series','2026-11-25T05:29:42.712Z');
+INSERT INTO "schema_migrations" VALUES(5,'alerts','2026-11-25T05:29:42.713Z');
+INSERT INTO "schema_migrations" VALUES(6,'bisect','2026-11-25T05:29:42.714Z');
+INSERT INTO "schema_migrations" VALUES(7,'confirmed','2026-11-25T05:29:42.715Z');
+INSERT INTO "schema_migrations" VALUES(8,'alert_intent','2026-11-25T05:29:42.717Z');
+INSERT INTO "schema_migrations" VALUES(9,'counted','2026-11-25T05:29:42.718Z');
+INSERT INTO "schema_migrations" VALUES(10,'kinds','2026-11-25T05:29:42.718Z');
+INSERT INTO "schema_migrations" VALUES(11,'pools','2026-11-25T05:29:42.719Z');
+INSERT INTO "schema_migrations" VALUES(12,'issues','2026-11-25T05:29:42.723Z');
 CREATE TABLE series (
     id INTEGER PRIMARY KEY,
     box TEXT NOT NULL,
@@ -723,16 +723,16 @@ CREATE TABLE sessions (
     boot_id TEXT NOT NULL,
     CHECK ((status = 'running') = (ended_at IS NULL))
 ) STRICT;
-INSERT INTO "sessions" VALUES(1,'night-1',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-02T02:00:00.000Z','2026-03-02T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123451":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123451"]}',322,913001,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(2,'night-2',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-03T02:00:00.000Z','2026-03-03T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123452":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123452"]}',322,913001,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(3,'night-3',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-04T02:00:00.000Z','2026-03-04T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123453":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123453"]}',322,913001,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(4,'night-4',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-05T02:00:00.000Z','2026-03-05T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',322,913001,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(5,'night-5',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-06T02:00:00.000Z','2026-03-06T02:00:00.000Z','interrupted','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',322,913001,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(6,'night-6',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-07T02:00:00.000Z','2026-03-07T02:00:00.000Z','failed','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',322,913001,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(7,'under-way',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z',NULL,'running','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',322,913001,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(8,'calibration',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',322,913001,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(9,'searching',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"bisect":"b1","branches":{},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@git:c0ffee123451","postgres@git:c0ffee123454"]}',322,913001,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
-INSERT INTO "sessions" VALUES(10,'confirming',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',5,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{},"confirms":{"before":"night-3","branch":"postgres@REL_18_STABLE","change":"","night":"night-4","question":"new","steps":["update-index"],"threshold":0.02},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@git:c0ffee123453","postgres@git:c0ffee123454"]}',322,913001,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(1,'night-1',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-02T02:00:00.000Z','2026-03-02T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123451":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123451"]}',15852,1209827,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(2,'night-2',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-03T02:00:00.000Z','2026-03-03T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123452":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123452"]}',15852,1209827,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(3,'night-3',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-04T02:00:00.000Z','2026-03-04T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123453":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123453"]}',15852,1209827,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(4,'night-4',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',2,'2026-03-05T02:00:00.000Z','2026-03-05T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15852,1209827,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(5,'night-5',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-06T02:00:00.000Z','2026-03-06T02:00:00.000Z','interrupted','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15852,1209827,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(6,'night-6',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-07T02:00:00.000Z','2026-03-07T02:00:00.000Z','failed','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15852,1209827,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(7,'under-way',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z',NULL,'running','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15852,1209827,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(8,'calibration',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{"postgres@git:c0ffee123454":"postgres@REL_18_STABLE"},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@17.11","postgres@git:c0ffee123454"]}',15852,1209827,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(9,'searching',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',1,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"bisect":"b1","branches":{},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@git:c0ffee123451","postgres@git:c0ffee123454"]}',15852,1209827,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
+INSERT INTO "sessions" VALUES(10,'confirming',1,'write-heavy','short','abababababababababababababababababababababababababababababababab',42,'relaxed',5,'2026-03-08T02:00:00.000Z','2026-03-08T02:00:00.000Z','finished','./tidemark run','{"sysbench":"1.0.20"}','{"branches":{},"confirms":{"before":"night-3","branch":"postgres@REL_18_STABLE","change":"","night":"night-4","question":"new","steps":["update-index"],"threshold":0.02},"mode":"rounds","seconds":20,"threads":8,"versions":["postgres@git:c0ffee123453","postgres@git:c0ffee123454"]}',15852,1209827,'bc27ace5-f1b6-45a2-be90-311cbcd64302');
 CREATE INDEX sessions_by_start ON sessions (started_at);
 CREATE INDEX runs_by_version ON runs (version, session_id);
 CREATE VIEW relative_qps AS

@@ -134,19 +134,21 @@ def rounds(recording: Recording) -> None:
 
 
 def changes(recording: Recording) -> None:
-    """Two changes, one of which a person acknowledged."""
+    """Two changes, each in a series of its own, one of which a person acknowledged."""
     schema: Any = loaded("history.store.schema", "history.schema")
     acknowledge = loaded("history.changes.repository:acknowledge", "history.changes:acknowledge")
     to_text = loaded("history.timestamps:to_text", "history.times:to_text")
     with recording.writing() as connection:
-        series = connection.execute(
-            schema.series.select().where(schema.series.c.branch == BRANCH, schema.series.c.metric == "qps")
-        ).first()
+        chosen = connection.execute(
+            schema.series.select()
+            .where(schema.series.c.branch == BRANCH, schema.series.c.metric == "qps")
+            .order_by(schema.series.c.step)
+        ).all()
         before, after = (
             connection.execute(schema.sessions.select().where(schema.sessions.c.uid == uid)).first().id
             for uid in ("night-1", "night-2")
         )
-        for fingerprint in ("c0ffee01", "c0ffee02"):
+        for fingerprint, series in zip(("c0ffee01", "c0ffee02"), chosen, strict=False):
             row = {
                 "fingerprint": fingerprint,
                 "branch": BRANCH,
