@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from history.stats import noise_model, repeated_intervals
+from history.stats import noise_model
 from history.stats.repeated_intervals import Design
 
 Array = NDArray[Any]
@@ -90,11 +90,11 @@ def intervals(
     d = number - 1
     expected = np.where(has, prior.sd, 1.0) ** 2
     prior_df = np.where(has, prior.df, 1.0)
-    differs = special.fdtrc(d, prior_df, np.maximum(own / expected, 1)) < repeated_intervals.DISAGREEMENT
-    plain = ~has | ((own > expected) & differs)
-    spread = np.where(plain, own, (prior_df * expected + d * own) / (prior_df + d))
+    moderated = np.maximum(own, (prior_df * expected + d * own) / (prior_df + d))
+    constant = own <= noise_model.LEAST_VARIANCE
+    spread = np.where(has, np.where(constant, expected, moderated), own)
     spread *= np.where(has, _inflation(prior.correlation, number), 1)
-    degrees = np.where(plain, d, prior_df + d)
+    degrees = np.where(has, np.where(constant, prior_df, prior_df + d), d)
     level = special.ndtr(-design.critical(look))
     return mean, -special.stdtrit(degrees, level) * np.sqrt(spread / number)
 
@@ -148,8 +148,12 @@ def _correlation(logs: Array, kept: Array) -> Array:
     excess = np.where(tells, products / np.where(tells, value, 1) + (n - 1) / n, 0).sum(axis=1)
     gain = 1 - (4 * n - 6) / (n * (n - 1)) + 2 * (n - 2) / n**2
     weight = np.where(tells, (n - 1) * gain, 0).sum(axis=1)
-    estimate = noise_model.CORRELATION_CORRECTION * excess / np.where(weight > 0, weight, 1)
-    return np.asarray(np.clip(np.where(weight > 0, estimate, 0), 0, noise_model.MOST_CORRELATION))
+    terms = np.maximum(np.where(tells, n - 1, 0).sum(axis=1), 1)
+    before = 1 / noise_model.CORRELATION_DEVIATION**2
+    precision = weight**2 / terms + before
+    expected = (excess * weight / terms + noise_model.USUAL_CORRELATION * before) / precision
+    estimate = np.clip(expected + 1 / np.sqrt(precision), 0, noise_model.MOST_CORRELATION)
+    return np.asarray(np.where(weight > 0, estimate, 0))
 
 
 def _inflation(correlation: Array, number: Array) -> Array:
@@ -161,11 +165,19 @@ def _inflation(correlation: Array, number: Array) -> Array:
 
 
 def _log_moments(value: Array, df: Array) -> tuple[Array, Array]:
-    floor = 1e-5 * np.median(value, axis=1, keepdims=True)
-    logs = np.log(np.maximum(value, floor)) - LOG_BIAS[df]
-    sampling = TRIGAMMA[df].mean(axis=1)
-    scatter = np.maximum(0, logs.var(axis=1, ddof=1) - sampling) if value.shape[1] > 1 else 0 * sampling
-    return logs.mean(axis=1), scatter + (scatter + sampling) / value.shape[1]
+    """(suites,): _Pool.without of steps with these variances; NaN where it gives none."""
+    varies = value > noise_model.LEAST_VARIANCE
+    count = varies.sum(axis=1)
+    logs = np.log(np.where(varies, value, 1)) - LOG_BIAS[df]
+    some = np.maximum(count, 1)
+    location = np.where(varies, logs, 0).sum(axis=1) / some
+    sampling = np.where(varies, TRIGAMMA[df], 0).sum(axis=1) / some
+    square = np.where(varies, (logs - location[:, None]) ** 2, 0).sum(axis=1)
+    found = np.where(count > 1, square / np.maximum(count - 1, 1), sampling)
+    error = np.sqrt(2 / np.maximum(count - 1, 1)) * np.maximum(found, sampling)
+    scatter = np.maximum(0, found - sampling) + noise_model.SCATTER_CAUTION * error
+    known = 2 * count >= value.shape[1]
+    return np.where(known, location, np.nan), scatter + (scatter + sampling) / some
 
 
 HALF_DF = np.maximum(np.arange(1000), 1) / 2

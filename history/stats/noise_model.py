@@ -34,11 +34,22 @@ MOST_PRIOR_DF = 60.0
 MOST_CORRELATION = 0.8
 """The correlation of neighbouring rounds at most, because few rounds can give any estimate."""
 
-CORRELATION_CORRECTION = 1.3
-"""The factor on the estimated correlation of neighbouring rounds, which few rounds understate.
+USUAL_CORRELATION = 0.1
+"""The correlation of neighbouring rounds that is expected before any was seen."""
 
-Chosen by simulation (docs/verdicts.md): false regressions in AR(1) noise of 0.3 fall from 1.25 to 0.9 % of
-suites, and without correlation steps need 0.5 % more rounds."""
+CORRELATION_DEVIATION = 0.2
+"""How far from it the correlation of a session is expected to be: its standard deviation.
+
+Both, and the standard error that is added, were chosen by simulation (docs/decisions/0060): with them fixed
+rounds and rounds until decided keep 1 % of sessions in AR(1) noise of 0.3 with the recorded deviations."""
+
+SCATTER_CAUTION = 0.3
+"""The standard errors that are added to the estimated unlikeness of steps, chosen by the same simulation.
+
+Without it one step with three times the noise of the others is called a regression in 2 % of sessions."""
+
+LEAST_VARIANCE = 1e-24
+"""A step whose log ratios vary less is constant: quotients are rounded."""
 
 MAD_FACTORS = (math.inf, math.inf, 1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107)
 """The small-sample factors by number of values (Croux & Rousseeuw, COMPSTAT 1992); beyond, n / (n - 0.8)."""
@@ -125,16 +136,17 @@ def pooled_noise(
 
     Empirical Bayes (Smyth, Stat. Appl. Genet. Mol. Biol. 3(1), 2004, section 6.2): the variances of the steps
     are assumed to scatter around s0^2 as s0^2 d0 / chi^2(d0); d0 and s0^2 match the mean and the variance of
-    the other steps' log s^2. Smyth's thousands of genes determine s0^2 exactly; a few steps do not, so that
-    the uncertainty of the mean log variance and of the calibration is added to the scatter before it is
-    converted to degrees of freedom.
+    the other steps' log s^2. Smyth's thousands of genes determine both; a few steps do not, so that
+    SCATTER_CAUTION standard errors of the scatter, the uncertainty of the mean log variance and that of the
+    calibration are added to the scatter before it is converted to degrees of freedom. Steps without any
+    scatter tell nothing and are not counted.
 
     With a calibration the steps' deviations are first divided by their calibrated ones: the calibration says
     how much the steps differ, the session how noisy the machine is now. A night twice as noisy as the
     calibration therefore doubles every prior. Steps without a calibration are pooled with all others as they
     are. When no other step has two rounds, only the calibration is left; its deviation is then multiplied by
     UNCHECKED_INFLATION, and its degrees of freedom are at most UNCHECKED_DF.
-    A prior is None without other rounds and calibration, or when all other steps are constant.
+    A prior is None without other rounds and calibration, or when most other steps are constant.
     Raises ValueError when `rounds` and `calibrated` differ in length.
     """
     by_step = calibrated if calibrated is not None else [None] * len(rounds)
@@ -156,11 +168,13 @@ def pooled_correlation(rounds: Sequence[Sequence[float]]) -> float:
     With e the deviations from a step's mean, the sum of e_i e_(i+1) over the sample variance is on average
     -(n - 1) / n for n independent rounds (the bias of Marriott & Pope, Biometrika 41, 1954) and grows with
     the correlation r by about (n - 1) gain(n) r, with gain(n) from the expectations of both sums to first
-    order in r. Summed over the steps, so that each counts by what it can tell, and solved for r. From few
-    rounds that is too small (of 0.3 it is 0.16 from 3 rounds a step and 0.26 from 12), so it is multiplied by
-    CORRELATION_CORRECTION.
+    order in r. Summed over the steps, so that each counts by what it can tell, and solved for r.
+
+    Three rounds of ten steps hardly tell r, and an understated one makes every interval too narrow. The
+    estimate is therefore the mean of a normal posterior, whose prior has the mean USUAL_CORRELATION and the
+    deviation CORRELATION_DEVIATION, plus one deviation of the posterior. 0 when no step tells anything.
     """
-    excess = weight = 0.0
+    excess = weight = terms = 0.0
     for logs in rounds:
         n = len(logs)
         spread = variance(logs) if n > 2 else 0.0
@@ -170,9 +184,14 @@ def pooled_correlation(rounds: Sequence[Sequence[float]]) -> float:
         products = math.fsum((one - middle) * (following - middle) for one, following in pairwise(logs))
         excess += products / spread + (n - 1) / n
         weight += (n - 1) * (1 - (4 * n - 6) / (n * (n - 1)) + 2 * (n - 2) / n**2)
+        terms += n - 1
     if not weight:
         return 0.0
-    return min(max(CORRELATION_CORRECTION * excess / weight, 0.0), MOST_CORRELATION)
+    # `excess` has about the variance `terms`, so that excess / weight has the precision weight^2 / terms.
+    before = 1 / CORRELATION_DEVIATION**2
+    precision = weight**2 / terms + before
+    expected = (excess * weight / terms + USUAL_CORRELATION * before) / precision
+    return min(max(expected + 1 / math.sqrt(precision), 0.0), MOST_CORRELATION)
 
 
 def _cleaned(rounds: Sequence[Sequence[float]], units: Sequence[float | None]) -> list[list[float]]:
@@ -203,13 +222,16 @@ class _Pool:
     """
 
     def __init__(self, cleaned: Sequence[Sequence[float]]) -> None:
-        steps = [step for step, logs in enumerate(cleaned) if len(logs) > 1]
+        values = {step: variance(logs) for step, logs in enumerate(cleaned) if len(logs) > 1}
+        self._constant = {step for step, value in values.items() if value <= LEAST_VARIANCE}
+        steps = [step for step in values if step not in self._constant]
+        halves = [(len(cleaned[step]) - 1) / 2 for step in steps]
         self._places = {step: place for place, step in enumerate(steps)}
-        self._halves = [(len(cleaned[step]) - 1) / 2 for step in steps]
-        self._values = [variance(cleaned[step]) for step in steps]
-        self._in_order = sorted(self._values)
-        self._logs = self._unbiased(0.0)
-        self._samplings = list(map(trigamma, self._halves))
+        self._logs = [
+            math.log(values[step]) - digamma(half) + math.log(half)
+            for step, half in zip(steps, halves, strict=True)
+        ]
+        self._samplings = list(map(trigamma, halves))
 
     def without(self, step: int) -> _Others | None:
         """Return the estimate from all other steps; None without any, or when most of them are constant.
@@ -219,24 +241,14 @@ class _Pool:
         itself. The uncertainty is that scatter, trigamma(d0/2), plus the error of the mean.
         """
         place = self._places.get(step)
-        in_order = self._in_order.copy()
-        if place is not None:
-            in_order.remove(self._values[place])
-        if not in_order or (middle := median(in_order)) <= 0:
+        logs, samplings = _without(self._logs, place), _without(self._samplings, place)
+        if not logs or len(self._constant - {step}) > len(logs):
             return None
-        floor = 1e-5 * middle  # as in limma, because a variance of zero has no logarithm
-        logs = _without(self._logs if in_order[0] >= floor else self._unbiased(floor), place)
-        location, sampling = mean(logs), mean(_without(self._samplings, place))
-        scatter = max(0.0, variance(logs) - sampling) if len(logs) > 1 else 0.0
+        location, sampling = mean(logs), mean(samplings)
+        found = variance(logs) if len(logs) > 1 else sampling
+        error = math.sqrt(2 / max(1, len(logs) - 1)) * max(found, sampling)
+        scatter = max(0.0, found - sampling) + SCATTER_CAUTION * error
         return _Others(location, scatter + (scatter + sampling) / len(logs))
-
-    def _unbiased(self, floor: float) -> list[float]:
-        """Return an unbiased estimate of log sigma^2 from each variance, which is raised to `floor`."""
-        both = zip((max(value, floor) for value in self._values), self._halves, strict=True)
-        return [
-            math.log(value) - digamma(half) + math.log(half) if value > 0 else -math.inf
-            for value, half in both
-        ]
 
 
 def _without(values: list[float], place: int | None) -> list[float]:

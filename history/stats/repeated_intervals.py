@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from history.stats.distributions import f_above, normal_below, normal_quantile, student_quantile
+from history.stats.distributions import normal_below, normal_quantile, student_quantile
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean, variance
 from history.stats.group_sequential import power_boundary
-from history.stats.noise_model import Noise, pooled_noise, without_stalls
+from history.stats.noise_model import LEAST_VARIANCE, Noise, pooled_noise, without_stalls
 
 __all__ = ["Design", "Noise", "pooled_noise", "sequential_interval", "smallest_visible"]
 
@@ -24,9 +24,6 @@ FAMILY_CONFIDENCE = 0.98
 
 SHAPE = 0.2
 """The shape of the boundary in Wang & Tsiatis' family; see docs/decisions/0014-sequential-verdicts.md."""
-
-DISAGREEMENT = 0.01
-"""A prior is not used when the step's own larger variance would be less probable than this under it."""
 
 VISIBLE_PROBABILITY = 0.8
 """The probability with which a change that is called visible is flagged."""
@@ -90,8 +87,8 @@ def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | No
     `logs` are the rounds' ln(contender / base) in any order, `prior` is the step's prior by pooled_noise. The
     repeated confidence interval (Jennison & Turnbull, JRSS B 51, 1989) is exp(m ± margin * s / sqrt(n)),
     where m is the mean of the n rounds that did not stall, and s^2 = (d0 s0^2 + d s_own^2) / (d0 + d) the
-    moderated variance (Smyth 2004) with d0 + d degrees of freedom, d = n - 1. Without a prior, or when the
-    rounds scatter too much for the prior to apply, it is the plain t interval with d degrees of freedom.
+    moderated variance (Smyth 2004) with d0 + d degrees of freedom, d = n - 1, or s_own^2 if that is larger.
+    Without a prior it is the plain t interval with d degrees of freedom.
     The variance is inflated where neighbouring rounds of the session correlate (Noise.inflation).
 
     The interval's `n` does not count rounds that are left out as stalled; without a prior none is left out.
@@ -127,11 +124,13 @@ def _exp(x: float) -> float:
 def moderated(own: float, df: float, prior: Noise | None) -> tuple[float, float]:
     """Return the moderated variance of a step and its degrees of freedom.
 
-    `own` is the step's own variance with `df` degrees of freedom.
+    `own` is the step's own variance with `df` degrees of freedom. Other steps can raise it and make it
+    better known, but never lower it: a step that is seen to scatter more than they do is not like them. A
+    step whose rounds are all equal, as coarse values are by chance, knows only what the others showed.
     """
     if prior is None:
         return own, df
     expected = prior.sd**2
-    if own > expected and f_above(df, prior.df, own / expected) < DISAGREEMENT:
-        return own, df
-    return (prior.df * expected + df * own) / (prior.df + df), prior.df + df
+    if own <= LEAST_VARIANCE:
+        return expected, prior.df
+    return max(own, (prior.df * expected + df * own) / (prior.df + df)), prior.df + df
