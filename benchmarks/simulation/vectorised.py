@@ -4,15 +4,16 @@ It is used only for simulations. tests/benchmarks/test_vectorised.py verifies th
 those of the product, round by round. Arrays are (suites, steps) or (suites, steps, rounds).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from history.stats import noise_model
+from history.stats import contrary_evidence, noise_model
 from history.stats.repeated_intervals import Design
+from history.stats.selection import HALVINGS
 
 Array = NDArray[Any]
 
@@ -32,6 +33,15 @@ class SimulatedOutcome:
     missed: Array
     """(suites, steps): whether the interval missed the truth at any look, if a truth was given."""
 
+    size: Array
+    """(suites, steps): the log ratio that is reported at the last look of a step."""
+
+    mean: Array
+    """(suites, steps): the mean of the log ratios, which is not corrected for being selected."""
+
+    doubted: Array
+    """(suites, steps): whether a verdict was withheld at any look because of contrary evidence."""
+
 
 @dataclass(frozen=True)
 class VectorPriors:
@@ -40,7 +50,20 @@ class VectorPriors:
     sd: Array
     df: Array
     correlation: Array
-    """(suites, 1): one for all steps of a suite."""
+    """(suites, 1): one for all steps of a suite, as trend and lean."""
+
+    trend: Array
+    lean: Array
+
+
+@dataclass(frozen=True)
+class VectorIntervals:
+    """history.stats.estimators.Interval per (suite, step), on the logarithm."""
+
+    mean: Array
+    margin: Array
+    error: Array
+    last_margin: Array
 
 
 @dataclass(frozen=True)
@@ -62,7 +85,8 @@ def run_suites(
     suites, steps, _ = logs.shape
     verdict = np.zeros((suites, steps), int)
     used = np.full((suites, steps), design.least)
-    missed = np.zeros((suites, steps), bool)
+    missed, doubted = np.zeros((suites, steps), bool), np.zeros((suites, steps), bool)
+    size, means = np.zeros((suites, steps)), np.zeros((suites, steps))
     for look in range(design.least, design.cap + 1):
         busy = np.flatnonzero((verdict == UNDECIDED).any(axis=1))
         if not len(busy):
@@ -70,22 +94,30 @@ def run_suites(
         open_steps = verdict[busy] == UNDECIDED
         used[busy] = np.where(open_steps, look, used[busy])
         part = None if calibration is None else Calibration(calibration.sd[busy], calibration.df)
-        prior = pooled_noise(logs[busy, :, :look], used[busy], part)
-        mean, margin = intervals(logs[busy, :, :look], used[busy], look, design, prior)
-        now = judged(mean, margin, threshold)
+        rounds = logs[busy, :, :look]
+        prior = pooled_noise(rounds, used[busy], part)
+        kept = kept_rounds(rounds, used[busy], prior)
+        its = intervals(rounds, kept, look, design, prior)
+        shown = judged(its.mean, its.margin, threshold)
+        now = np.where(contradicted(rounds, used[busy], kept, prior, shown), UNDECIDED, shown)
         verdict[busy] = np.where(open_steps, now, verdict[busy])
+        doubted[busy] |= open_steps & (now != shown)
+        size[busy] = np.where(open_steps, reported(its, now, threshold), size[busy])
+        means[busy] = np.where(open_steps, its.mean, means[busy])
         if truth is not None:
             true = np.broadcast_to(np.asarray(truth), (suites, steps))[busy]
-            missed[busy] |= open_steps & (np.abs(mean - true) > margin)
-    return SimulatedOutcome(verdict, used, missed)
+            missed[busy] |= open_steps & (np.abs(its.mean - true) > its.margin)
+    return SimulatedOutcome(verdict, used, missed, size, means, doubted)
 
 
-def intervals(
-    logs: Array, counts: Array, look: int, design: Design, prior: VectorPriors
-) -> tuple[Array, Array]:
-    """Mean and margin on the logarithm; meaningful where counts == look."""
+def kept_rounds(logs: Array, counts: Array, prior: VectorPriors) -> Array:
+    """Return the mask of the rounds that are not set aside as stalled."""
+    return _without_stalls(logs, counts, np.where(np.isnan(prior.sd), np.inf, prior.sd))
+
+
+def intervals(logs: Array, kept: Array, look: int, design: Design, prior: VectorPriors) -> VectorIntervals:
+    """history.stats.repeated_intervals.sequential_interval; meaningful for steps with `look` rounds."""
     has = ~np.isnan(prior.sd)
-    kept = _without_stalls(logs, counts, np.where(has, prior.sd, np.inf))
     mean, own, number = _moments(logs, kept)
     d = number - 1
     expected = np.where(has, prior.sd, 1.0) ** 2
@@ -95,8 +127,71 @@ def intervals(
     spread = np.where(has, np.where(constant, expected, moderated), own)
     spread *= np.where(has, _inflation(prior.correlation, number), 1)
     degrees = np.where(has, np.where(constant, prior_df, prior_df + d), d)
-    level = special.ndtr(-design.critical(look))
-    return mean, -special.stdtrit(degrees, level) * np.sqrt(spread / number)
+    level, last = (special.ndtr(-design.critical(rounds)) for rounds in (look, design.cap))
+    error = np.sqrt(spread / number)
+    last_quantile = special.stdtrit(degrees + design.cap - look, last)
+    return VectorIntervals(
+        mean,
+        -special.stdtrit(degrees, level) * error,
+        error,
+        -last_quantile * np.sqrt(spread / design.cap),
+    )
+
+
+def contradicted(logs: Array, counts: Array, kept: Array, prior: VectorPriors, shown: Array) -> Array:
+    """(suites, steps): whether history.stats.contrary_evidence.objections are against the verdict `shown`."""
+    rounds, there, number = _in_order(logs, kept)
+    middle = rounds.sum(axis=2) / number
+    sign = np.where(middle > 0, 1, -1)
+    least = np.where(there, sign[:, :, None] * rounds, np.inf).min(axis=2)
+    agree = least >= contrary_evidence.AGREEMENT * np.abs(middle)
+    has = ~np.isnan(prior.sd)
+    drifts = has & (np.abs(prior.trend) > contrary_evidence.DRIFT_CRITICAL)
+    unsteady = _changing(rounds, there, number, prior) | drifts
+    aside = _first(logs, counts) & ~kept
+    many, above = aside.sum(axis=2), (aside & (logs > middle[:, :, None])).sum(axis=2)
+    fast, slow = (many > 1) & (above == many), (many > 1) & (above == 0)
+    leans = has & ~(fast | slow | agree) & (np.abs(prior.lean) > contrary_evidence.LEAN_CRITICAL)
+    up, down = shown == IMPROVEMENT, shown == REGRESSION
+    one_sided = (fast & ~up) | (slow & ~down) | (leans & np.where(prior.lean > 0, up, down))
+    return np.asarray((shown != UNDECIDED) & ((unsteady & ((shown == UNCHANGED) | ~agree)) | one_sided))
+
+
+def _changing(rounds: Array, there: Array, number: Array, prior: VectorPriors) -> Array:
+    """(suites, steps): history.stats.contrary_evidence.seems_changing of rounds in order."""
+    expected, df = _expected_of(prior)
+    degrees = np.maximum(df + number - 2, 1)
+    square = np.where(there, (rounds - (rounds.sum(axis=2) / number)[:, :, None]) ** 2, 0).sum(axis=2)
+    sums, part = rounds.cumsum(axis=2), contrary_evidence.LEAST_PART
+    most = np.zeros(number.shape)
+    for cut in range(part, rounds.shape[2] - part + 1):
+        rest = np.maximum(number - cut, 1)
+        apart = (sums[:, :, cut - 1] / cut - (sums[:, :, -1] - sums[:, :, cut - 1]) / rest) ** 2
+        apart = np.where(number - cut >= part, apart * cut * rest / number, 0)
+        variance = (df * expected + np.maximum(square - apart, 0)) / degrees
+        most = np.maximum(most, np.where(variance > 0, apart / np.where(variance > 0, variance, 1), 0))
+    cuts = number - 2 * part + 1
+    tail = contrary_evidence.CHANGING_ERROR / 2 / np.maximum(cuts, 1)
+    return np.asarray((cuts > 0) & (np.sqrt(most) > -special.stdtrit(degrees, tail)))
+
+
+def reported(its: VectorIntervals, verdict: Array, threshold: float) -> Array:
+    """(suites, steps): history.comparison.verdict.as_reported, on the logarithm."""
+    called = (verdict == REGRESSION) | (verdict == IMPROVEMENT)
+    sign = np.where(its.mean > 0, 1, -1)
+    least = np.maximum(its.last_margin, sign * np.log1p(sign * threshold))
+    size, error = np.abs(its.mean), np.where(its.error > 0, its.error, 1)
+    low, high = np.zeros(size.shape), size
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        x = (middle - least) / error
+        mills = np.where(
+            x < -30, -x, np.exp(-x * x / 2) / np.sqrt(2 * np.pi) / special.ndtr(np.maximum(x, -30))
+        )
+        rises = size - middle - error * mills > 0
+        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+    corrected = np.maximum((size + low) / 2, size - its.margin)
+    return np.asarray(np.where(called & (its.error > 0), sign * corrected, its.mean))
 
 
 def judged(mean: Array, margin: Array, threshold: float) -> Array:
@@ -113,13 +208,12 @@ def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) ->
     """Each step's prior, as history.stats.noise_model.pooled_noise gives it."""
     suites, steps, _ = logs.shape
     unit = np.ones((suites, steps)) if calibration is None else calibration.sd
-    correlation = _correlation(logs, _cleaned(logs, counts))[:, None]
     if steps == 1:
         if calibration is None:
             nothing = np.full((suites, 1), np.nan)
-            return VectorPriors(nothing, nothing, correlation)
+            return _of_session(logs, counts, nothing, nothing)
         df = np.full((suites, 1), min(calibration.df, noise_model.UNCHECKED_DF))
-        return VectorPriors(unit * noise_model.UNCHECKED_INFLATION, df, correlation)
+        return _of_session(logs, counts, unit * noise_model.UNCHECKED_INFLATION, df)
     scaled = logs / unit[:, :, None]
     _, value, number = _moments(scaled, _cleaned(scaled, counts))
     location, uncertainty = np.empty((suites, steps)), np.empty((suites, steps))
@@ -130,7 +224,52 @@ def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) ->
         uncertainty = uncertainty + noise_model.trigamma(calibration.df / 2)
     df = np.minimum(2 * _inverse_trigamma(uncertainty), noise_model.MOST_PRIOR_DF)
     sd = unit * np.exp((location + special.digamma(df / 2) - np.log(df / 2)) / 2)
-    return VectorPriors(sd, df, correlation)
+    return _of_session(logs, counts, sd, df)
+
+
+def _of_session(logs: Array, counts: Array, sd: Array, df: Array) -> VectorPriors:
+    """Return the priors with what all steps of a suite share."""
+    kept = _cleaned(logs, counts)
+    nothing = np.zeros((len(logs), 1))
+    priors = VectorPriors(sd, df, _correlation(logs, kept)[:, None], nothing, nothing)
+    trend, lean = _trend(logs, kept, priors)[:, None], _lean(logs, counts, kept)[:, None]
+    return replace(priors, trend=trend, lean=lean)
+
+
+def _trend(logs: Array, kept: Array, prior: VectorPriors) -> Array:
+    """(suites,): history.stats.contrary_evidence.common_trend."""
+    rounds, there, n = _in_order(logs, kept)
+    expected, df = _expected_of(prior)
+    place = np.where(there, np.arange(rounds.shape[2]) - (n[:, :, None] - 1) / 2, 0)
+    rise = (place * rounds).sum(axis=2) / np.sqrt(n * (n * n - 1) / 12)
+    square = np.where(there, (rounds - (rounds.sum(axis=2) / n)[:, :, None]) ** 2, 0).sum(axis=2)
+    variance = (df * expected + np.maximum(square - rise**2, 0)) / (df + n - 2)
+    most = contrary_evidence.MOST_TREND
+    slope = np.where(variance > 0, rise / np.sqrt(np.where(variance > 0, variance, 1)), 0)
+    return np.asarray(
+        np.clip(slope, -most, most).sum(axis=1) / np.sqrt(np.maximum((variance > 0).sum(axis=1), 1))
+    )
+
+
+def _lean(logs: Array, counts: Array, kept: Array) -> Array:
+    """(suites,): history.stats.contrary_evidence.common_lean."""
+    mean, _, _ = _moments(logs, kept)
+    there = _first(logs, counts)
+    excess = np.where(there, np.sign(logs - mean[:, :, None]), 0).sum(axis=(1, 2))
+    return np.asarray(excess / np.sqrt(there.sum(axis=(1, 2)) * (1 - 2 / np.pi)))
+
+
+def _expected_of(prior: VectorPriors) -> tuple[Array, Array]:
+    has = ~np.isnan(prior.sd)
+    return np.where(has, prior.sd, 0.0) ** 2, np.where(has, prior.df, 0.0)
+
+
+def _in_order(logs: Array, kept: Array) -> tuple[Array, Array, Array]:
+    """Return the kept rounds first, in order, followed by zeros; a mask of them; and their number."""
+    together = np.take_along_axis(logs, np.argsort(~kept, axis=2, kind="stable"), axis=2)
+    number = kept.sum(axis=2)
+    there = np.arange(logs.shape[2]) < number[:, :, None]
+    return np.where(there, together, 0), there, number
 
 
 def _cleaned(logs: Array, counts: Array) -> Array:

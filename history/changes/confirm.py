@@ -15,7 +15,7 @@ from history.changes.repository import Member
 from history.comparison.exact import exact_rule
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
-from history.comparison.verdict import MetricChange, change_of
+from history.comparison.verdict import MetricChange, as_reported, change_of
 from history.errors import stored_version
 from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import base_branch
@@ -68,12 +68,13 @@ def insert_findings(
         interval = None if pairs is None else intervals.of(pairs, metric)
         if interval is not None:
             measured[series_id] = interval
-    findings = findings_of(confirms, measured, members, _thresholds(matrix, confirms))
+    thresholds = _thresholds(matrix, confirms)
+    findings = findings_of(confirms, measured, members, thresholds)
     rows = []
     for row, (series_id, _, _) in enumerate(matrix.series):
         level = level_of(matrix, row, starts.get(series_id, ()), until)
         if series_id in findings and level is not None:
-            interval = measured[series_id]
+            interval = as_reported(measured[series_id], findings[series_id], thresholds[series_id])
             rows.append(
                 {
                     "session_id": session_id,

@@ -1,13 +1,16 @@
 """The verdict on a step, from the rounds or nights of base and contender."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 
 from history.comparison.exact import is_exact
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
+from history.stats.contrary_evidence import LESS, MORE, SAME, Doubt
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
+from history.stats.selection import size_after_selection
 from suites.metric import Better, Metric
 from suites.metrics import OVERLOADED
 
@@ -25,7 +28,7 @@ class Verdict(StrEnum):
     """The whole interval is within the threshold around 1: not merely no difference found."""
 
     INCONCLUSIVE = "inconclusive"
-    """The interval allows more than one of the above: more rounds are needed."""
+    """The interval allows more than one of the above, or the rounds contradict it: more are needed."""
 
 
 class Tone(Enum):
@@ -82,6 +85,16 @@ class MetricChange(StrEnum):
     """The interval allows more than one of the above, or there is none."""
 
 
+_DIRECTIONS = {MetricChange.LESS: LESS, MetricChange.SAME: SAME, MetricChange.MORE: MORE}
+
+REASONS = {
+    Doubt.CHANGING: "later {rounds}s show another ratio than earlier ones",
+    Doubt.DRIFTING: "the ratios of all steps drift from {rounds} to {rounds}",
+    Doubt.ONE_SIDED: "one version has slow {rounds}s that the other has not",
+}
+"""Why a step is inconclusive although its interval is narrow enough for a verdict."""
+
+
 class Gap(StrEnum):
     """Why a step has no verdict."""
 
@@ -133,11 +146,15 @@ class Judgement:
     verdict: Verdict | None
     gap: Gap | None
     reason: str
-    """What is missing in case of a gap, and how much more is needed."""
+    """What is missing in case of a gap, and how much more is needed; or what the rounds hold against the
+    interval."""
 
     interval: Interval | None
     pairs: int
     """The number of pairs that have the metric."""
+
+    doubts: tuple[Doubt, ...] = ()
+    """Why the verdict that the interval alone would give is not given."""
 
 
 def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) -> Ratio:
@@ -151,6 +168,7 @@ def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) 
     if old is not None and new is not None:
         interval = intervals.of(step, metric)
         change = MetricChange.UNKNOWN if interval is None else change_of(interval, threshold)
+        interval = interval and as_reported(interval, change, threshold)
         # The interval ignores stalled rounds, so that its estimate can differ from the quotient of the means.
         value = new / old if interval is None else interval.estimate
         return Ratio(metric, old, new, value, interval, change, pairs)
@@ -174,11 +192,48 @@ def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Int
         return Judgement(None, gap, reason, None, pairs)
     if metric.better is Better.NEITHER:
         return Judgement(None, Gap.NO_DIRECTION, f"{metric.name} has no better direction", interval, pairs)
-    return Judgement(judge(interval, metric.better, threshold), None, "", interval, pairs)
+    change = change_of(interval, threshold)
+    doubts = doubts_of(interval, threshold)
+    return Judgement(
+        verdict_of(change, metric.better),
+        None,
+        "; ".join(
+            REASONS[doubt].format(rounds=intervals.counted.removeprefix("paired ")) for doubt in doubts
+        ),
+        as_reported(interval, change, threshold),
+        pairs,
+        doubts,
+    )
 
 
 def change_of(interval: Interval, threshold: float) -> MetricChange:
-    """Return how a metric moved according to an interval; `threshold` is a fraction."""
+    """Return how a metric moved according to an interval; `threshold` is a fraction.
+
+    A change that the rounds hold something against is unknown.
+    """
+    return MetricChange.UNKNOWN if doubts_of(interval, threshold) else _by_ends(interval, threshold)
+
+
+def doubts_of(interval: Interval, threshold: float) -> tuple[Doubt, ...]:
+    """Return why the change that an interval shows is not called; nothing if it is, or if it shows none."""
+    shown = _DIRECTIONS.get(_by_ends(interval, threshold))
+    return tuple(objection.doubt for objection in interval.objections if shown in objection.against)
+
+
+def as_reported(interval: Interval, change: MetricChange, threshold: float) -> Interval:
+    """Return the interval with the estimate that is shown, corrected if a change is called because of it.
+
+    It stays within the interval, which holds for every session, whether it calls a change or not.
+    """
+    if change not in (MetricChange.MORE, MetricChange.LESS) or not interval.error:
+        return interval
+    sign = 1 if change is MetricChange.MORE else -1
+    least = max(interval.last_margin, sign * math.log1p(sign * threshold))
+    size = size_after_selection(sign * math.log(interval.estimate), interval.error, least)
+    return replace(interval, estimate=min(max(math.exp(sign * size), interval.low), interval.high))
+
+
+def _by_ends(interval: Interval, threshold: float) -> MetricChange:
     if 1 - threshold <= interval.low and interval.high <= 1 + threshold:
         return MetricChange.SAME
     if interval.high < 1 and interval.estimate < 1 - threshold:

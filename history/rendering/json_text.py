@@ -101,6 +101,7 @@ def _step(step: StepComparison) -> dict[str, Any]:
         "verdict": judgement.verdict,
         "gap": judgement.gap,
         "reason": judgement.reason,
+        "doubts": judgement.doubts,
         "pairs": judgement.pairs,
         "interval": _interval(judgement.interval),
         "explained_by": step.explained_by,

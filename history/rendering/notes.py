@@ -31,7 +31,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     session, machine = contender.session, contender.session.machine
     gaps: dict[str, list[str]] = {}
     for step in contender.steps:
-        if step.judgement.gap:
+        if step.judgement.gap or step.judgement.doubts:
             gaps.setdefault(step.judgement.reason, []).append(step.step)
     place = f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores"
     if contender.nights is None:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from history.stats.contrary_evidence import Objection
 from history.stats.distributions import student_quantile
 
 MINIMUM_REPETITIONS = 3
@@ -21,6 +22,15 @@ class Interval:
     high: float
     n: int
     """The number of pairs that it is computed from."""
+
+    error: float = 0.0
+    """The standard error of the estimate's logarithm; 0 where it is not known."""
+
+    last_margin: float = 0.0
+    """The distance of both ends from the estimate, on the logarithm, that is expected at the last look."""
+
+    objections: tuple[Objection, ...] = ()
+    """What the rounds hold against it."""
 
 
 def ratio_interval(base: Sequence[float], contender: Sequence[float], confidence: float) -> Interval | None:

@@ -6,10 +6,11 @@ other's, and an earlier calibration says which steps are noisier than others.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from history.stats.contrary_evidence import common_lean, common_trend
 from history.stats.estimators import mean, median, variance
 
 STALL_DEVIATIONS = 5.0
@@ -72,6 +73,12 @@ class Noise:
     correlation: float = 0.0
     """The correlation of a round with the next one, from 0 to below 1."""
 
+    trend: float = 0.0
+    """How far the ratios of the session rise from round to round, in standard errors."""
+
+    lean: float = 0.0
+    """How many more rounds of the session lie above the mean of their step than below, in standard errors."""
+
     def __post_init__(self) -> None:
         if not (0 < self.sd < math.inf and 0 < self.df < math.inf and 0 <= self.correlation < 1):
             raise ValueError(f"sd and df must be finite and above 0, correlation 0 to below 1: {self}")
@@ -132,7 +139,7 @@ def pooled_noise(
     `rounds[j]` are any number of log ratios of step j, in the order in which they were run; `calibrated[j]`
     is the noise of step j in a calibration, if there is one. The deviation for step j uses none of its own
     rounds, so that it is independent of the step's sample variance and can be pooled with it by adding
-    degrees of freedom. All steps share one correlation of neighbouring rounds.
+    degrees of freedom. All steps share one correlation of neighbouring rounds, one trend and one lean.
 
     Empirical Bayes (Smyth, Stat. Appl. Genet. Mol. Biol. 3(1), 2004, section 6.2): the variances of the steps
     are assumed to scatter around s0^2 as s0^2 d0 / chi^2(d0); d0 and s0^2 match the mean and the variance of
@@ -156,10 +163,17 @@ def pooled_noise(
     relative = _cleaned(rounds, [noise.sd if noise else None for noise in by_step])
     correlation = pooled_correlation(raw)
     as_is, as_calibrated = _Pool(raw), _Pool(relative)
-    return tuple(
+    priors = [
         _prior((as_calibrated if noise else as_is).without(step), noise, correlation)
         for step, noise in enumerate(by_step)
-    )
+    ]
+    trend, lean = common_trend(raw, [expected_of(prior) for prior in priors]), common_lean(rounds, raw)
+    return tuple(prior and replace(prior, trend=trend, lean=lean) for prior in priors)
+
+
+def expected_of(prior: Noise | None) -> tuple[float, float]:
+    """Return the variance of a round by a prior, with its degrees of freedom; (0, 0) without a prior."""
+    return (0.0, 0.0) if prior is None else (prior.sd**2, prior.df)
 
 
 def pooled_correlation(rounds: Sequence[Sequence[float]]) -> float:

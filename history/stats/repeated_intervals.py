@@ -9,10 +9,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from history.stats.contrary_evidence import objections
 from history.stats.distributions import normal_below, normal_quantile, student_quantile
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean, variance
 from history.stats.group_sequential import power_boundary
-from history.stats.noise_model import LEAST_VARIANCE, Noise, pooled_noise, without_stalls
+from history.stats.noise_model import LEAST_VARIANCE, Noise, expected_of, pooled_noise, without_stalls
 
 __all__ = ["Design", "Noise", "pooled_noise", "sequential_interval", "smallest_visible"]
 
@@ -84,7 +85,7 @@ class Design:
 def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | None) -> Interval | None:
     """Return the interval of contender/base after the rounds so far, which holds at all looks together.
 
-    `logs` are the rounds' ln(contender / base) in any order, `prior` is the step's prior by pooled_noise. The
+    `logs` are the rounds' ln(contender / base) in order, `prior` is the step's prior by pooled_noise. The
     repeated confidence interval (Jennison & Turnbull, JRSS B 51, 1989) is exp(m ± margin * s / sqrt(n)),
     where m is the mean of the n rounds that did not stall, and s^2 = (d0 s0^2 + d s_own^2) / (d0 + d) the
     moderated variance (Smyth 2004) with d0 + d degrees of freedom, d = n - 1, or s_own^2 if that is larger.
@@ -100,8 +101,12 @@ def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | No
     n, middle, own = len(kept), mean(kept), variance(kept)
     spread, df = moderated(own, n - 1, prior)
     spread *= prior.inflation(n) if prior else 1.0
-    margin = design.margin(len(logs), df) * math.sqrt(spread / n)
-    return Interval(_exp(middle), _exp(middle - margin), _exp(middle + margin), n)
+    error = math.sqrt(spread / n)
+    margin = design.margin(len(logs), df) * error
+    last = design.margin(design.cap, df + design.cap - len(logs)) * math.sqrt(spread / design.cap)
+    trend, lean = (prior.trend, prior.lean) if prior else (0.0, 0.0)
+    against = objections(logs, kept, expected_of(prior), trend, lean)
+    return Interval(_exp(middle), _exp(middle - margin), _exp(middle + margin), n, error, last, against)
 
 
 def smallest_visible(design: Design, noise: Noise, rounds: int, threshold: float) -> float:

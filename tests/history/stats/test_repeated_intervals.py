@@ -11,7 +11,7 @@ from scipy.special import ndtri, stdtrit
 from history.comparison.verdict import Verdict, judge
 from history.stats.estimators import Interval, ratio_interval, simultaneous_confidence
 from history.stats.noise_model import Noise, without_stalls
-from history.stats.repeated_intervals import DISAGREEMENT, Design, sequential_interval, smallest_visible
+from history.stats.repeated_intervals import Design, sequential_interval, smallest_visible
 from suites.metric import Better
 
 DESIGN = Design()
@@ -97,12 +97,20 @@ def test_known_answer() -> None:
     assert math.log(interval.high) == pytest.approx(0.01 + margin, abs=1e-8)
 
 
-def test_a_prior_that_does_not_fit_is_dropped() -> None:
-    """Ten rounds that scatter five times as much as the prior says give the interval without it."""
+def test_other_steps_never_make_a_step_quieter_than_it_is() -> None:
+    """Ten rounds that scatter five times as much as the prior says: their own variance, better known."""
     rounds = [0.1 * (-1) ** i for i in range(10)]
-    assert interval_of(rounds, Noise(0.02, 50)) == interval_of(rounds, None)
-    assert width(interval_of(rounds, Noise(0.09, 50))) < width(interval_of(rounds, None))
-    assert DISAGREEMENT > 0
+    design = Design()
+    own = math.sqrt(np.var(rounds, ddof=1) / 10)
+    assert width(interval_of(rounds, Noise(0.02, 50))) == pytest.approx(2 * design.margin(10, 59) * own)
+    assert width(interval_of(rounds, Noise(0.2, 50))) > width(interval_of(rounds, Noise(0.02, 50)))
+
+
+def test_equal_rounds_know_only_what_others_showed() -> None:
+    """Coarse values are equal by chance: that is no certainty."""
+    expected = 2 * DESIGN.margin(4, 12) * 0.02 / 2
+    assert width(interval_of([-0.03] * 4, Noise(0.02, 12))) == pytest.approx(expected)
+    assert width(interval_of([-0.03] * 4, None)) == 0, "a count that never differs"
 
 
 def test_a_stalled_round_is_left_out() -> None:

@@ -1,0 +1,148 @@
+"""What the rounds of a session hold against taking their mean for the ratio of two versions.
+
+An interval takes the ratio of a step for one number, which every round shows with noise of the same kind. If
+later rounds show another ratio than earlier ones, or if one version has slow rounds that the other has not,
+the interval may be far from the truth, however narrow it is. A change that lasts for all rounds of a session
+is no contrary evidence: no method can tell a bad block of that length from a change.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate
+
+from history.stats.distributions import student_quantile
+
+CHANGING_ERROR = 0.02
+"""The probability that the rounds of a steady step seem to be of two levels, at one look."""
+
+DRIFT_CRITICAL = 2.3
+"""The standard errors of the common trend of a session beyond which its ratios drift: 2 % by chance."""
+
+LEAN_CRITICAL = 2.6
+"""The standard errors of the lean of a session beyond which one side has slow rounds: 1 % by chance."""
+
+MOST_TREND = 3.0
+"""The standard errors of one step's trend that count at most, so that no step alone is a drift."""
+
+LEAST_PART = 2
+"""The rounds of a level at least: a single one may be a stall."""
+
+AGREEMENT = 0.5
+"""The share of the mean that every round has to show to settle a doubt."""
+
+LESS, SAME, MORE = -1, 0, 1
+
+
+class Doubt(StrEnum):
+    """Why an interval is not trusted."""
+
+    CHANGING = "changing"
+    """Later rounds of the step show another ratio than earlier ones."""
+
+    DRIFTING = "drifting"
+    """The ratios of the session's steps move together from round to round."""
+
+    ONE_SIDED = "one-sided"
+    """One version has slow rounds that the other has not."""
+
+
+@dataclass(frozen=True)
+class Objection:
+    """A doubt, and which changes of a ratio it does not allow to be called."""
+
+    doubt: Doubt
+    against: frozenset[int]
+    """LESS, SAME or MORE."""
+
+
+def objections(
+    logs: Sequence[float],
+    kept: Sequence[float],
+    prior: tuple[float, float],
+    trend: float,
+    lean: float,
+) -> tuple[Objection, ...]:
+    """Return what there is against the interval of a step, if anything.
+
+    `logs` are the log ratios of its rounds in order, `kept` those that did not stall, `prior` is the variance
+    of a round with its degrees of freedom by other steps, or (0, 0). `trend` and `lean` are those of the
+    session, in standard errors. A change that every round shows by AGREEMENT of the mean is not in doubt
+    because its size is.
+    """
+    middle = math.fsum(kept) / len(kept)
+    sign = 1 if middle > 0 else -1
+    all_agree = min(sign * log for log in kept) >= AGREEMENT * abs(middle)
+    unsteady = frozenset({SAME}) if all_agree else frozenset({LESS, SAME, MORE})
+    found = []
+    if seems_changing(kept, prior):
+        found.append(Objection(Doubt.CHANGING, unsteady))
+    if abs(trend) > DRIFT_CRITICAL:
+        found.append(Objection(Doubt.DRIFTING, unsteady))
+    sides = {log > middle for log in logs if log not in kept}
+    if len(logs) - len(kept) > 1 and len(sides) == 1:
+        found.append(Objection(Doubt.ONE_SIDED, frozenset({SAME, LESS if True in sides else MORE})))
+    elif abs(lean) > LEAN_CRITICAL and not all_agree:
+        found.append(Objection(Doubt.ONE_SIDED, frozenset({MORE if lean > 0 else LESS})))
+    return tuple(found)
+
+
+def seems_changing(rounds: Sequence[float], prior: tuple[float, float]) -> bool:
+    """Return whether the rounds, in order, are likely to be of two levels, one after the other.
+
+    For every cut that leaves LEAST_PART rounds on both sides it is the t test of two samples, whose variance
+    is moderated by the `prior`; Bonferroni's inequality is over the cuts.
+    """
+    n = len(rounds)
+    cuts = range(LEAST_PART, n - LEAST_PART + 1)
+    if not cuts:
+        return False
+    expected, df = prior
+    sums = list(accumulate(rounds))
+    middle = sums[-1] / n
+    total = math.fsum([(log - middle) ** 2 for log in rounds])
+    most = 0.0
+    for cut in cuts:
+        apart = (sums[cut - 1] / cut - (sums[-1] - sums[cut - 1]) / (n - cut)) ** 2 * cut * (n - cut) / n
+        variance = (df * expected + max(0.0, total - apart)) / (df + n - 2)
+        if variance > 0:
+            most = max(most, apart / variance)
+    return math.sqrt(most) > student_quantile(df + n - 2, 1 - CHANGING_ERROR / 2 / len(cuts))
+
+
+def common_trend(steps: Sequence[Sequence[float]], priors: Sequence[tuple[float, float]]) -> float:
+    """Return how far the ratios of all steps rise from round to round, in standard errors.
+
+    It is the sum of the t values of the steps' slopes, each at most MOST_TREND, over the root of their
+    number (Stouffer). `steps` are the log ratios in order, `priors` as in `objections`. 0 without any slope.
+    """
+    slopes = []
+    for rounds, (expected, df) in zip(steps, priors, strict=True):
+        n = len(rounds)
+        if n < 3:
+            continue
+        middle, half = math.fsum(rounds) / n, (n - 1) / 2
+        rise = math.fsum([(place - half) * log for place, log in enumerate(rounds)])
+        rise /= math.sqrt(n * (n * n - 1) / 12)
+        rest = math.fsum([(log - middle) ** 2 for log in rounds]) - rise**2
+        variance = (df * expected + max(0.0, rest)) / (df + n - 2)
+        if variance > 0:
+            slopes.append(max(-MOST_TREND, min(rise / math.sqrt(variance), MOST_TREND)))
+    return math.fsum(slopes) / math.sqrt(len(slopes)) if slopes else 0.0
+
+
+def common_lean(steps: Sequence[Sequence[float]], kept: Sequence[Sequence[float]]) -> float:
+    """Return how many more rounds lie above the mean of their step than below, in standard errors.
+
+    Above 0 a few rounds are far below, below 0 a few are far above. `kept` are the rounds that did not stall,
+    whose mean it is. The number above minus that below the mean of n normal rounds has about the variance
+    n (1 - 2 / pi).
+    """
+    excess = number = 0
+    for rounds, its_kept in zip(steps, kept, strict=True):
+        if its_kept:
+            middle = math.fsum(its_kept) / len(its_kept)
+            excess += sum(log > middle for log in rounds) - sum(log < middle for log in rounds)
+            number += len(rounds)
+    return excess / math.sqrt(number * (1 - 2 / math.pi)) if number else 0.0
