@@ -12,7 +12,8 @@ from pathlib import Path
 from benchmarks.output.figures import Figure, report
 from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.real_verdicts import bench_of, equal_figures, planted_figures
-from benchmarks.simulation.simulated_verdicts import RECORDING, simulated_figures
+from benchmarks.simulation.simulated_verdicts import simulated_figures
+from benchmarks.simulation.unkind_rounds import RECORDING
 from build.home import locate
 from runners.console import Lines
 

@@ -158,7 +158,7 @@ def load_recording(path: Path) -> RecordedRounds | None:
 def resampled(recording: RecordedRounds) -> Kind:
     """Return the recorded rounds as a kind of noise; the steps of a suite use the recorded steps in turn.
 
-    They are centred, scaled to 2 % and resampled in circular blocks of random length, which keeps the
+    They are centred, scaled to DEVIATION and resampled in circular blocks of random length, which keeps the
     correlation of neighbouring rounds: the stationary bootstrap (Politis & Romano, JASA 89, 1994).
     """
 

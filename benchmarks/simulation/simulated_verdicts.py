@@ -1,26 +1,26 @@
-"""The sequential procedure on simulated suites of ten steps, with noise of 2 % per round.
+"""The procedure on simulated suites of ten steps, with fixed rounds and until decided.
 
 A suite of A/A is wrong if any of its ten steps is called a regression at any look. In the other suites, one
-step is slower by 3, 5 or 10 % and the others are unchanged. Seeds are fixed.
+step is slower and the others are unchanged. Seeds are fixed.
 """
 
 import math
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import stdtrit
 
 from benchmarks.output.figures import Figure
-from benchmarks.simulation.rounds import (
-    DEVIATION,
-    SYNTHETIC,
-    WITHOUT_STALLS,
-    Array,
-    Kind,
-    autocorrelated,
-    load_recording,
-    resampled,
+from benchmarks.simulation.rounds import DEVIATION, SYNTHETIC, WITHOUT_STALLS, Array, Kind
+from benchmarks.simulation.unkind_rounds import (
+    BEYOND,
+    CONTRARY,
+    CORRELATION,
+    NOT_TUNED_ON,
+    PROMISED,
+    correlated,
+    recorded_kinds,
 )
 from benchmarks.simulation.vectorised import (
     IMPROVEMENT,
@@ -39,8 +39,6 @@ from history.stats.repeated_intervals import Design
 from history.store.records import Run, RunStatus
 from suites.metrics import METRICS, PRIMARY
 
-RECORDING = Path(__file__).parent / "noise.json"
-
 THRESHOLD = 0.02
 EQUAL_SUITES = 4_000
 """Suites of A/A per kind of noise: the standard error of a rate of 1 % is 0.16 %."""
@@ -53,14 +51,20 @@ MIX = (0.0, *SLOW_DOWNS)
 MOST_FALSE = 1.0
 """Percent of the suites of A/A."""
 
-CORRELATION = 0.3
-"""Of neighbouring rounds: the largest for which the rate of false regressions is promised."""
+CONTRARY_SUITES = 2_000
+"""Suites of each kind for which nothing is promised."""
 
-CORRELATED_SUITES = 4 * EQUAL_SUITES
-"""Suites of A/A with correlated rounds: their rate is close to its target; this many tell it to 0.08 %."""
+FIXED_ROUNDS = (3, 5)
+"""The rounds of the profiles of write-heavy without --until-decided."""
 
-LONG_CORRELATION = 0.5
-"""Correlation of neighbouring rounds for which nothing is promised: shown without a target."""
+SIZES = (0.02, 0.03, 0.05)
+"""The slow-downs whose reported size is compared with the truth."""
+
+MOST_WRONG_SIZE = 0.1
+"""How far the mean of the reported sizes of regressions may be from one of 3 % or more, until decided."""
+
+LEAST_CALLED = 20
+"""Fewer regressions than that have no mean size that is worth showing."""
 
 READ_SUITES = 300
 """Suites of each kind that are read once more as `compare` reads them."""
@@ -71,15 +75,60 @@ MOST_FIXED = 100
 
 def simulated_figures() -> list[Figure]:
     """Return all figures with their targets."""
-    kinds = dict(SYNTHETIC)
-    recording = load_recording(RECORDING)
-    if recording:
-        kinds[f"recorded {recording.recorded}"] = resampled(recording)
     figures: list[Figure] = []
-    for seed, (name, kind) in enumerate(kinds.items()):
+    for seed, (name, kind) in enumerate({**SYNTHETIC, **recorded_kinds()}.items()):
         print(f"{name}: {EQUAL_SUITES} suites of A/A, {SLOWED_SUITES} of each slow-down", flush=True)
         figures += _figures_of(name, kind, seed)
-    return [*figures, *_calibrated_figures(), *_correlated(), *_as_read()]
+    figures += _only_false(PROMISED, 200, EQUAL_SUITES, MOST_FALSE)
+    figures += _only_false(BEYOND, 300, CONTRARY_SUITES, None, "beyond the promise, ")
+    figures += _only_false(CONTRARY, 400, CONTRARY_SUITES, None, "contrary evidence, ")
+    figures += _only_false(NOT_TUNED_ON, 500, CONTRARY_SUITES, None, "not tuned on, ")
+    return [*figures, *_sizes(), *_calibrated_figures(), *_as_read()]
+
+
+def _only_false(
+    kinds: Mapping[str, Kind], seed: int, suites: int, at_most: float | None, prefix: str = ""
+) -> Iterator[Figure]:
+    """False regressions of kinds in which no slow-down is simulated."""
+    for place, (name, kind) in enumerate(kinds.items(), start=seed):
+        print(f"{name}: {suites} suites of A/A", flush=True)
+        for rounds in (*FIXED_ROUNDS, None):
+            equal = simulate(kind, suites, (place, 0), design=_design(rounds))
+            yield false_regressions(f"{prefix}{name}{_named(rounds)}", equal, at_most)
+
+
+def _design(rounds: int | None) -> Design:
+    """Return the design of so many fixed rounds; None is until decided."""
+    return Design() if rounds is None else Design(least=rounds, cap=rounds)
+
+
+def _named(rounds: int | None) -> str:
+    return "" if rounds is None else f", {rounds} rounds"
+
+
+def _sizes() -> Iterator[Figure]:
+    """How large the regressions are said to be, over what they are."""
+    kinds = {"gaussian": SYNTHETIC["gaussian"], **recorded_kinds()}
+    for place, (name, kind) in enumerate(kinds.items()):
+        for rounds in (*FIXED_ROUNDS, None):
+            for slow_down in SIZES:
+                slowed = simulate(kind, SLOWED_SUITES, (600 + place, 0), slow_down, _design(rounds))
+                called = slowed.verdict[:, 0] == REGRESSION
+                if called.sum() < LEAST_CALLED:
+                    continue
+                truth = math.log1p(-slow_down)
+                held = 100 * float((~slowed.missed[:, 0]).mean())
+                mean = float(slowed.mean[called, 0].mean()) / truth
+                bounds = rounds is None and slow_down > min(SIZES)
+                yield Figure(
+                    f"{name}{_named(rounds)}: reported size of {slow_down:.0%} / truth",
+                    float(slowed.size[called, 0].mean()) / truth,
+                    "",
+                    at_least=1 - MOST_WRONG_SIZE if bounds else None,
+                    at_most=1 + MOST_WRONG_SIZE if bounds else None,
+                    note=f"uncorrected {mean:.2f}; called in {100 * called.mean():.0f} %; "
+                    f"the interval holds in {held:.1f} %",
+                )
 
 
 def simulate(
@@ -95,7 +144,8 @@ def simulate(
     design = design or Design()
     truth = np.zeros((suites, design.steps))
     truth[:, 0] = math.log1p(-slow_down)
-    noise = kind(np.random.default_rng(seed), (suites, design.steps, design.cap)) * scale
+    shape = (suites, design.steps, max(design.cap, Design().cap))  # fixed rounds are the first of the same
+    noise = kind(np.random.default_rng(seed), shape)[:, :, : design.cap] * scale
     return run_suites(noise + truth[:, :, None], design, THRESHOLD, calibration, truth)
 
 
@@ -113,6 +163,7 @@ def _figures_of(name: str, kind: Kind, seed: int) -> list[Figure]:
         for effect, rate, mean in zip(MIX, correct, rounds, strict=True)
     )
     return [
+        *(_fixed(name, kind, seed, rounds) for rounds in FIXED_ROUNDS),
         false_regressions(name, equal),
         _power(name, slowed[0.05], "5 %", 12, 90),
         _power(name, slowed[0.03], "3 %", 20, 80),
@@ -126,16 +177,33 @@ def _figures_of(name: str, kind: Kind, seed: int) -> list[Figure]:
     ]
 
 
+def _fixed(name: str, kind: Kind, seed: int, rounds: int) -> Figure:
+    """False regressions with fixed rounds; what they detect is in the note."""
+    design = _design(rounds)
+    figure = false_regressions(
+        f"{name}{_named(rounds)}", simulate(kind, EQUAL_SUITES, (seed, 0), design=design)
+    )
+    seen = {
+        slow_down: simulate(kind, SLOWED_SUITES, (seed, 1), slow_down, design).verdict[:, 0] == REGRESSION
+        for slow_down in SLOW_DOWNS
+    }
+    detected = ", ".join(f"{slow_down:.0%} {100 * called.mean():.1f} %" for slow_down, called in seen.items())
+    return replace(figure, note=f"{figure.note}; detected: {detected}")
+
+
 def false_regressions(name: str, equal: SimulatedOutcome, at_most: float | None = MOST_FALSE) -> Figure:
-    """Percent of the suites of A/A with a regression in any step; of the steps in the note."""
+    """Percent of the suites of A/A with a regression in any step; others of the suites in the note."""
     wrong = equal.verdict == REGRESSION
     missed = 100 * float(equal.missed.any(axis=1).mean())
+    either = 100 * float((wrong | (equal.verdict == IMPROVEMENT)).any(axis=1).mean())
+    doubted = 100 * float(equal.doubted.any(axis=1).mean())
     return Figure(
         f"{name}: suites with a false regression",
         100 * float(wrong.any(axis=1).mean()),
         "%",
         at_most=at_most,
-        note=f"{100 * float(wrong.mean()):.3f} % of steps; an interval missed in {missed:.1f} % of suites",
+        note=f"any false verdict {either:.2f} %; an interval missed in {missed:.1f} %; "
+        f"a verdict in doubt in {doubted:.1f} %",
     )
 
 
@@ -170,30 +238,11 @@ def _calibration(suites: int, steps: int, rounds: int = 10) -> Calibration:
     )
 
 
-def _correlated() -> list[Figure]:
-    """False regressions where neighbouring rounds correlate: as far as promised, and beyond."""
-    return [
-        false_regressions(
-            f"{'' if at_most else 'beyond the promise, '}AR(1) of {correlation}",
-            simulate(_autocorrelated(correlation), CORRELATED_SUITES, (102, place)),
-            at_most,
-        )
-        for place, (correlation, at_most) in enumerate([(CORRELATION, MOST_FALSE), (LONG_CORRELATION, None)])
-    ]
-
-
-def _autocorrelated(correlation: float) -> Kind:
-    def kind(rng: np.random.Generator, shape: tuple[int, int, int]) -> Array:
-        return autocorrelated(rng, shape, correlation)
-
-    return kind
-
-
 def _as_read() -> list[Figure]:
     """Verdicts that `compare` prints although another one stopped the step: none."""
     figures = []
     for place, (name, kind) in enumerate(
-        {"gaussian": SYNTHETIC["gaussian"], f"AR(1) of {CORRELATION}": _autocorrelated(CORRELATION)}.items()
+        {"gaussian": SYNTHETIC["gaussian"], f"AR(1) of {CORRELATION}": correlated(CORRELATION)}.items()
     ):
         for slow_down in (0.0, 0.05):
             changed = read_otherwise(kind, READ_SUITES, (104, place), slow_down)

@@ -29,7 +29,7 @@ MOST_TREND = 3.0
 LEAST_PART = 2
 """The rounds of a level at least: a single one may be a stall."""
 
-AGREEMENT = 0.5
+AGREEMENT = 0.75
 """The share of the mean that every round has to show to settle a doubt."""
 
 LESS, SAME, MORE = -1, 0, 1

@@ -117,7 +117,11 @@ def smallest_visible(design: Design, noise: Noise, rounds: int, threshold: float
     probability and are ignored. Raises ValueError when the design has no such look.
     """
     error = noise.sd * math.sqrt(noise.inflation(rounds) / rounds)
-    needed = max(design.margin(rounds, noise.df + rounds - 1) * error, -math.log1p(-threshold))
+    # The interval is as wide as the larger variance, its own or the moderated: the mean of max(0, z) is 0.4.
+    own = noise.df / (noise.df + rounds - 1) * math.sqrt(2 / (rounds - 1))
+    widened = math.sqrt(1 + own / math.sqrt(2 * math.pi))
+    margin = design.margin(rounds, noise.df + rounds - 1) * error * widened
+    needed = max(margin, -math.log1p(-threshold))
     return -math.expm1(-(needed + normal_quantile(VISIBLE_PROBABILITY) * error))
 
 

@@ -12,8 +12,10 @@ from scipy.special import polygamma
 
 from history.stats.estimators import variance as sample_variance
 from history.stats.noise_model import (
+    LEAST_VARIANCE,
     MOST_CORRELATION,
     MOST_PRIOR_DF,
+    SCATTER_CAUTION,
     STALL_DEVIATIONS,
     UNCHECKED_DF,
     UNCHECKED_INFLATION,
@@ -59,6 +61,7 @@ def test_smyth_by_hand() -> None:
     assert prior is not None
     sampling = math.pi**2 / 6
     scatter = 16 - sampling
+    scatter += SCATTER_CAUTION * 16  # the standard error of a variance of three values is the variance
     uncertainty = scatter + (scatter + sampling) / 3
     assert trigamma(prior.df / 2) == pytest.approx(uncertainty, rel=1e-6)
     location = math.log(1e-4) + 4 + 0.57721566
@@ -69,7 +72,7 @@ def test_smyth_by_hand() -> None:
 def test_equal_steps_are_pooled_to_the_truth() -> None:
     """Nine others of 10 rounds: the deviation is known to a few percent, with many degrees of freedom."""
     priors = [pooled_noise(normal_rounds(seed, [0.02] * 10, 10))[0] for seed in range(200)]
-    assert fmean(prior.sd for prior in priors if prior) == pytest.approx(0.02, rel=0.03)
+    assert fmean(prior.sd for prior in priors if prior) == pytest.approx(0.02, rel=0.04)
     assert fmean(prior.df for prior in priors if prior) > MOST_PRIOR_DF / 2
 
 
@@ -88,18 +91,20 @@ def test_a_prior_is_what_the_others_alone_come_to(rounds: list[list[float]]) -> 
     kept = [without_stalls(logs, typical) if len(logs) > 1 else [] for logs in rounds]
     for step, prior in enumerate(pooled_noise(rounds)):
         others = [logs for place, logs in enumerate(kept) if place != step and logs]
-        squares = list(map(sample_variance, others))
-        if not squares or median(squares) <= 0:
+        varied = [logs for logs in others if sample_variance(logs) > LEAST_VARIANCE]
+        if not varied or 2 * len(varied) < len(others):
             assert prior is None
             continue
-        halves = [(len(logs) - 1) / 2 for logs in others]
+        halves = [(len(logs) - 1) / 2 for logs in varied]
         logarithms = [
-            math.log(max(square, 1e-5 * median(squares))) - digamma(half) + math.log(half)
-            for square, half in zip(squares, halves, strict=True)
+            math.log(sample_variance(logs)) - digamma(half) + math.log(half)
+            for logs, half in zip(varied, halves, strict=True)
         ]
         sampling = fmean(map(trigamma, halves))
-        scatter = max(0.0, variance(logarithms) - sampling) if len(others) > 1 else 0.0
-        df = min(2 * inverse_trigamma(scatter + (scatter + sampling) / len(others)), MOST_PRIOR_DF)
+        found = variance(logarithms) if len(varied) > 1 else sampling
+        error = math.sqrt(2 / max(1, len(varied) - 1)) * max(found, sampling)
+        scatter = max(0.0, found - sampling) + SCATTER_CAUTION * error
+        df = min(2 * inverse_trigamma(scatter + (scatter + sampling) / len(varied)), MOST_PRIOR_DF)
         log_square = fmean(logarithms) + digamma(df / 2) - math.log(df / 2)
         assert prior is not None
         assert prior.df == pytest.approx(df)
@@ -151,11 +156,12 @@ def test_calibration_says_how_steps_differ_and_the_session_how_noisy_today_is() 
 
 
 def test_a_calibration_alone_is_not_trusted() -> None:
-    wobbling = [0.1, 0.3, 0.1, 0.3]
-    assert pooled_correlation([wobbling]) == 0
-    (prior,) = pooled_noise([wobbling], [Noise(0.01, 30, 0.1)])
-    assert prior == Noise(0.01 * UNCHECKED_INFLATION, UNCHECKED_DF, 0.1)
-    assert pooled_noise([wobbling], [Noise(0.01, 2)])[0] == Noise(0.01 * UNCHECKED_INFLATION, 2)
+    rounds = [0.1, 0.3, 0.1, 0.3]
+    own = pooled_correlation([rounds])
+    for calibrated, df, correlation in ((Noise(0.01, 30, 0.5), UNCHECKED_DF, 0.5), (Noise(0.01, 2), 2, own)):
+        (prior,) = pooled_noise([rounds], [calibrated])
+        assert prior is not None
+        assert (prior.sd, prior.df, prior.correlation) == (0.01 * UNCHECKED_INFLATION, df, correlation)
 
 
 def test_nothing_known_is_none() -> None:
@@ -206,14 +212,18 @@ def _correlated(seed: int, correlation: float, steps: int, rounds: int) -> list[
     return [list(map(float, row)) for row in values]
 
 
-@pytest.mark.parametrize(("rounds", "least"), [(3, 0.18), (6, 0.25), (12, 0.3)])
+@pytest.mark.parametrize(("rounds", "least"), [(3, 0.15), (6, 0.2), (12, 0.25)])
 def test_correlation_is_found(rounds: int, least: float) -> None:
-    """Of 0.3 the more, the more rounds there are; of independent rounds none, but for 2,000 steps' error.
+    """Of 0.3 the more, the more rounds there are; of independent rounds none, but for 2,000 steps' error."""
+    assert least < pooled_correlation(_correlated(5, 0.3, 2000, rounds)) < 0.31
+    assert pooled_correlation(_correlated(5, 0.0, 2000, rounds)) < 0.11
 
-    From many rounds it is somewhat too large, which is the price of one factor for all numbers of rounds.
-    """
-    assert least < pooled_correlation(_correlated(5, 0.3, 2000, rounds)) < 0.36
-    assert pooled_correlation(_correlated(5, 0.0, 2000, rounds)) < 0.06
+
+@pytest.mark.parametrize("rounds", [3, 5, 20])
+def test_correlation_of_a_session_is_hardly_ever_understated(rounds: int) -> None:
+    """Ten steps tell little, so that the estimate is on the safe side: on average 0.3 or more of 0.3."""
+    sessions = [pooled_correlation(_correlated(seed, 0.3, 10, rounds)) for seed in range(300)]
+    assert 0.28 < fmean(sessions) < 0.4
 
 
 def test_correlation_has_bounds() -> None:
