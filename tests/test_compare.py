@@ -233,7 +233,7 @@ def test_steps_that_are_left_out_neither_share_the_error_nor_lend_their_noise(tm
     path = tmp_path / "history.db"
     with open_store(path) as store:
         one = {BASE: CALM, CONTENDER: NOISY}
-        record_steps(store, session_start(), {"insert": one, "delete": one})
+        record_steps(store, session_start(), dict.fromkeys(["insert", "delete", "update-one", "scan"], one))
     (both,) = compared(path).contenders
     (single,) = compared(path, steps=("delete",)).contenders
     assert [step.step for step in single.steps] == ["delete"]
@@ -244,7 +244,7 @@ def test_steps_that_are_left_out_neither_share_the_error_nor_lend_their_noise(tm
     assert plain is not None
     assert (alone.low, alone.high) == pytest.approx((plain.low, plain.high))
     assert shared.estimate == alone.estimate
-    # Two steps that are as noisy as each other know their noise better than one.
+    # Four steps that are as noisy as each other know their noise better than one.
     assert alone.low < shared.low < shared.high < alone.high
 
 

@@ -258,3 +258,23 @@ def test_a_stalled_round_is_left_out_of_the_ratio_too_and_named(tmp_path: Path) 
     (insert,) = [step for step in comparison.contenders[0].steps if step.step == "insert"]
     assert insert.judged.value == pytest.approx(1.0, abs=0.001)
     assert "rounds far from all others, left out as stalled: insert 1 of 8" in notes(comparison)
+
+
+# --- rounds that contradict their interval
+
+
+def test_a_bad_block_is_no_verdict_and_everybody_reads_why(tmp_path: Path) -> None:
+    """By its interval alone it would be a regression of 4 %, of which the later rounds know nothing."""
+    base = around(20000, 0.001, 16)
+    block = [*around(18400, 0.001, 6), *around(19560, 0.001, 10)]
+    rates: Rates = {"update-index": (base, block), "insert": (base, base[::-1]), "delete": (base, base)}
+    with open_store(tmp_path / "history.db") as store:
+        record(store, session_start(repetitions=16), rates)
+        comparison = compared(store)
+        (step, *_) = json.loads(render_json(comparison))["contenders"][0]["steps"]
+        text = render_markdown(comparison)
+    assert (step["verdict"], step["doubts"]) == ("inconclusive", ["changing"])
+    assert step["interval"]["high"] < 0.98
+    assert step["metrics"]["qps"]["change"] == "unknown"
+    assert "no verdict: update-index: later rounds show another ratio than earlier ones" in text
+    assert exit_code(comparison) == 2

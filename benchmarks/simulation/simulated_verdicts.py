@@ -40,10 +40,10 @@ from history.store.records import Run, RunStatus
 from suites.metrics import METRICS, PRIMARY
 
 THRESHOLD = 0.02
-EQUAL_SUITES = 4_000
-"""Suites of A/A per kind of noise: the standard error of a rate of 1 % is 0.16 %."""
+EQUAL_SUITES = 2_000
+"""Suites of A/A per kind of noise: the standard error of a rate of 1 % is 0.22 %."""
 
-SLOWED_SUITES = 1_000
+SLOWED_SUITES = 500
 SLOW_DOWNS = (0.03, 0.05, 0.10)
 MIX = (0.0, *SLOW_DOWNS)
 """The effects, with equal weights, over which the number of rounds is averaged."""
@@ -51,7 +51,7 @@ MIX = (0.0, *SLOW_DOWNS)
 MOST_FALSE = 1.0
 """Percent of the suites of A/A."""
 
-CONTRARY_SUITES = 2_000
+CONTRARY_SUITES = 1_000
 """Suites of each kind for which nothing is promised."""
 
 FIXED_ROUNDS = (3, 5)
@@ -66,7 +66,7 @@ MOST_WRONG_SIZE = 0.1
 LEAST_CALLED = 20
 """Fewer regressions than that have no mean size that is worth showing."""
 
-READ_SUITES = 300
+READ_SUITES = 100
 """Suites of each kind that are read once more as `compare` reads them."""
 
 FIXED_SUITES = 5_000

@@ -177,21 +177,20 @@ def _changing(rounds: Array, there: Array, number: Array, prior: VectorPriors) -
 
 def reported(its: VectorIntervals, verdict: Array, threshold: float) -> Array:
     """(suites, steps): history.comparison.verdict.as_reported, on the logarithm."""
-    called = (verdict == REGRESSION) | (verdict == IMPROVEMENT)
-    sign = np.where(its.mean > 0, 1, -1)
-    least = np.maximum(its.last_margin, sign * np.log1p(sign * threshold))
-    size, error = np.abs(its.mean), np.where(its.error > 0, its.error, 1)
+    called = ((verdict == REGRESSION) | (verdict == IMPROVEMENT)) & (its.error > 0)
+    mean, margin, error = its.mean[called], its.margin[called], its.error[called]
+    sign, size = np.where(mean > 0, 1, -1), np.abs(mean)
+    least = np.maximum(its.last_margin[called], sign * np.log1p(sign * threshold))
     low, high = np.zeros(size.shape), size
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         x = (middle - least) / error
-        mills = np.where(
-            x < -30, -x, np.exp(-x * x / 2) / np.sqrt(2 * np.pi) / special.ndtr(np.maximum(x, -30))
-        )
-        rises = size - middle - error * mills > 0
+        inverse_mills = np.exp(-x * x / 2) / np.sqrt(2 * np.pi) / special.ndtr(np.maximum(x, -30))
+        rises = size - middle - error * np.where(x < -30, -x, inverse_mills) > 0
         low, high = np.where(rises, middle, low), np.where(rises, high, middle)
-    corrected = np.maximum((size + low) / 2, size - its.margin)
-    return np.asarray(np.where(called & (its.error > 0), sign * corrected, its.mean))
+    sizes = its.mean.copy()
+    sizes[called] = sign * np.maximum((size + low) / 2, size - margin)
+    return sizes
 
 
 def judged(mean: Array, margin: Array, threshold: float) -> Array:

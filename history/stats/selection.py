@@ -9,7 +9,7 @@ import math
 
 from history.stats.distributions import normal_below
 
-HALVINGS = 50
+HALVINGS = 40
 """The halvings of the range in which a root is sought."""
 
 

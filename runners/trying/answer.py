@@ -165,7 +165,8 @@ def _cell(step: StepComparison | None) -> str:
     verdict = step.judgement.verdict
     if verdict is None:
         return str(step.judgement.reason)
-    return f"{_change(step)} ({_interval(step.judgement.interval)}) {verdict}"
+    why = f": {step.judgement.reason}" if step.judgement.reason else ""
+    return f"{_change(step)} ({_interval(step.judgement.interval)}) {verdict}{why}"
 
 
 def _change(step: StepComparison) -> str:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.priors import priors_of
-from history.comparison.verdict import Gap, Verdict, judge_step
+from history.comparison.verdict import Gap, MetricChange, Verdict, judge_step, ratio
+from history.stats.contrary_evidence import Doubt
 from history.stats.estimators import ratio_interval
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, pooled_noise, sequential_interval
@@ -157,14 +158,45 @@ def test_the_verdict_that_stops_a_step_is_the_one_that_is_read(
 
 
 def test_rounds_that_others_got_later_change_no_verdict() -> None:
-    """One step is decided after four rounds; in the sixteen that follow the machine turns out to be noisy."""
-    quiet = [-0.05, -0.052, -0.049, -0.051]
+    """One step is decided after a few rounds; in those that follow the machine turns out to be noisy."""
+    quiet = [-0.05, -0.052, -0.049, -0.051, -0.05, -0.05, -0.051, -0.049]
     loud = [0.01, -0.011, 0.0, 0.002, *[0.3, -0.3] * 8]
     verdicts, steps = decided_as_measured({"one": quiet, "two": loud}, 20, {})
-    assert [len(step.pairs) for step in steps] == [4, 20]
+    assert len(steps[0].pairs) < len(quiet)
+    assert len(steps[1].pairs) == 20
     assert verdicts["one"] is Verdict.REGRESSION
     assert read(steps, 20, {})["one"] is Verdict.REGRESSION
-    assert read([steps[0], step_of("two", loud[:4])], 20, {})["one"] is Verdict.REGRESSION
+    then = step_of("two", loud[: len(steps[0].pairs)])
+    assert read([steps[0], then], 20, {})["one"] is Verdict.REGRESSION
+
+
+def test_a_verdict_that_the_rounds_contradict_is_not_given_while_measuring_or_reading() -> None:
+    """Five bad rounds, then good ones: the interval is below 1, and later rounds do not show it."""
+    begins_badly = [-0.08, -0.081, -0.079, -0.08, -0.082, *[-0.021, -0.019, -0.02, -0.018, -0.021, -0.02] * 2]
+    rounds = {"one": begins_badly, **{f"other-{n}": [0.001 * (-1) ** k for k in range(17)] for n in range(3)}}
+    steps = [step_of(name, logs) for name, logs in rounds.items()]
+    judgement = judge_step(steps[0], QPS, 0.02, Intervals(steps, 0.98, None))
+    assert (judgement.verdict, judgement.doubts) == (Verdict.INCONCLUSIVE, (Doubt.CHANGING,))
+    assert judgement.reason == "later rounds show another ratio than earlier ones"
+    assert judgement.interval is not None
+    assert judgement.interval.high < 1, "by the interval alone it would be a regression"
+    measured = ratio(steps[0], "qps", 0.02, Intervals(steps, 0.98, None))
+    assert measured.change is MetricChange.UNKNOWN
+    nights = judge_step(steps[0], QPS, 0.02, Intervals(steps, 0.98, None, counted="night"))
+    assert nights.reason == "later nights show another ratio than earlier ones"
+
+
+def test_the_size_of_a_change_is_corrected_for_being_called_one() -> None:
+    quiet = [step_of(f"quiet-{n}", [0.008 * (-1) ** (k + n) for k in range(20)]) for n in range(4)]
+    barely = step_of("barely", [-0.0225 + 0.008 * (-1) ** k for k in range(20)])
+    judgement = judge_step(barely, QPS, 0.02, Intervals([barely, *quiet], 0.98, UNTIL_DECIDED))
+    assert judgement.verdict is Verdict.REGRESSION
+    assert judgement.interval is not None
+    assert math.exp(-0.0225) < judgement.interval.estimate <= judgement.interval.high < 1
+    clear = step_of("clear", [-0.2 + 0.008 * (-1) ** k for k in range(20)])
+    judgement = judge_step(clear, QPS, 0.02, Intervals([clear, *quiet], 0.98, UNTIL_DECIDED))
+    assert judgement.interval is not None
+    assert math.log(judgement.interval.estimate) == pytest.approx(-0.2, abs=1e-4)
 
 
 def test_before_the_first_look_there_are_too_few_rounds() -> None:

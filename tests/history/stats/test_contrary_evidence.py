@@ -1,0 +1,115 @@
+"""Rounds that contradict the one ratio that an interval takes them for: what is seen, and what is not."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from history.stats.contrary_evidence import (
+    CHANGING_ERROR,
+    DRIFT_CRITICAL,
+    LEAN_CRITICAL,
+    LESS,
+    MORE,
+    MOST_TREND,
+    SAME,
+    Doubt,
+    common_lean,
+    common_trend,
+    objections,
+    seems_changing,
+)
+from history.stats.noise_model import pooled_noise
+
+PRIOR = (0.02**2, 10.0)
+ALL = frozenset({LESS, SAME, MORE})
+logs = st.lists(st.floats(-0.1, 0.1), min_size=3, max_size=20)
+
+
+def rows(seed: int, steps: int, rounds: int, sd: float = 0.02) -> list[list[float]]:
+    return [list(map(float, row)) for row in np.random.default_rng(seed).normal(0, sd, (steps, rounds))]
+
+
+def against(rounds: list[float], **session: float) -> dict[Doubt, frozenset[int]]:
+    trend, lean = session.get("trend", 0.0), session.get("lean", 0.0)
+    return {each.doubt: each.against for each in objections(rounds, rounds, PRIOR, trend, lean)}
+
+
+def test_a_bad_block_at_the_beginning_is_seen_when_good_rounds_follow() -> None:
+    block = [-0.06, -0.055, -0.07, -0.05, -0.06]
+    assert not seems_changing(block, PRIOR), "nothing but the block: no method can tell it from a change"
+    assert seems_changing([*block, 0.0, 0.01, -0.01, 0.0, 0.005], PRIOR)
+    assert against([*block, 0.0, 0.01, -0.01, 0.0, 0.005]) == {Doubt.CHANGING: ALL}
+
+
+@pytest.mark.parametrize("n", [4, 8, 20])
+def test_steady_rounds_hardly_ever_seem_to_change(n: int) -> None:
+    found = [seems_changing(row, PRIOR) for row in rows(n, 2000, n)]
+    assert np.mean(found) <= CHANGING_ERROR + 3 * math.sqrt(CHANGING_ERROR / 2000)
+    shifted = [row[: n // 2] + [log - 0.08 for log in row[n // 2 :]] for row in rows(n, 200, n)]
+    assert np.mean([seems_changing(row, PRIOR) for row in shifted]) > 0.3
+
+
+@given(logs, st.floats(-1, 1))
+def test_a_level_is_no_change(rounds: list[float], level: float) -> None:
+    """However large a ratio is, only its movement counts."""
+    moved = [log + round(level, 3) for log in rounds]
+    assert common_trend([moved], [PRIOR]) == pytest.approx(common_trend([rounds], [PRIOR]), abs=1e-6)
+    backwards = common_trend([rounds[::-1]], [PRIOR])
+    assert backwards == pytest.approx(-common_trend([rounds], [PRIOR]), abs=1e-6)
+    assert seems_changing(rounds, PRIOR) == seems_changing(rounds[::-1], PRIOR)
+
+
+def test_a_session_that_settles_is_seen_although_no_step_shows_it() -> None:
+    settling = [
+        [log - 0.05 * math.exp(-place / 6) for place, log in enumerate(row)] for row in rows(1, 10, 5)
+    ]
+    assert sum(seems_changing(row, PRIOR) for row in settling) <= 1
+    (prior, *_) = pooled_noise(settling)
+    assert prior is not None
+    assert prior.trend > DRIFT_CRITICAL
+    trends = [common_trend(rows(seed, 10, 5), [PRIOR] * 10) for seed in range(400)]
+    assert np.mean(np.abs(trends) > DRIFT_CRITICAL) < 0.04
+
+
+def test_one_step_alone_is_no_drift_of_the_session() -> None:
+    steps = rows(2, 10, 10)
+    before = common_trend(steps, [PRIOR] * 10)
+    steps[0] = [0.2 - 0.02 * place for place in range(10)]
+    assert abs(common_trend(steps, [PRIOR] * 10) - before) <= 2 * MOST_TREND / math.sqrt(10)
+    assert 2 * MOST_TREND / math.sqrt(10) < DRIFT_CRITICAL
+    assert common_trend([], []) == common_trend([[0.1, 0.2]], [PRIOR]) == 0
+
+
+def test_slow_rounds_of_one_version_are_seen_over_a_session() -> None:
+    steps = rows(3, 10, 10)
+    for place, row in enumerate(steps):
+        row[place % 10] -= 0.1
+        row[(place + 4) % 10] -= 0.08
+    lean = common_lean(steps, steps)
+    assert lean > LEAN_CRITICAL
+    assert common_lean([[-log for log in row] for row in steps], steps) != lean
+    assert common_lean([], []) == 0
+    assert against([0.03, 0.01, 0.05, 0.02], lean=lean) == {Doubt.ONE_SIDED: frozenset({MORE})}
+    assert against([-0.03, -0.01, -0.05, -0.02], lean=lean)[Doubt.ONE_SIDED] == frozenset({MORE})
+
+
+def test_rounds_set_aside_on_one_side_allow_no_other_verdict() -> None:
+    kept = [0.0, 0.004, -0.003, 0.002, 0.0, 0.001, -0.002, 0.003]
+    (found,) = objections([*kept, -0.4, -0.5], kept, PRIOR, 0.0, 0.0)
+    assert (found.doubt, found.against) == (Doubt.ONE_SIDED, {SAME, MORE})
+    (found,) = objections([*kept, 0.4, 0.5], kept, PRIOR, 0.0, 0.0)
+    assert found.against == {SAME, LESS}
+    assert not objections([*kept, 0.4, -0.5], kept, PRIOR, 0.0, 0.0)
+    assert not objections([*kept, -0.5], kept, PRIOR, 0.0, 0.0), "one stall is chance"
+
+
+def test_a_change_that_every_round_shows_is_beyond_doubt() -> None:
+    """Its size may move, and yet it is a change; that it is none is still not certain."""
+    clear = [-0.2, -0.21, -0.2, -0.19, -0.17, -0.17, -0.165, -0.17]
+    assert seems_changing(clear, PRIOR) or against(clear, trend=5.0)
+    assert against(clear, trend=5.0)[Doubt.DRIFTING] == {SAME}
+    unclear = [-0.2, -0.21, -0.2, -0.19, -0.1, -0.1, -0.09, -0.1]
+    assert against(unclear, trend=-5.0)[Doubt.DRIFTING] == ALL
