@@ -162,16 +162,17 @@ def _figures_of(name: str, kind: Kind, seed: int) -> list[Figure]:
         f"{effect:.0%}: {rate:.1%} in {mean:.1f}"
         for effect, rate, mean in zip(MIX, correct, rounds, strict=True)
     )
+    promised = name in SYNTHETIC  # the recorded deviations are more than the 2 % that the targets are for
     return [
         *(_fixed(name, kind, seed, rounds) for rounds in FIXED_ROUNDS),
         false_regressions(name, equal),
-        _power(name, slowed[0.05], "5 %", 12, 90),
-        _power(name, slowed[0.03], "3 %", 20, 80),
+        _power(name, slowed[0.05], "5 %", 12, 90 if promised else None),
+        _power(name, slowed[0.03], "3 %", 20, 80 if promised else None),
         Figure(
             f"{name}: rounds / fixed design",
             float(np.mean(rounds)) / fixed,
             "",
-            at_most=0.5,
+            at_most=0.5 if promised else None,
             note=f"{np.mean(rounds):.1f} of {fixed}; right verdicts and rounds of {outcome}",
         ),
     ]
@@ -207,7 +208,7 @@ def false_regressions(name: str, equal: SimulatedOutcome, at_most: float | None 
     )
 
 
-def _power(name: str, slowed: SimulatedOutcome, effect: str, rounds: int, at_least: float) -> Figure:
+def _power(name: str, slowed: SimulatedOutcome, effect: str, rounds: int, at_least: float | None) -> Figure:
     seen = (slowed.verdict[:, 0] == REGRESSION) & (slowed.rounds[:, 0] <= rounds)
     return Figure(
         f"{name}: {effect} seen within {rounds} rounds", 100 * float(seen.mean()), "%", at_least=at_least

@@ -126,7 +126,7 @@ def intervals(logs: Array, kept: Array, look: int, design: Design, prior: Vector
     constant = own <= noise_model.LEAST_VARIANCE
     spread = np.where(has, np.where(constant, expected, moderated), own)
     spread *= np.where(has, _inflation(prior.correlation, number), 1)
-    degrees = np.where(has, np.where(constant, prior_df, prior_df + d), d)
+    degrees = np.where(has, np.where(constant, np.maximum(prior_df, 1), prior_df + d), d)
     level, last = (special.ndtr(-design.critical(rounds)) for rounds in (look, design.cap))
     error = np.sqrt(spread / number)
     last_quantile = special.stdtrit(degrees + design.cap - look, last)

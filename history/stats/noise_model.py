@@ -38,7 +38,7 @@ MOST_CORRELATION = 0.8
 USUAL_CORRELATION = 0.1
 """The correlation of neighbouring rounds that is expected before any was seen."""
 
-CORRELATION_DEVIATION = 0.2
+CORRELATION_DEVIATION = 0.35
 """How far from it the correlation of a session is expected to be: its standard deviation.
 
 Both, and the standard error that is added, were chosen by simulation (docs/decisions/0060): with them fixed

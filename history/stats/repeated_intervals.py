@@ -141,5 +141,5 @@ def moderated(own: float, df: float, prior: Noise | None) -> tuple[float, float]
         return own, df
     expected = prior.sd**2
     if own <= LEAST_VARIANCE:
-        return expected, prior.df
+        return expected, max(1.0, prior.df)
     return max(own, (prior.df * expected + df * own) / (prior.df + df)), prior.df + df

@@ -110,6 +110,9 @@ def test_equal_rounds_know_only_what_others_showed() -> None:
     """Coarse values are equal by chance: that is no certainty."""
     expected = 2 * DESIGN.margin(4, 12) * 0.02 / 2
     assert width(interval_of([-0.03] * 4, Noise(0.02, 12))) == pytest.approx(expected)
+    assert width(interval_of([-0.03] * 4, Noise(0.02, 0.3))) == width(
+        interval_of([-0.03] * 4, Noise(0.02, 1))
+    )
     assert width(interval_of([-0.03] * 4, None)) == 0, "a count that never differs"
 
 
