@@ -1,4 +1,4 @@
-"""The distributions that verdicts need, normal, Student's t and F, as accurate as scipy's, without imports.
+"""The distributions that verdicts need, normal and Student's t, as accurate as scipy's, without imports.
 
 scipy.special and numpy take longer to import than everything else that `compare` does
 (docs/decisions/0021-compare-in-a-blink.md). Tests compare each function with scipy.
@@ -70,13 +70,6 @@ def student_quantile(df: float, probability: float) -> float:
         if abs(change) <= 1e-13 * t:
             break
     return t if probability > 0.5 else -t
-
-
-def f_above(numerator_df: float, denominator_df: float, x: float) -> float:
-    """Return the probability of Fisher's F being above x > 0."""
-    whole = denominator_df + numerator_df * x
-    below, above = denominator_df / whole, numerator_df * x / whole
-    return _beta_ratio(denominator_df / 2, numerator_df / 2, below, above)
 
 
 def _near_student(df: float, both_tails: float) -> float:

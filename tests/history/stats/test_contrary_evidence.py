@@ -99,7 +99,7 @@ def test_slow_rounds_of_one_version_are_seen_over_a_session() -> None:
 def test_rounds_set_aside_on_one_side_allow_no_other_verdict() -> None:
     kept = [0.0, 0.004, -0.003, 0.002, 0.0, 0.001, -0.002, 0.003]
     (found,) = objections([*kept, -0.4, -0.5], kept, PRIOR, 0.0, 0.0)
-    assert (found.doubt, found.against) == (Doubt.ONE_SIDED, {SAME, MORE})
+    assert (found.doubt, found.against) == (Doubt.ONE_SIDED, frozenset({SAME, MORE}))
     (found,) = objections([*kept, 0.4, 0.5], kept, PRIOR, 0.0, 0.0)
     assert found.against == {SAME, LESS}
     assert not objections([*kept, 0.4, -0.5], kept, PRIOR, 0.0, 0.0)

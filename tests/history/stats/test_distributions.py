@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy import special
 
 from history.stats.distributions import (
-    f_above,
     normal_below,
     normal_quantile,
     student_quantile,
@@ -57,13 +56,6 @@ def test_normal_quantile(tail: float) -> None:
 @given(st.floats(-30, 8))
 def test_normal_below(x: float) -> None:
     assert normal_below(x) == pytest.approx(float(special.ndtr(x)), rel=EXACT)
-
-
-@given(st.floats(1, 60), st.floats(0.5, 60), st.floats(-2, 2).map(lambda power: 10.0**power))
-def test_f_above(numerator: float, denominator: float, x: float) -> None:
-    assert f_above(numerator, denominator, x) == pytest.approx(
-        float(special.fdtrc(numerator, denominator, x)), rel=EXACT
-    )
 
 
 @pytest.mark.parametrize("probability", [0.0, 1.0, -1.0, math.nan])
