@@ -29,10 +29,11 @@ MOST_DAYS = 5
 def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     """Return all notes below the table of a contender."""
     session, machine = contender.session, contender.session.machine
-    gaps: dict[str, list[str]] = {}
+    gaps: dict[tuple[str, str], list[str]] = {}
     for step in contender.steps:
         if step.judgement.gap or step.judgement.doubts:
-            gaps.setdefault(step.judgement.reason, []).append(step.step)
+            without = "no verdict" if step.judgement.gap else "inconclusive"
+            gaps.setdefault((without, step.judgement.reason), []).append(step.step)
     place = f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores"
     if contender.nights is None:
         first = [
@@ -78,7 +79,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         ),
         *(text for step in contender.steps for text in _more_instructions(step)),
         *(text for step in contender.steps for text in _varies_more(step)),
-        *(f"no verdict: {', '.join(steps)}: {reason}" for reason, steps in gaps.items()),
+        *(f"{without}: {', '.join(steps)}: {reason}" for (without, reason), steps in gaps.items()),
         *_censored(contender),
         *map(_failure, contender.failures),
         *(f"warning: {text}" for text in contender.warnings),
