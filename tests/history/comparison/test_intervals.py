@@ -56,7 +56,8 @@ logs = st.lists(st.floats(-0.2, 0.2), min_size=3, max_size=20)
 def test_a_level_lends_its_noise_to_no_other_level(looks: tuple[int, int] | None) -> None:
     # Four rounds of 64 clients that agree by chance are no more sure beside a quiet level.
     beside = Intervals([QUIET, NOISY], 0.95, looks)
-    alike = Intervals([QUIET, OTHER_QUIET], 0.95, looks)
+    others = [replace(OTHER_QUIET, step=f"{name}@1") for name in ("read", "scan", "insert")]
+    alike = Intervals([QUIET, *others], 0.95, looks)
     (found, alone), (lent, own) = (
         (intervals.of(step, "qps"), sequential_interval(step.log_ratios("qps") or (), its_design, None))
         for intervals, step in ((beside, NOISY), (alike, QUIET))

@@ -223,7 +223,7 @@ def test_correlation_is_found(rounds: int, least: float) -> None:
 def test_correlation_of_a_session_is_hardly_ever_understated(rounds: int) -> None:
     """Ten steps tell little, so that the estimate is on the safe side: on average 0.3 or more of 0.3."""
     sessions = [pooled_correlation(_correlated(seed, 0.3, 10, rounds)) for seed in range(300)]
-    assert 0.28 < fmean(sessions) < 0.4
+    assert 0.28 < fmean(sessions) < 0.45
 
 
 def test_correlation_has_bounds() -> None:
