@@ -41,7 +41,7 @@ USUAL_CORRELATION = 0.1
 CORRELATION_DEVIATION = 0.35
 """How far from it the correlation of a session is expected to be: its standard deviation.
 
-Both, and the standard error that is added, were chosen by simulation (docs/decisions/0060): with them fixed
+Both, and the standard error that is added, were chosen by simulation (docs/decisions/0053): with them fixed
 rounds and rounds until decided keep 1 % of sessions in AR(1) noise of 0.3 with the recorded deviations."""
 
 SCATTER_CAUTION = 0.3

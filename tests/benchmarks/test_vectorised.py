@@ -116,7 +116,7 @@ def missed(kind: str, design: Design, suites: int = 3000) -> float:
 
 @pytest.mark.parametrize("confidence", [0.8, 0.98])
 def test_coverage_of_ten_steps_at_all_looks(confidence: float) -> None:
-    """The confidence asked for, less three binomial deviations; most of the rest is caution (decision 60)."""
+    """The confidence asked for, less three binomial deviations; most of the rest is caution (decision 53)."""
     error = 1 - confidence
     found = missed("gaussian", Design(confidence=confidence))
     assert error / 8 < found <= error + 3 * math.sqrt(error * confidence / 3000)
