@@ -158,6 +158,12 @@ def running(build: Build, folder: Path, suite: Suite = SUITE) -> Iterator[Server
         server.destroy()
 
 
+DISK_IS_FULL = (
+    "^loading data failed: (tpchgen-cli|python) failed with exit status 1: "
+    "(No space left on device|could not extend file .*: No space left on device)"
+)
+
+
 @pytest.mark.parametrize("left", [6, 40], ids=["for the rows", "for the tables"])
 def test_a_disk_that_fills_up_while_data_are_loaded(
     server_folder: Path, postgres_18: Build, left: int
@@ -173,11 +179,16 @@ def test_a_disk_that_fills_up_while_data_are_loaded(
             space = os.statvfs(disk)
             filler = space.f_bavail * space.f_frsize - left * 1024**2
             (disk / "filler").write_bytes(bytes(filler))
-            with pytest.raises(LoadError, match="loading data failed") as caught:
+            with pytest.raises(LoadError, match=DISK_IS_FULL):
                 QueryConductor(SUITE, ROOM).load(server.address)
-            assert "space left" in caught.value.hint or "connection" in caught.value.hint
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+CONNECTION_IS_LOST = (
+    "^loading data failed: python failed with exit status 1: .*"
+    "(server closed the connection|connection is bad|Lost connection|Can't connect|gone away)"
+)
 
 
 @pytest.mark.parametrize("engine", ["postgres_18", "mysql_9"])
@@ -203,7 +214,7 @@ def test_a_server_that_is_killed_while_data_are_loaded(
 
         killer = threading.Thread(target=kill_while_loading)
         killer.start()
-        with pytest.raises(LoadError, match="loading data failed with status 1"):
+        with pytest.raises(LoadError, match=CONNECTION_IS_LOST):
             QueryConductor(SUITE, ROOM).load(server.address)
         killer.join()
         assert server.death() is not None

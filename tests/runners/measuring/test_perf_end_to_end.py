@@ -58,7 +58,10 @@ def test_without_perf_a_run_goes_on(
 ) -> None:
     """A perf that may not sample: what was asked for is measured, and the way out is said."""
     forbidden = tmp_path / "perf"
-    forbidden.write_text("#!/bin/sh\nprintf 'Error:\\nAccess to monitoring is limited.\\n' >&2\nexit 255\n")
+    forbidden.write_text(
+        "#!/bin/sh\n[ $1 = --version ] && exit\n"
+        "printf 'Error:\\nAccess to monitoring is limited.\\n' >&2\nexit 255\n"
+    )
     forbidden.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     ran = tidemark(home, *RUN, "--perf", "--alone", NEW)
