@@ -116,7 +116,7 @@ def _judged(store: Store, start: SessionStart, runs: Sequence[Run], build: Build
             position += len(records)
     store.finish_session(session, SessionStatus.FINISHED)
     (judged,) = compare(store, BASE, (SAME,), CompareOptions(session=uid)).contenders
-    return [step.step for step in judged.steps if step.judgement.verdict in DECIDED]
+    return [step.step for step in judged.steps if step.judged.verdict in DECIDED]
 
 
 def _record(run: Run, build: Build, repetition: int, position: int) -> RunRecord:

@@ -61,7 +61,7 @@ def compared(path: Path, base: str = BASE, contender: str = CONTENDER, **options
 
 def test_one_step_for_each_outcome(night: Path) -> None:
     (contender,) = compared(night).contenders
-    said = {step.step: step.judgement.verdict or step.judgement.gap for step in contender.steps}
+    said = {step.step: step.judged.verdict or step.judged.gap for step in contender.steps}
     assert said == {
         "update-inlist": UNCHANGED,
         "update-index": IMPROVEMENT,
@@ -73,7 +73,7 @@ def test_one_step_for_each_outcome(night: Path) -> None:
         "insert": Gap.MISSING,
     }
     assert contender.judged_steps == 5
-    by_name = {step.step: step.judgement for step in contender.steps}
+    by_name = {step.step: step.judged for step in contender.steps}
     assert by_name["update-zipf"].reason == "2 paired rounds: a verdict needs 3, run 1 more"
     assert [step.step for step in contender.steps if step.is_unexplained] == ["delete"]
     assert [each.repetitions for each in contender.failures] == [(2,), (1, 2, 3)]
@@ -197,11 +197,11 @@ def test_a_metric_without_direction_is_not_judged(tmp_path: Path) -> None:
                 store.record_run(session, record)
         store.finish_session(session, SessionStatus.FINISHED)
     undirected = compared(path, metric="transactions")
-    assert undirected.contenders[0].steps[0].judgement.gap is Gap.NO_DIRECTION
+    assert undirected.contenders[0].steps[0].judged.gap is Gap.NO_DIRECTION
     assert exit_code(undirected) == 0
     for metric, gap in (("errors", Gap.NO_RATIO), ("tps", Gap.MISSING)):
         comparison = compared(path, metric=metric)
-        assert comparison.contenders[0].steps[0].judgement.gap is gap
+        assert comparison.contenders[0].steps[0].judged.gap is gap
         assert exit_code(comparison) == 2
 
 
@@ -237,7 +237,7 @@ def test_steps_that_are_left_out_neither_share_the_error_nor_lend_their_noise(tm
     (both,) = compared(path).contenders
     (single,) = compared(path, steps=("delete",)).contenders
     assert [step.step for step in single.steps] == ["delete"]
-    shared, alone = both.steps[1].judgement.interval, single.steps[0].judgement.interval
+    shared, alone = both.steps[1].judged.interval, single.steps[0].judged.interval
     assert shared is not None
     plain = ratio_interval(CALM, NOISY, 0.98)
     assert alone is not None
@@ -270,7 +270,7 @@ def test_an_interrupted_run_is_not_compared(tmp_path: Path) -> None:
         store.record_run(session, replace(cut_short, status=RunStatus.INTERRUPTED, measurement=measured))
         store.finish_session(session, SessionStatus.FINISHED)
     (contender,) = compared(path).contenders
-    assert contender.steps[0].judgement.gap is Gap.TOO_FEW
+    assert contender.steps[0].judged.gap is Gap.TOO_FEW
     assert [(each.status, each.reason) for each in contender.failures] == [
         (RunStatus.INTERRUPTED, "no reason recorded")
     ]

@@ -18,7 +18,7 @@ from build.version import parse_version
 from compare import CompareOptions, Comparison, Verdict
 from history.comparison.compare import ContenderComparison, StepComparison, compare, exit_code
 from history.comparison.explanation import Variation, imported_stand_ins
-from history.comparison.verdict import Judgement, MetricChange, Ratio
+from history.comparison.verdict import Judged, MetricChange
 from history.open import open_store
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
@@ -84,7 +84,7 @@ FREE: Values = {**STALLED, "qps": [26500, 26540, 26470], "server_cs_per_op": [2.
 def test_a_stalled_base_is_not_read_as_a_faster_contender(tmp_path: Path) -> None:
     comparison = compared(tmp_path, STALLED, FREE)
     (step,) = comparison.contenders[0].steps
-    assert step.judgement.verdict is Verdict.IMPROVEMENT
+    assert step.judged.verdict is Verdict.IMPROVEMENT
     assert step.explained_by == ()
     table = terminal(comparison)
     (row,) = [line for line in table.splitlines() if line.startswith("delete ")]
@@ -211,10 +211,11 @@ def test_amounts_have_no_exponent(value: float | None, text: str) -> None:
     assert amount(value) == text
 
 
-def made(judged: Ratio, beside: list[Ratio], verdict: Verdict) -> Comparison:
+def made(judged: Judged, beside: list[Judged], verdict: Verdict) -> Comparison:
     """A comparison of a step with a name as long as the longest of our suites."""
-    judgement = Judgement(verdict, None, "", judged.interval, 20)
-    step = StepComparison("update-nonindex", judged, judgement, tuple(beside), smallest_visible=0.0987)
+    step = StepComparison(
+        "update-nonindex", replace(judged, verdict=verdict), tuple(beside), smallest_visible=0.0987
+    )
     session = Session(
         **vars(session_start()), id=1, status=SessionStatus.FINISHED, started_at=NIGHT, ended_at=NIGHT
     )
@@ -242,9 +243,11 @@ TIMED = [name for name in beside_verdict() if name != INSTRUCTIONS]
 def test_the_tables_of_timed_rounds_fit_a_hundred_columns(
     numbers: list[tuple[float, float, MetricChange]], data: st.DataObject
 ) -> None:
-    def one(metric: str, amount: float, value: float, change: MetricChange) -> Ratio:
+    def one(metric: str, amount: float, value: float, change: MetricChange) -> Judged:
         interval = Interval(value, value * 0.9, value * 1.1, 20)
-        return Ratio(metric, amount, min(amount * value, 999_999), value, interval, change, 20)
+        return Judged(
+            metric, amount, min(amount * value, 999_999), value, interval, change, 20, 0.02, "round"
+        )
 
     judged, *beside = (one(metric, *each) for metric, each in zip(("qps", *TIMED), numbers, strict=True))
     comparison = made(judged, beside, data.draw(st.sampled_from(Verdict)))

@@ -95,7 +95,7 @@ def test_more_instructions_are_a_finding_where_throughput_is_open(
 
 def test_they_explain_a_regression_of_throughput(tmp_path: Path) -> None:
     (step,) = compared(tmp_path, MORE, SLOWER).contenders[0].steps
-    assert step.judgement.verdict is Verdict.REGRESSION
+    assert step.judged.verdict is Verdict.REGRESSION
     assert step.explained_by == (INSTRUCTIONS,)
 
 
@@ -108,7 +108,7 @@ def test_a_session_of_counts_alone_is_judged_by_them(tmp_path: Path) -> None:
         "update-zipf": [[5e4, 5e4, 5e4], [5e4, 5.1e4, 5.1e4]],
     }
     comparison = compared(tmp_path, counts)
-    steps = {step.step: step.judgement for step in comparison.contenders[0].steps}
+    steps = {step.step: step.judged for step in comparison.contenders[0].steps}
     assert comparison.metric.name == INSTRUCTIONS
     assert steps["update-index"].verdict is Verdict.REGRESSION
     assert steps["insert"].verdict is Verdict.UNCHANGED

@@ -145,9 +145,9 @@ def test_a_step_without_a_verdict_at_the_end_is_inconclusive(tmp_path: Path, cap
         record(store, until_decided(cap=cap), rates)
         comparison = compared(store)
     (step,) = comparison.contenders[0].steps
-    assert step.judgement.interval is not None
-    assert step.judgement.interval.estimate == pytest.approx(1, abs=0.001)
-    assert (step.judgement.verdict, exit_code(comparison)) == (Verdict.INCONCLUSIVE, 2)
+    assert step.judged.interval is not None
+    assert step.judged.interval.estimate == pytest.approx(1, abs=0.001)
+    assert (step.judged.verdict, exit_code(comparison)) == (Verdict.INCONCLUSIVE, 2)
 
 
 def test_an_interval_over_all_looks_is_wider_than_one_of_so_many_rounds(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_an_interval_over_all_looks_is_wider_than_one_of_so_many_rounds(tmp_path
         for start in (session_start("fixed", repetitions=6), replace(until_decided(), uid="looking")):
             record(store, start, rates)
             comparison = compared(store, session=start.uid)
-            interval = comparison.contenders[0].steps[0].judgement.interval
+            interval = comparison.contenders[0].steps[0].judged.interval
             assert interval is not None
             widths.append(interval.high - interval.low)
             (said,) = [note for note in notes(comparison) if note.startswith("Intervals of")]
@@ -209,8 +209,8 @@ def test_a_later_calibration_shows_what_can_be_seen_and_changes_no_verdict(tmp_p
         following = compared(store).contenders[0].steps[0]
     assert before.smallest_visible is None
     assert after.smallest_visible is not None
-    assert after.judgement == before.judgement
-    assert following.judgement.interval != before.judgement.interval
+    assert after.judged == before.judged
+    assert following.judged.interval != before.judged.interval
 
 
 def test_a_calibration_is_not_judged_by_itself(tmp_path: Path) -> None:

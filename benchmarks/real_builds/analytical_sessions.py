@@ -96,7 +96,7 @@ def _planted_figures(
         (contender,) = compare(store, BASE, (other,), CompareOptions()).contenders
     different = _different(contender, other)
     flagged = {plan.step for plan in changed_plans(contender) if plan.base and plan.contender}
-    judged = {step.step for step in contender.steps if step.judgement.verdict in DECIDED}
+    judged = {step.step for step in contender.steps if step.judged.verdict in DECIDED}
     yield Figure(f"{what}: queries with another plan", len(different), "", at_least=1, note=_names(different))
     missed = different - flagged
     yield Figure(

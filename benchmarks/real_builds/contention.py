@@ -44,11 +44,11 @@ def contention_figures(home: Home, folder: Path, shown: Progress) -> Iterator[Fi
     by_step = {step.step: step for step in compared.steps}
     for clients, wanted in ((FEW, 0), (MANY, 1)):
         step = by_step[f"{STEP}@{clients}"]
-        interval, ratios = step.judgement.interval, {each.metric: each.value for each in step.metrics}
+        interval, ratios = step.judged.interval, {each.metric: each.value for each in step.metrics}
         between = f"{interval.low:.3f} to {interval.high:.3f}" if interval else "no interval"
         switches = ratios.get("server_cs_per_op")
-        note = f"{step.judgement.verdict}; ratio of qps {step.judged.value or 0:.3f} ({between})"
+        note = f"{step.judged.verdict}; ratio of qps {step.judged.value or 0:.3f} ({between})"
         note += f", of context switches {switches:.2f}" if switches else ""
-        flagged = int(step.judgement.verdict is Verdict.REGRESSION)
+        flagged = int(step.judged.verdict is Verdict.REGRESSION)
         name = f"a lock held longer, {clients} client{'' if clients == 1 else 's'}: flagged"
         yield Figure(name, flagged, "", at_least=wanted, at_most=wanted, note=note)

@@ -127,7 +127,7 @@ def _apart(sessions: CountedSessions, version: Version, second: Build) -> list[F
                 100.0 if value is None else 100 * abs(value - 1),
                 "% apart",
                 at_most=MOST_APART[version.engine],
-                note=f"{step.judgement.verdict or step.judgement.reason}; {len(counts)} passes of "
+                note=f"{step.judged.verdict or step.judged.reason}; {len(counts)} passes of "
                 f"{min(counts):.0f} to {max(counts):.0f}",
             )
         )
@@ -163,11 +163,11 @@ def _planted(sessions: CountedSessions, what: str) -> list[Figure]:
 def found_figures(what: str, percent: int, compared: ContenderComparison) -> Iterator[Figure]:
     """Yield in which steps a planted slow-down was found, and how large it is where it is smallest."""
     touched = [step for step in compared.steps if step.step not in UNTOUCHED]
-    regressed = {step.step for step in compared.steps if step.judgement.verdict is Verdict.REGRESSION}
+    regressed = {step.step for step in compared.steps if step.judged.verdict is Verdict.REGRESSION}
     others = [
         step
         for step in compared.steps
-        if step.step in UNTOUCHED and step.judgement.verdict is not Verdict.UNCHANGED
+        if step.step in UNTOUCHED and step.judged.verdict is not Verdict.UNCHANGED
     ]
     changes = _changes(compared)
     found = sum(step.step in regressed for step in touched)

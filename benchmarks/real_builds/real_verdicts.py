@@ -138,9 +138,9 @@ def planted_figures(bench: Bench) -> list[Figure]:
         seen = [step for step in regressed if step in UPDATES]
         wrong = [step for step in regressed if step in UNTOUCHED]
         ratios = ", ".join(
-            f"{step.step} {step.judgement.interval.estimate:.3f}"
+            f"{step.step} {step.judged.interval.estimate:.3f}"
             for step in compared.steps
-            if step.judgement.interval is not None
+            if step.judged.interval is not None
         )
         what = f"{percent} % slower"
         share = 100 * len(seen) / len(UPDATES)
@@ -152,7 +152,7 @@ def planted_figures(bench: Bench) -> list[Figure]:
 
 
 def _names(compared: ContenderComparison, verdict: Verdict) -> list[str]:
-    return [step.step for step in compared.steps if step.judgement.verdict is verdict]
+    return [step.step for step in compared.steps if step.judged.verdict is verdict]
 
 
 def _compiled_elsewhere(bench: Bench) -> Build:

@@ -7,6 +7,7 @@ from build.version import Version
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import imported_stand_ins
 from history.comparison.intervals import Intervals, looks_of
+from history.comparison.judging import choose_steps, judge_all
 from history.comparison.kinds import KindComparison, compare_kinds
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.recent_nights import trends
@@ -20,8 +21,6 @@ from history.comparison.result import (
     ContenderComparison,
     Instructions,
     StepComparison,
-    choose_steps,
-    judge_all,
 )
 from history.comparison.verdict import TRAITS, Verdict
 from history.comparison.warnings import comparison_warnings, warnings_of_lookup
@@ -198,7 +197,7 @@ def _with_functions(
     history: Reader, session: Session, step: StepComparison, base: Version, contender: Version
 ) -> StepComparison:
     """Return a regressed step with the functions that gained most, if both versions have profiles of it."""
-    if step.judgement.verdict is not Verdict.REGRESSION:
+    if step.judged.verdict is not Verdict.REGRESSION:
         return step
     from history.comparison.profile_diff import differential  # loaded only when a step regressed
 
@@ -210,7 +209,7 @@ def _with_instructions(
     history: Reader, session: Session, step: StepComparison, base: Version, contender: Version
 ) -> StepComparison:
     """Return a step with more instructions with the functions that gained most, if both were profiled."""
-    judged = is_exact(step.judged.metric) and step.judgement.verdict is Verdict.REGRESSION
+    judged = is_exact(step.judged.metric) and step.judged.verdict is Verdict.REGRESSION
     if not (judged or step.has_more_instructions):
         return step
     from history.comparison.profile_diff import differential  # loaded only when a step regressed
@@ -244,9 +243,9 @@ def _intervals(
 
 
 def _step_warnings(step: StepComparison, session: Session) -> list[str]:
-    pairs, exact = step.judgement.pairs, is_exact(step.judged.metric)
+    pairs, exact = step.judged.pairs, is_exact(step.judged.metric)
     planned = session.counted_passes if exact else session.repetitions
-    if step.judgement.verdict and pairs < planned:
+    if step.judged.verdict and pairs < planned:
         return [f"{step.step}: judged from {pairs} of {planned} {'passes' if exact else 'rounds'}"]
     return []
 

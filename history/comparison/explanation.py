@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from build.version import Engine
-from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
+from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
 from suites.metric import Role
 from suites.metrics import METRICS, beside_verdict
 
@@ -45,7 +45,7 @@ class Variation(StrEnum):
     UNKNOWN = "unknown"
 
 
-def explained_by(metric: str, verdict: Verdict | None, beside: Sequence[Ratio]) -> tuple[str, ...] | None:
+def explained_by(metric: str, verdict: Verdict | None, beside: Sequence[Judged]) -> tuple[str, ...] | None:
     """The costs among `beside` that moved the way that explains a verdict on `metric`, in their order.
 
     More of a cost explains a regression of throughput, less of it an improvement; one that moved the other
@@ -76,7 +76,7 @@ class Explanation(StrEnum):
 
 
 def explanation(
-    costs: tuple[str, ...] | None, beside: Sequence[Ratio], gained: Sequence["FunctionChange"]
+    costs: tuple[str, ...] | None, beside: Sequence[Judged], gained: Sequence["FunctionChange"]
 ) -> Explanation | None:
     """Whether a change of throughput is explained, by `explained_by`'s `costs` and the profile.
 
@@ -109,7 +109,7 @@ def is_cost(metric: str) -> bool:
     return METRICS[metric].role is Role.COST
 
 
-def variation(metrics: Sequence[Ratio]) -> Variation:
+def variation(metrics: Sequence[Judged]) -> Variation:
     """How the variation of throughput changed, from those of that role among `metrics`."""
     verdicts = {
         verdict_of(each.change, METRICS[each.metric].better)

@@ -52,6 +52,10 @@ class Intervals:
         """The pairs that an interval of a metric needs at least."""
         return LEAST_PASSES if self.exact is not None and is_exact(metric) else self.needed
 
+    def observed(self, metric: str) -> str:
+        """What a pair of a metric is: `round`, `pass` or `night`."""
+        return "pass" if self.exact is not None and is_exact(metric) else self.counted.removeprefix("paired ")
+
     def of(self, step: StepPairs, metric: str) -> Interval | None:
         """Return the interval of a step's metric; None with too few pairs, and without a ratio."""
         if self.exact is not None and is_exact(metric):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs, pair_steps
-from history.comparison.verdict import Judgement, Ratio, judge_step, ratio
+from history.comparison.verdict import Judged, judge_beside, judge_step
 from history.store.records import Run
 from suites.metric import Role
 from suites.metrics import METRICS, OVERLOADED, REFUSED, RETRIED, TPS, of_role
@@ -19,9 +19,8 @@ class KindComparison:
 
     step: str
     kind: str
-    judged: Ratio
-    judgement: Judgement
-    latencies: Mapping[str, Ratio]
+    judged: Judged
+    latencies: Mapping[str, Judged]
     """The recorded latencies by metric."""
     retried: tuple[float | None, float | None]
     """Transactions rolled back by the server and begun again, per transaction, in base and contender."""
@@ -61,9 +60,8 @@ def _compared(step: StepPairs, threshold: float, intervals: Intervals) -> KindCo
     return KindComparison(
         name,
         kind,
-        ratio(step, TPS, threshold, intervals),
         judge_step(step, METRICS[TPS], threshold, intervals),
-        {metric: ratio(step, metric, threshold, intervals) for metric in of_role(Role.LATENCY)},
+        {metric: judge_beside(step, metric, threshold, intervals) for metric in of_role(Role.LATENCY)},
         _per_transaction(step, RETRIED),
         _per_transaction(step, (REFUSED,)),
     )

@@ -13,6 +13,7 @@ from itertools import pairwise
 from sqlalchemy import Connection, select
 
 from history.comparison.intervals import Intervals
+from history.comparison.judging import choose_steps, judge_all
 from history.comparison.pairs import Pair, StepPairs
 from history.comparison.recent_nights import LAST_NIGHTS, LEAST_NIGHTS, step_positions, values_of
 from history.comparison.result import (
@@ -20,8 +21,6 @@ from history.comparison.result import (
     ContenderComparison,
     NightGap,
     Nights,
-    choose_steps,
-    judge_all,
 )
 from history.comparison.warnings import engine_warnings
 from history.errors import ComparisonError

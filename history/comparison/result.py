@@ -1,6 +1,6 @@
-"""The result of a comparison, and the judgement of its steps."""
+"""The options of a comparison, and its result."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,29 +12,23 @@ from history.comparison.exact import is_exact
 from history.comparison.explanation import (
     Explanation,
     Variation,
-    beside_imported,
     explained_by,
     explanation,
     variation,
 )
-from history.comparison.intervals import Intervals
-from history.comparison.pairs import Failure, StepPairs
+from history.comparison.pairs import Failure
 from history.comparison.verdict import (
-    TRAITS,
     Gap,
-    Judgement,
+    Judged,
     MetricChange,
-    Ratio,
     Verdict,
-    judge_step,
-    ratio,
+    without_verdict,
 )
-from history.errors import ComparisonError
 from history.stats.estimators import geometric_mean
-from history.stats.repeated_intervals import FAMILY_CONFIDENCE, Noise
+from history.stats.repeated_intervals import FAMILY_CONFIDENCE
 from history.store.records import CalibratedNoise, DroppedRound, Session, SessionStatus
 from suites.metric import Metric
-from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY, beside_verdict
+from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY
 
 if TYPE_CHECKING:
     from history.comparison.kinds import KindComparison
@@ -87,12 +81,11 @@ class CompareOptions:
 
 @dataclass(frozen=True)
 class StepComparison:
-    """A step with the judged metric, its judgement, and the metrics beside it."""
+    """A step by the metric that was asked for, and by those beside it."""
 
     step: str
-    judged: Ratio
-    judgement: Judgement
-    beside: tuple[Ratio, ...]
+    judged: Judged
+    beside: tuple[Judged, ...]
     """The metrics of suites.metrics.beside_verdict, without the judged one."""
 
     smallest_visible: float | None = None
@@ -116,12 +109,22 @@ class StepComparison:
     """The ratio of the judged metric in the last nights up to this one; None in a gap."""
 
     @property
-    def metrics(self) -> tuple[Ratio, ...]:
+    def metrics(self) -> tuple[Judged, ...]:
         """The judged metric and those beside it."""
         return (self.judged, *self.beside)
 
+    def by(self, metric: str) -> Judged | None:
+        """Return the step as a metric judges it; None for one that was not recorded.
+
+        A step that was overloaded is judged by none.
+        """
+        found = next((each for each in self.metrics if each.metric == metric), None)
+        if found is None or found is self.judged or self.judged.gap is not Gap.OVERLOADED:
+            return found if found is self.judged or (found is not None and found.pairs) else None
+        return without_verdict(found, Gap.OVERLOADED, self.judged.reason)
+
     @property
-    def exact(self) -> Ratio | None:
+    def exact(self) -> Judged | None:
         """The counted instructions beside the verdict; None when they were not counted or are judged."""
         return next((each for each in self.beside if each.metric == INSTRUCTIONS and each.pairs), None)
 
@@ -133,13 +136,12 @@ class StepComparison:
     @property
     def is_open(self) -> bool:
         """Whether it has no verdict, or one that further rounds may replace."""
-        verdict = self.judgement.verdict
-        return verdict is None or TRAITS[verdict].is_open
+        return self.judged.is_open
 
     @property
     def explained_by(self) -> tuple[str, ...] | None:
         """The costs that explain the verdict; None when nothing is to be explained, or without a cost."""
-        return explained_by(self.judged.metric, self.judgement.verdict, self.beside)
+        return explained_by(self.judged.metric, self.judged.verdict, self.beside)
 
     @property
     def is_unexplained(self) -> bool:
@@ -261,7 +263,7 @@ class ContenderComparison:
     @property
     def judged_steps(self) -> int:
         """The number of steps with an interval, which share the confidence."""
-        return sum(step.judgement.interval is not None for step in self.steps)
+        return sum(step.judged.interval is not None for step in self.steps)
 
     @property
     def planned(self) -> int:
@@ -275,14 +277,14 @@ class ContenderComparison:
 
         Over nights it is whether every step could be judged; a gap in one night does not affect the others.
         """
-        judged = all(step.judgement.gap in (None, Gap.NO_DIRECTION) for step in self.steps)
+        judged = all(step.judged.gap in (None, Gap.NO_DIRECTION) for step in self.steps)
         if self.nights is not None:
             return bool(self.steps) and judged
         return (
             self.session.status is SessionStatus.FINISHED
             and bool(self.steps)
             and not self.failures
-            and all(step.judgement.pairs >= self.planned for step in self.steps)
+            and all(step.judged.pairs >= self.planned for step in self.steps)
             and judged
         )
 
@@ -327,43 +329,15 @@ class Comparison:
         """The judged metric."""
         return METRICS[self.options.metric]
 
+    @property
+    def threshold_percent(self) -> float:
+        """The threshold of the judged metric, in percent."""
+        exact = self.metric.is_counted
+        return self.options.exact_threshold_percent if exact else self.options.threshold_percent
+
     def verdicts(self) -> tuple[Verdict | None, ...]:
         """Return the verdicts of all steps of all contenders."""
-        return tuple(step.judgement.verdict for contender in self.contenders for step in contender.steps)
-
-
-def judge_all(
-    chosen: Sequence[StepPairs],
-    options: CompareOptions,
-    intervals: Intervals,
-    noise: Mapping[str, Noise],
-    session: Session,
-    engines: Collection[Engine],
-) -> tuple[StepComparison, ...]:
-    """Judge the chosen steps; `session` determines their groups and the metrics beside the verdict.
-
-    `noise` is the calibrated noise by step; `engines` are those of base and contender.
-    """
-    metric = METRICS[options.metric]
-    threshold = threshold_of(metric.name, options)
-    recorded = {name for step in chosen for pair in step.pairs for name in (*pair.base, *pair.contender)}
-    shown = beside_verdict(engines, session.primary)
-    if session.is_imported:
-        shown = beside_imported(recorded, engines)
-    beside = [name for name in shown if name != metric.name]
-    groups = groups_of(session)
-    return tuple(
-        StepComparison(
-            step.step,
-            ratio(step, metric.name, threshold, intervals),
-            judge_step(step, metric, threshold, intervals),
-            tuple(ratio(step, name, threshold_of(name, options), intervals) for name in beside),
-            intervals.smallest_visible(step, metric, threshold, noise.get(step.step)),
-            _base_drift(step),
-            group=groups.get(step.step, ""),
-        )
-        for step in chosen
-    )
+        return tuple(step.judged.verdict for contender in self.contenders for step in contender.steps)
 
 
 def threshold_of(metric: str, options: CompareOptions) -> float:
@@ -378,22 +352,6 @@ def groups_of(session: Session) -> Mapping[str, str]:
     return groups if isinstance(groups, dict) else {}
 
 
-def choose_steps(paired: Sequence[StepPairs], steps: Sequence[str], where: str) -> Sequence[StepPairs]:
-    """Return the requested steps, or all without a request. Raises ComparisonError for an unknown step."""
-    names = [pairs.step for pairs in paired]
-    unknown = [step for step in steps if step not in names]
-    if unknown:
-        raise ComparisonError(
-            f"{where} has no step {', '.join(unknown)}", hint=f"its steps: {', '.join(names)}"
-        )
-    return [pairs for pairs in paired if not steps or pairs.step in steps]
-
-
-def _base_drift(step: StepPairs) -> float | None:
-    rates, _ = step.values(PRIMARY)
-    return rates[-1] / rates[0] if len(rates) > 1 and rates[0] > 0 else None
-
-
-def _mean_ratio(ratios: Sequence[Ratio]) -> float | None:
+def _mean_ratio(ratios: Sequence[Judged]) -> float | None:
     values = [ratio.value for ratio in ratios if ratio.value is not None]
     return geometric_mean(values) if len(values) == len(ratios) else None

@@ -12,7 +12,7 @@ from history.stats.contrary_evidence import LESS, MORE, SAME, Doubt
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
 from history.stats.selection import size_after_selection
 from suites.metric import Better, Metric
-from suites.metrics import OVERLOADED
+from suites.metrics import METRICS, OVERLOADED
 
 
 class Verdict(StrEnum):
@@ -121,8 +121,8 @@ class Gap(StrEnum):
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """One metric of one step in base and contender, over the same paired rounds."""
+class Judged:
+    """One metric of one step in base and contender, over the same pairs: its ratio, and the verdict on it."""
 
     metric: str
     base: float | None
@@ -138,72 +138,87 @@ class Ratio:
     pairs: int
     """The number of pairs that have the metric."""
 
+    threshold: float
+    """The fraction beyond which it has changed: that by which it was judged."""
 
-@dataclass(frozen=True)
-class Judgement:
-    """A verdict, or the reason why there is none."""
+    observed: str
+    """What a pair is: `round`, `pass` or `night`."""
 
-    verdict: Verdict | None
-    gap: Gap | None
-    reason: str
+    verdict: Verdict | None = None
+    gap: Gap | None = None
+    """Why there is no verdict; None with one."""
+
+    reason: str = ""
     """What is missing in case of a gap, and how much more is needed; or what the rounds hold against the
     interval."""
-
-    interval: Interval | None
-    pairs: int
-    """The number of pairs that have the metric."""
 
     doubts: tuple[Doubt, ...] = ()
     """Why the verdict that the interval alone would give is not given."""
 
+    @property
+    def row(self) -> Metric:
+        """The metric's row in the registry."""
+        return METRICS[self.metric]
 
-def ratio(step: StepPairs, metric: str, threshold: float, intervals: Intervals) -> Ratio:
-    """Return the metric's means over the step's pairs, with their ratio, its interval and how it moved.
+    @property
+    def unit(self) -> str:
+        """The metric's unit."""
+        return self.row.unit
 
-    `threshold` is a fraction.
+    @property
+    def better(self) -> Better:
+        """The direction in which the metric improves."""
+        return self.row.better
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is no verdict, or one that further pairs may replace."""
+        return self.verdict is None or TRAITS[self.verdict].is_open
+
+
+def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Intervals) -> Judged:
+    """Return the verdict on one step; `threshold` is a fraction. An overloaded step has none."""
+    judged = judge_beside(step, metric.name, threshold, intervals)
+    overloaded = sum(map(any, zip(*step.values(OVERLOADED), strict=True)))
+    if not overloaded:
+        return judged
+    reason = f"a version did not keep up with the rate in {overloaded} of {len(step.pairs)} rounds"
+    return without_verdict(judged, Gap.OVERLOADED, reason)
+
+
+def without_verdict(judged: Judged, gap: Gap, reason: str) -> Judged:
+    """Return a judged metric whose values say nothing of the versions; its interval is left out."""
+    return replace(judged, verdict=None, gap=gap, reason=reason, interval=None, doubts=())
+
+
+def judge_beside(step: StepPairs, metric: str, threshold: float, intervals: Intervals) -> Judged:
+    """Return a metric's means over the step's pairs, with their ratio, its interval and the verdict on it.
+
+    `threshold` is a fraction. Whether a server kept up with its rate does not count.
     """
     base, contender = step.values(metric)
-    pairs = len(base)
+    pairs, observed = len(base), intervals.observed(metric)
     old, new = geometric_mean(base), geometric_mean(contender)
+    interval = intervals.of(step, metric)
+    change = MetricChange.UNKNOWN if interval is None else change_of(interval, threshold)
+    shown = interval and as_reported(interval, change, threshold)
+    value = None
     if old is not None and new is not None:
-        interval = intervals.of(step, metric)
-        change = MetricChange.UNKNOWN if interval is None else change_of(interval, threshold)
-        interval = interval and as_reported(interval, change, threshold)
         # The interval ignores stalled rounds, so that its estimate can differ from the quotient of the means.
-        value = new / old if interval is None else interval.estimate
-        return Ratio(metric, old, new, value, interval, change, pairs)
-    if not pairs:
-        return Ratio(metric, None, None, None, None, MetricChange.UNKNOWN, 0)
-    all_zero = pairs >= MINIMUM_REPETITIONS and not any((*base, *contender))
-    change = MetricChange.SAME if all_zero else MetricChange.UNKNOWN
-    return Ratio(metric, mean(base), mean(contender), None, None, change, pairs)
-
-
-def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Intervals) -> Judgement:
-    """Return the verdict on one step; `threshold` is a fraction."""
-    pairs = len(step.values(metric.name)[0])
-    overloaded = sum(map(any, zip(*step.values(OVERLOADED), strict=True)))
-    if overloaded:
-        reason = f"a version did not keep up with the rate in {overloaded} of {len(step.pairs)} rounds"
-        return Judgement(None, Gap.OVERLOADED, reason, None, pairs)
-    interval = intervals.of(step, metric.name)
+        value = new / old if shown is None else shown.estimate
+    elif pairs:
+        old, new = mean(base), mean(contender)
+        if pairs >= MINIMUM_REPETITIONS and not any((*base, *contender)):
+            change = MetricChange.SAME
+    found = Judged(metric, old, new, value, shown, change, pairs, threshold, observed)
     if interval is None:
-        gap, reason = _why_no_interval(step, metric.name, pairs, intervals)
-        return Judgement(None, gap, reason, None, pairs)
-    if metric.better is Better.NEITHER:
-        return Judgement(None, Gap.NO_DIRECTION, f"{metric.name} has no better direction", interval, pairs)
-    change = change_of(interval, threshold)
+        gap, reason = _why_no_interval(step, metric, pairs, intervals)
+        return replace(found, gap=gap, reason=reason)
+    if found.better is Better.NEITHER:
+        return replace(found, gap=Gap.NO_DIRECTION, reason=f"{metric} has no better direction")
     doubts = doubts_of(interval, threshold)
-    return Judgement(
-        verdict_of(change, metric.better),
-        None,
-        "; ".join(
-            REASONS[doubt].format(rounds=intervals.counted.removeprefix("paired ")) for doubt in doubts
-        ),
-        as_reported(interval, change, threshold),
-        pairs,
-        doubts,
-    )
+    reason = "; ".join(REASONS[doubt].format(rounds=observed) for doubt in doubts)
+    return replace(found, verdict=verdict_of(change, found.better), reason=reason, doubts=doubts)
 
 
 def change_of(interval: Interval, threshold: float) -> MetricChange:

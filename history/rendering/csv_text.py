@@ -33,12 +33,11 @@ def _rows(comparison: Comparison, contender: ContenderComparison) -> Iterator[li
     session = contender.session
     origin = [session.uid, session.suite, session.profile, str(contender.base), str(contender.contender)]
     for step in contender.steps:
-        judgement = step.judgement
         for ratio in step.metrics:
             metric, interval, judged = METRICS[ratio.metric], ratio.interval, ratio is step.judged
             values = map(rounded, (ratio.base, ratio.contender, ratio.value))
             bounds = (rounded(interval.low), rounded(interval.high)) if interval else (None, None)
-            verdict = (judgement.verdict, judgement.gap, judgement.reason) if judged else (None,) * 3
+            verdict = (ratio.verdict, ratio.gap, ratio.reason) if judged else (None,) * 3
             step_values = _step_values(step) if judged else (None,) * 4
             subject = (step.step, ratio.metric, metric.unit, metric.better)
             measured = [*values, *bounds, ratio.pairs, *verdict, ratio.change, *step_values]

@@ -8,7 +8,7 @@ from history.comparison.beside.plans import changed_plans
 from history.comparison.compare import exit_code
 from history.comparison.kinds import KindComparison
 from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
-from history.comparison.verdict import Ratio
+from history.comparison.verdict import Judged
 from history.escaping.json_strings import json_text
 from history.rendering.numbers import rounded
 from history.rendering.profiles import function_values
@@ -22,7 +22,7 @@ def render_json(comparison: Comparison) -> str:
     whole = {
         "base": str(comparison.base),
         "metric": metric.name,
-        "threshold_percent": options.threshold_percent,
+        "threshold_percent": comparison.threshold_percent,
         "confidence_percent": options.confidence_percent,
         "history": comparison.history,
         "exit_code": exit_code(comparison),
@@ -94,16 +94,16 @@ def _group(mean: Mean, judged: str) -> dict[str, Any]:
 
 
 def _step(step: StepComparison) -> dict[str, Any]:
-    judgement = step.judgement
+    judged = step.judged
     return {
         "step": step.step,
         "group": step.group or None,
-        "verdict": judgement.verdict,
-        "gap": judgement.gap,
-        "reason": judgement.reason,
-        "doubts": judgement.doubts,
-        "pairs": judgement.pairs,
-        "interval": _interval(judgement.interval),
+        "verdict": judged.verdict,
+        "gap": judged.gap,
+        "reason": judged.reason,
+        "doubts": judged.doubts,
+        "pairs": judged.pairs,
+        "interval": _interval(judged.interval),
         "explained_by": step.explained_by,
         "variation": step.variation,
         "smallest_visible": rounded(step.smallest_visible),
@@ -114,7 +114,7 @@ def _step(step: StepComparison) -> dict[str, Any]:
     }
 
 
-def _metric(ratio: Ratio) -> dict[str, Any]:
+def _metric(ratio: Judged) -> dict[str, Any]:
     metric = METRICS[ratio.metric]
     return {
         "unit": metric.unit,
@@ -145,10 +145,10 @@ def _kind(kind: KindComparison) -> dict[str, Any]:
         "base": rounded(kind.judged.base),
         "contender": rounded(kind.judged.contender),
         "ratio": rounded(kind.judged.value),
-        "interval": _interval(kind.judgement.interval),
-        "verdict": kind.judgement.verdict,
-        "gap": kind.judgement.gap,
-        "pairs": kind.judgement.pairs,
+        "interval": _interval(kind.judged.interval),
+        "verdict": kind.judged.verdict,
+        "gap": kind.judged.gap,
+        "pairs": kind.judged.pairs,
         "latencies": latencies,
         "retried": [rounded(share) for share in kind.retried],
         "refused": [rounded(share) for share in kind.refused],

@@ -13,7 +13,7 @@ from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
-from history.comparison.verdict import MetricChange, Ratio, Verdict, verdict_of
+from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds
 from history.rendering.numbers import amount, bounds, percent, signed_percent
 from history.rendering.profiles import named_functions
@@ -31,16 +31,16 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     session, machine = contender.session, contender.session.machine
     gaps: dict[tuple[str, str], list[str]] = {}
     for step in contender.steps:
-        if step.judgement.gap or step.judgement.doubts:
-            without = "no verdict" if step.judgement.gap else "inconclusive"
-            gaps.setdefault((without, step.judgement.reason), []).append(step.step)
+        if step.judged.gap or step.judged.doubts:
+            without = "no verdict" if step.judged.gap else "inconclusive"
+            gaps.setdefault((without, step.judged.reason), []).append(step.step)
     place = f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores"
     if contender.nights is None:
         first = [
             f"Session {session.uid} ({session.status}), {session.started_at:%Y-%m-%d %H:%M} UTC: suite "
             f"{session.suite}, profile {session.profile}, {_planned(contender)}; {place}.",
             _intervals(comparison, contender),
-            *_visible(comparison, contender),
+            *_visible(contender),
         ]
     else:
         first = [
@@ -167,7 +167,7 @@ def _intervals(comparison: Comparison, contender: ContenderComparison) -> str:
     options, looks = comparison.options, contender.looks
     if contender.nights is None and contender.steps and is_exact(contender.steps[0].judged.metric):
         return _exact(comparison, contender)
-    rounds = sorted({step.judgement.pairs for step in contender.steps if step.judgement.interval})
+    rounds = sorted({step.judged.pairs for step in contender.steps if step.judged.interval})
     unit = "rounds" if contender.nights is None else "nights"
     counted = f", of {rounds[0]} to {rounds[-1]} {unit} each" if len(rounds) > 1 else ""
     if len(rounds) == 1:
@@ -176,15 +176,20 @@ def _intervals(comparison: Comparison, contender: ContenderComparison) -> str:
     return (
         f"Intervals of {contender.judged_steps} of {len(contender.steps)} steps{counted}: they all hold "
         f"together{at_looks} with {options.confidence_percent:g} % confidence, each metric separately; "
-        f"threshold {options.threshold_percent:g} %{_of_exact(comparison, contender)}."
+        f"threshold {_threshold(comparison, contender)}{_of_exact(contender)}."
     )
 
 
-def _of_exact(comparison: Comparison, contender: ContenderComparison) -> str:
+def _threshold(comparison: Comparison, contender: ContenderComparison) -> str:
+    """Return the threshold by which the steps were judged; without a step, that which was asked for."""
+    asked = comparison.options.threshold_percent
+    return f"{100 * contender.steps[0].judged.threshold if contender.steps else asked:g} %"
+
+
+def _of_exact(contender: ContenderComparison) -> str:
     """Return the threshold of exact instructions where they stand beside the verdict; empty elsewhere."""
-    if not any(step.exact for step in contender.steps):
-        return ""
-    return f", of exact instructions {comparison.options.exact_threshold_percent:g} %"
+    exact = next((step.exact for step in contender.steps if step.exact), None)
+    return f", of exact instructions {100 * exact.threshold:g} %" if exact else ""
 
 
 def _exact(comparison: Comparison, contender: ContenderComparison) -> str:
@@ -194,18 +199,19 @@ def _exact(comparison: Comparison, contender: ContenderComparison) -> str:
     return (
         "Instructions of the client's backend in user code under callgrind, counted for fixed work in "
         f"{passes} a step: intervals are of {100 * rule.allowance:g} % and what the passes differ by; "
-        f"threshold {comparison.options.exact_threshold_percent:g} %. They are no time: cache misses, locks, "
+        f"threshold {_threshold(comparison, contender)}. They are no time: cache misses, locks, "
         "waiting and I/O are not seen."
     )
 
 
-def _visible(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
+def _visible(contender: ContenderComparison) -> Iterator[str]:
     """Explain the column `sees` and name its calibration, or say how to calibrate."""
-    session, better = contender.session, comparison.metric.better
-    if is_exact(comparison.metric.name):
+    session = contender.session
+    judged = contender.steps[0].judged if contender.steps else None
+    if judged is None or is_exact(judged.metric):
         return
     if contender.has_visible:
-        worse = "slow-down" if comparison.metric.role is Role.THROUGHPUT else "worsening"
+        worse = "slow-down" if judged.row.role is Role.THROUGHPUT else "worsening"
         by = {noise.session: f"{noise.started_at:%Y-%m-%d}" for noise in contender.calibrations}
         named = ", ".join(f"{uid} ({day})" for uid, day in by.items())
         rounds = "its rounds" if contender.looks is None else f"{contender.looks[1]} rounds"
@@ -213,7 +219,7 @@ def _visible(comparison: Comparison, contender: ContenderComparison) -> Iterator
             f"sees: the smallest {worse} that a step flags in {rounds} with {VISIBLE_PROBABILITY:.0%} "
             f"probability, as noisy as in calibration {named}.".replace("%", " %")
         )
-    elif better is not Better.NEITHER and not session.is_imported:
+    elif judged.better is not Better.NEITHER and not session.is_imported:
         yield (
             "The smallest visible change of each step is unknown: ./tidemark calibrate "
             f"--suite {session.suite} --profile {session.profile} {contender.base.plain}"
@@ -242,9 +248,9 @@ def _measured_again(contender: ContenderComparison) -> Iterator[str]:
 def _set_aside(contender: ContenderComparison) -> Iterator[str]:
     """List the steps whose interval ignores stalled rounds."""
     stalled = [
-        f"{step.step} {step.judgement.pairs - step.judgement.interval.n} of {step.judgement.pairs}"
+        f"{step.step} {step.judged.pairs - step.judged.interval.n} of {step.judged.pairs}"
         for step in contender.steps
-        if step.judgement.interval is not None and step.judgement.interval.n < step.judgement.pairs
+        if step.judged.interval is not None and step.judged.interval.n < step.judged.pairs
     ]
     if stalled:
         unit = "rounds" if contender.nights is None else "nights"
@@ -273,7 +279,7 @@ def _unexplained(step: StepComparison) -> str:
     return f"{begin}: {'; '.join(parts)}; perhaps it waited: see its per-second throughput"
 
 
-def _with_amounts(ratio: Ratio) -> str:
+def _with_amounts(ratio: Judged) -> str:
     """Return the name of a cost, with its absolute values if there is no ratio."""
     name = label_of(ratio.metric)
     if ratio.value is not None:

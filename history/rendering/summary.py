@@ -48,38 +48,42 @@ def sentence(
     comparison: Comparison, contender: ContenderComparison, names: Mapping[Version, str] = NO_NAMES
 ) -> str:
     """Return one sentence on a contender as plain text: how many steps have which verdict, the worst step."""
-    counts = Counter(step.judgement.verdict for step in contender.steps)
+    counts = Counter(step.judged.verdict for step in contender.steps)
     parts = [
         f"{counts[verdict]} {verdict if counts[verdict] == 1 else traits.plural}"
         for verdict, traits in TRAITS.items()
     ]
     if counts[None]:
         parts.append(f"{counts[None]} without a verdict")
-    worst = _worst(comparison, contender.steps)
+    worst = _worst(contender.steps)
     tail = f"; worst: {worst.step} {_ratio_text(worst)}" if worst is not None else ""
     return f"{title(comparison, contender, names)}: {', '.join(parts)}{tail}."
 
 
 def _ratio_text(step: StepComparison) -> str:
-    return f"{two_decimals(step.judged.value)} ({bounds(step.judgement.interval)})"
+    return f"{two_decimals(step.judged.value)} ({bounds(step.judged.interval)})"
 
 
-def _worst(comparison: Comparison, steps: Sequence[StepComparison]) -> StepComparison | None:
+def _worst(steps: Sequence[StepComparison]) -> StepComparison | None:
     """The worst regression; without one the step furthest on the bad side that is inconclusive."""
     severe = [verdict for verdict, traits in TRAITS.items() if traits.severity]
     for verdict in sorted(severe, key=lambda verdict: -TRAITS[verdict].severity):
-        candidates = [step for step in steps if step.judgement.verdict is verdict and step.judged.value]
+        candidates = [step for step in steps if step.judged.verdict is verdict and step.judged.value]
         if candidates:
-            higher = comparison.metric.better is Better.HIGHER
-            return min(candidates, key=lambda step: (step.judged.value or 1) * (1 if higher else -1))
+            return min(candidates, key=_goodness)
     return None
+
+
+def _goodness(step: StepComparison) -> float:
+    sign = 1 if step.judged.better is Better.HIGHER else -1
+    return sign * (step.judged.value or 1)
 
 
 def _blocks(
     comparison: Comparison, contender: ContenderComparison, names: Mapping[Version, str]
 ) -> Iterator[Markdown]:
     yield md("**{}**\n", sentence(comparison, contender, names))
-    shown = [step for step in contender.steps if _is_worth_showing(comparison, step)]
+    shown = [step for step in contender.steps if _is_worth_showing(step)]
     if shown:
         yield _table(heads(contender), (step_row(contender, step) for step in shown))
     else:
@@ -95,11 +99,11 @@ def _blocks(
     )
 
 
-def _is_worth_showing(comparison: Comparison, step: StepComparison) -> bool:
+def _is_worth_showing(step: StepComparison) -> bool:
     """Return whether it changed, has no verdict, or is open with an estimate beyond the threshold."""
-    verdict = step.judgement.verdict
+    verdict = step.judged.verdict
     if verdict is not None and TRAITS[verdict].is_open:
-        return abs((step.judged.value or 1) - 1) > comparison.options.threshold_percent / 100
+        return abs((step.judged.value or 1) - 1) > step.judged.threshold
     return verdict is None or TRAITS[verdict].tone is not Tone.QUIET
 
 

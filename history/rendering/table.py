@@ -10,7 +10,7 @@ from history.comparison.beside.open_connections import ConnectionCost
 from history.comparison.exact import is_exact
 from history.comparison.kinds import KindComparison
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
-from history.comparison.verdict import TRAITS, MetricChange, Ratio, Tone, verdict_of
+from history.comparison.verdict import TRAITS, Judged, MetricChange, Tone, verdict_of
 from history.rendering.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.metric import Better, Metric, Role
@@ -49,7 +49,7 @@ def title(
     `names` are those of contenders that are not called by their version, such as the tip of a branch.
     """
     base = contender.base
-    metric = METRICS[contender.steps[0].judged.metric] if contender.steps else comparison.metric
+    metric = contender.steps[0].judged.row if contender.steps else comparison.metric
     name = names.get(contender.contender, str(contender.contender))
     text = f"{name} against {base}: {metric.name} ({metric.unit})"
     if contender.contender.engine is base.engine:
@@ -192,7 +192,7 @@ def step_row(contender: ContenderComparison, step: StepComparison, left_out: Col
         Cell(amount(step.judged.base)),
         Cell(amount(step.judged.contender)),
         Cell(_decimal(step.judged.metric, step.judged.value)),
-        Cell(bounds(step.judgement.interval, _decimals(step.judged.metric))),
+        Cell(bounds(step.judged.interval, _decimals(step.judged.metric))),
         *([Cell(percent(step.smallest_visible))] if contender.has_visible else []),
         *map(_marked, _shown(contender, step, left_out)),
         *([Cell(sparkline(step.trend))] if contender.has_trends else []),
@@ -242,20 +242,20 @@ def costs_rows(step: StepComparison) -> Iterator[Row]:
 
 def _shown(
     contender: ContenderComparison, step: StepComparison, left_out: Collection[str] = ()
-) -> list[Ratio]:
+) -> list[Judged]:
     """Return the metrics with a column beside the judged one."""
     hidden = {*left_out, *contender.unrecorded}
     return [ratio for ratio in step.beside if head_of(ratio.metric) and ratio.metric not in hidden]
 
 
 def _verdict(step: StepComparison) -> Cell:
-    verdict = step.judgement.verdict
+    verdict = step.judged.verdict
     if verdict is None:
-        return Cell(str(step.judgement.gap), Tone.OPEN)
+        return Cell(str(step.judged.gap), Tone.OPEN)
     return Cell(verdict, TRAITS[verdict].tone, "?" if step.is_unexplained else "")
 
 
-def _marked(ratio: Ratio) -> Cell:
+def _marked(ratio: Judged) -> Cell:
     mark = _MARKS.get(ratio.change, "")
     return Cell(_decimal(ratio.metric, ratio.value), _tone(ratio) if mark else Tone.PLAIN, mark)
 
@@ -269,7 +269,7 @@ def _decimal(metric: str, value: float | None) -> str:
     return three_decimals(value) if is_exact(metric) else two_decimals(value)
 
 
-def _tone(ratio: Ratio) -> Tone:
+def _tone(ratio: Judged) -> Tone:
     better = METRICS[ratio.metric].better
     return Tone.PLAIN if better is Better.NEITHER else TRAITS[verdict_of(ratio.change, better)].tone
 
@@ -306,7 +306,7 @@ def kind_rows(kinds: Sequence[KindComparison]) -> Iterator[Row]:
             Cell(amount(kind.judged.base)),
             Cell(amount(kind.judged.contender)),
             Cell(two_decimals(kind.judged.value)),
-            Cell(bounds(kind.judgement.interval, 2)),
+            Cell(bounds(kind.judged.interval, 2)),
             *_latency(kind.latencies[MEDIAN_LATENCY]),
             *_latency(kind.latencies[TAIL_LATENCY]),
             *_latency(kind.latencies[SECOND_LATENCY]),
@@ -316,14 +316,12 @@ def kind_rows(kinds: Sequence[KindComparison]) -> Iterator[Row]:
         ]
 
 
-def _latency(its: Ratio) -> tuple[Cell, Cell]:
+def _latency(its: Judged) -> tuple[Cell, Cell]:
     mark = {MetricChange.MORE: "+", MetricChange.LESS: "-"}.get(its.change, "")
     tone = TRAITS[verdict_of(its.change, METRICS[its.metric].better)].tone if mark else Tone.PLAIN
     return Cell(amount(its.contender)), Cell(two_decimals(its.value), tone, mark)
 
 
 def _verdict_of_kind(kind: KindComparison) -> Cell:
-    verdict = kind.judgement.verdict
-    return (
-        Cell(str(kind.judgement.gap), Tone.OPEN) if verdict is None else Cell(verdict, TRAITS[verdict].tone)
-    )
+    verdict = kind.judged.verdict
+    return Cell(str(kind.judged.gap), Tone.OPEN) if verdict is None else Cell(verdict, TRAITS[verdict].tone)

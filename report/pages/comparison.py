@@ -49,15 +49,15 @@ def _contender(comparison: Comparison, one: ContenderComparison, heading: str) -
     session, machine = one.session, one.session.machine
     rows = []
     for step in one.steps:
-        interval = step.judgement.interval
+        interval = step.judged.interval
         rows.append(
             IntervalRow(
                 step.step,
                 step.judged.value,
                 interval.low if interval else None,
                 interval.high if interval else None,
-                tone_of(step.judgement.verdict),
-                str(step.judgement.verdict or step.judgement.reason),
+                tone_of(step.judged.verdict),
+                str(step.judged.verdict or step.judged.reason),
             )
         )
     place = f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores, {machine.kernel}"

@@ -179,7 +179,7 @@ def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -
     rows = [IntervalRow(f"round {number}", ratio, is_small=True) for number, ratio in dossier.round_ratios]
     tone = "plain"
     if dossier.confirmation is not None:
-        verdicts = {step.step: step.judgement.verdict for step in dossier.confirmation.steps}
+        verdicts = {step.step: step.judged.verdict for step in dossier.confirmation.steps}
         tone = tone_of(verdicts.get(confirmed.key.step))
     rows.append(
         IntervalRow(

@@ -125,7 +125,7 @@ def _branches(latest: Sequence[LatestComparison], catalog: Catalog) -> h.Node:
 
 
 def _count(one: LatestComparison, verdict: Verdict) -> int:
-    return sum(step.judgement.verdict is verdict for step in one.comparison.steps)
+    return sum(step.judged.verdict is verdict for step in one.comparison.steps)
 
 
 def _boxes(boxes: Sequence[BoxState], catalog: Catalog) -> h.Node:

@@ -120,8 +120,8 @@ def _verdict(step: StepComparison | None) -> h.Node:
     judged = step.judged
     return facts(
         (
-            ("verdict", verdict_badge(step.judgement.verdict, step.judgement.reason)),
-            ("change", f"{percent(judged.value)} ({bounds(step.judgement.interval)})"),
+            ("verdict", verdict_badge(step.judged.verdict, step.judged.reason)),
+            ("change", f"{percent(judged.value)} ({bounds(step.judged.interval)})"),
             ("values", f"{amount(judged.base)} to {amount(judged.contender)} {unit_of(judged.metric)}"),
             (
                 "smallest visible change",
@@ -162,9 +162,9 @@ def _rounds(step: StepRuns, both: _Both) -> h.Node:
             IntervalRow(f"round {number}", ratio, note="did not finish" if reasons else "", is_small=True)
         )
     judged = both.step
-    if judged is not None and judged.judgement.interval is not None:
-        interval = judged.judgement.interval
-        tone = tone_of(judged.judgement.verdict)
+    if judged is not None and judged.judged.interval is not None:
+        interval = judged.judged.interval
+        tone = tone_of(judged.judged.verdict)
         rows.append(
             IntervalRow(
                 "all rounds", interval.estimate, interval.low, interval.high, tone, "the verdict's interval"

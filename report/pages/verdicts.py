@@ -6,7 +6,7 @@ import htpy as h
 from markupsafe import Markup
 
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
-from history.comparison.verdict import MetricChange, Ratio, verdict_of
+from history.comparison.verdict import Judged, MetricChange, verdict_of
 from report.charts.fingerprint import CostMark, fingerprint
 from report.charts.quadrant import DebtMark, quadrant_figure
 from report.markup.formats import DASH, amount, bounds, metric_name, percent, ratio_text
@@ -54,8 +54,8 @@ def heat_of(step: StepComparison) -> Heat:
     """Return the ratio of a step with its verdict, as a coloured cell shows it."""
     judged = step.judged
     better = METRICS[judged.metric].better
-    verdict = step.judgement.verdict
-    return Heat(judged.value, verdict, better, step.judgement.interval, step.judgement.reason)
+    verdict = step.judged.verdict
+    return Heat(judged.value, verdict, better, step.judged.interval, step.judged.reason)
 
 
 def _fingerprint(step: StepComparison) -> h.Node:
@@ -77,7 +77,7 @@ def debt(contender: ContenderComparison, resets: dict[str, float], address: Addr
             step.step,
             step.judged.value,
             resets[step.step],
-            step.judgement.verdict is not None and heat_of(step).shade != "open",
+            step.judged.verdict is not None and heat_of(step).shade != "open",
             address(step.step),
         )
         for step in contender.steps
@@ -96,23 +96,23 @@ def _row(
     by_name = {ratio.metric: ratio for ratio in step.beside}
     href = address(step.step)
     visible = step.smallest_visible
-    verdict = step.judgement.verdict
+    verdict = step.judged.verdict
     sees = percent(1 + visible).lstrip("+") if visible is not None else DASH
-    reason = h.span(".quiet")[f" {step.judgement.reason}"] if step.judgement.reason else None
+    reason = h.span(".quiet")[f" {step.judged.reason}"] if step.judged.reason else None
     return row(
         h.a(href=href)[step.step] if href else step.step,
         numeric(amount(step.judged.base)),
         numeric(amount(step.judged.contender)),
         heat_cell(heat_of(step)),
-        cell(bounds(step.judgement.interval), "n interval"),
+        cell(bounds(step.judged.interval), "n interval"),
         cell(_fingerprint(step), "costs"),
         *(_cost(by_name.get(name)) for name in columns),
         *([numeric(sees)] if contender.has_visible else []),
-        cell([verdict_badge(verdict, step.judgement.gap or ""), reason], f"verdict {tone_of(verdict)}"),
+        cell([verdict_badge(verdict, step.judged.gap or ""), reason], f"verdict {tone_of(verdict)}"),
     )
 
 
-def _cost(ratio: Ratio | None) -> Markup:
+def _cost(ratio: Judged | None) -> Markup:
     if ratio is None or not ratio.pairs:
         return cell(h.span(title="not recorded")[DASH], "cost quiet")
     unit = METRICS[ratio.metric].unit
@@ -152,7 +152,7 @@ def _means(contender: ContenderComparison, columns: tuple[str, ...]) -> Iterator
         )
 
 
-def _tone(ratio: Ratio | None) -> str:
+def _tone(ratio: Judged | None) -> str:
     if ratio is None or ratio.change not in (MetricChange.MORE, MetricChange.LESS):
         return "plain"
     better = METRICS[ratio.metric].better

@@ -128,9 +128,9 @@ def cell_of(step: StepComparison) -> LadderCell:
     judged = step.judged
     return LadderCell(
         judged.value,
-        step.judgement.verdict,
-        step.judgement.interval,
-        step.judgement.reason,
+        step.judged.verdict,
+        step.judged.interval,
+        step.judged.reason,
         judged.base,
         judged.contender,
     )

@@ -33,7 +33,7 @@ def night_intervals(comparison: Comparison | None, night: NightEntry | None) -> 
 
 
 def _interval(step: StepComparison) -> NightInterval:
-    interval = step.judgement.interval
+    interval = step.judged.interval
     if interval is None or interval.high > VERY_WIDE * interval.low:
         return None, None, step.is_open
     return round(interval.low, 4), round(interval.high, 4), step.is_open

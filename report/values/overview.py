@@ -23,7 +23,7 @@ class LatestComparison:
     @property
     def undecided(self) -> int:
         """The number of steps without a decided verdict."""
-        verdicts = [step.judgement.verdict for step in self.comparison.steps]
+        verdicts = [step.judged.verdict for step in self.comparison.steps]
         return sum(verdict is None or TRAITS[verdict].is_open for verdict in verdicts)
 
     @property

@@ -149,5 +149,5 @@ def _differing_steps(comparison: Comparison) -> list[tuple[str, float]]:
     return [
         (step.step, (step.judged.value or 1) - 1)
         for step in twins.steps
-        if step.judgement.verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT)
+        if step.judged.verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT)
     ]

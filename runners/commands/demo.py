@@ -159,7 +159,7 @@ def summary(timed: Comparison, exact: Sequence[Comparison]) -> Iterator[str]:
 
 def _seen(step: StepComparison) -> float:
     """The half width of a step's interval, as a fraction."""
-    interval = step.judgement.interval
+    interval = step.judged.interval
     return 0.0 if interval is None else (interval.high - interval.low) / 2
 
 
@@ -167,7 +167,7 @@ def _counts(steps: Sequence[StepComparison]) -> str:
     """The decided verdicts in words, with a comma behind each; empty without any."""
     parts = []
     for verdict, traits in TRAITS.items():
-        count = sum(step.judgement.verdict is verdict for step in steps)
+        count = sum(step.judged.verdict is verdict for step in steps)
         if count:
             parts.append(f"{count} {verdict if count == 1 else traits.plural}, ")
     return "".join(parts)
@@ -176,7 +176,7 @@ def _counts(steps: Sequence[StepComparison]) -> str:
 def _exactly(comparison: Comparison) -> str:
     """What counted instructions say, with the steps that have more and those that have not."""
     (contender,) = comparison.contenders
-    more = [step for step in contender.steps if step.judgement.verdict is Verdict.REGRESSION]
+    more = [step for step in contender.steps if step.judged.verdict is Verdict.REGRESSION]
     others = [step.step for step in contender.steps if step not in more]
     named = ", ".join(f"{step.step} {100 * ((step.judged.value or 1) - 1):+.1f} %" for step in more)
     rest = f"; not in {', '.join(others)}" if more and len(others) <= len(more) and others else ""

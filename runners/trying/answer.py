@@ -27,12 +27,12 @@ class StepAnswer:
     @property
     def instructions(self) -> Verdict | None:
         """The verdict on instructions; None without one."""
-        return None if self.counted is None else self.counted.judgement.verdict
+        return None if self.counted is None else self.counted.judged.verdict
 
     @property
     def throughput(self) -> Verdict | None:
         """The verdict on throughput; None without one."""
-        return None if self.timed is None else self.timed.judgement.verdict
+        return None if self.timed is None else self.timed.judged.verdict
 
     @property
     def is_worse(self) -> bool:
@@ -140,7 +140,7 @@ def basis(answer: TryAnswer) -> Iterator[str]:
             yield f"{'instructions were not counted' if what == 'counted' else 'no rounds were measured'}"
             continue
         (one,) = comparison.contenders
-        pairs = [step.judgement.pairs for step in one.steps]
+        pairs = [step.judged.pairs for step in one.steps]
         span = f"{min(pairs)}" if min(pairs) == max(pairs) else f"{min(pairs)} to {max(pairs)}"
         unit = "passes" if what == "counted" else "interleaved rounds"
         session = one.session
@@ -162,11 +162,11 @@ def _cell(step: StepComparison | None) -> str:
     """Return change, interval and verdict of a step."""
     if step is None:
         return DASH
-    verdict = step.judgement.verdict
+    verdict = step.judged.verdict
     if verdict is None:
-        return str(step.judgement.reason)
-    why = f": {step.judgement.reason}" if step.judgement.reason else ""
-    return f"{_change(step)} ({_interval(step.judgement.interval)}) {verdict}{why}"
+        return str(step.judged.reason)
+    why = f": {step.judged.reason}" if step.judged.reason else ""
+    return f"{_change(step)} ({_interval(step.judged.interval)}) {verdict}{why}"
 
 
 def _change(step: StepComparison) -> str:

@@ -178,7 +178,7 @@ def test_the_explorer_says_how_sure_each_night_is(browser: Browser, site: Path, 
         options = CompareOptions(session=newest)
         (found,) = compare(history, parse_version(BASE), [parse_version(commit(NIGHTS))], options).contenders
     insert = next(step for step in found.steps if step.step == "insert")
-    interval = insert.judgement.interval
+    interval = insert.judged.interval
     assert interval is not None
     key = addresses.series_id("db1", "write-heavy", "short relaxed", BRANCH, "insert", "qps")
     page = browser.new_page()

@@ -34,7 +34,7 @@ def changed_plans(contender: ContenderComparison) -> Iterator[ChangedPlan]:
         return
     long_queries = LIMIT_SECONDS in contender.session.options
     for step in contender.steps:
-        if long_queries or step.judgement.verdict in DECIDED:
+        if long_queries or step.judged.verdict in DECIDED:
             base, other = (side.get(plain_name(step.step)) for side in (old, new))
             if isinstance(base, str) and isinstance(other, str) and base != other:
                 yield ChangedPlan(step.step, base, other)

@@ -67,8 +67,8 @@ def comparison(tmp_path: Path) -> Comparison:
 
 def test_each_kind_has_a_verdict_and_none_sets_the_exit_code(comparison: Comparison) -> None:
     (contender,) = comparison.contenders
-    assert [step.judgement.verdict for step in contender.steps] == [Verdict.UNCHANGED]
-    assert {kind.kind: kind.judgement.verdict for kind in contender.kinds} == {
+    assert [step.judged.verdict for step in contender.steps] == [Verdict.UNCHANGED]
+    assert {kind.kind: kind.judged.verdict for kind in contender.kinds} == {
         "payment": Verdict.REGRESSION,
         "delete": Verdict.IMPROVEMENT,
     }
@@ -97,6 +97,6 @@ def test_a_version_that_does_not_keep_up_gets_no_verdict(tmp_path: Path) -> None
         record(store, overload=1.0)
         found = compare(store, parse_version(BASE), [parse_version(CONTENDER)], CompareOptions())
     (contender,) = found.contenders
-    assert [step.judgement.gap for step in contender.steps] == [Gap.OVERLOADED]
-    assert {kind.judgement.gap for kind in contender.kinds} == {Gap.OVERLOADED}
+    assert [step.judged.gap for step in contender.steps] == [Gap.OVERLOADED]
+    assert {kind.judged.gap for kind in contender.kinds} == {Gap.OVERLOADED}
     assert exit_code(found) == 2

@@ -9,13 +9,14 @@ from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.profile_diff import Cost, FunctionChange
 from history.comparison.verdict import (
+    Gap,
+    Judged,
     MetricChange,
-    Ratio,
     Verdict,
     change_of,
     judge,
+    judge_beside,
     judge_step,
-    ratio,
     verdict_of,
 )
 from history.stats.estimators import Interval
@@ -46,13 +47,14 @@ def step_of(metric: str, base: list[float], contender: list[float]) -> StepPairs
     return step
 
 
-def went(metric: str, change: MetricChange) -> Ratio:
+def went(metric: str, change: MetricChange) -> Judged:
     """A recorded metric that went somewhere, by numbers that do not matter."""
-    return Ratio(metric, 1.0, 1.0, 1.0, None, change, 3)
+    return Judged(metric, 1.0, 1.0, 1.0, None, change, 3, 0.02, "round")
 
 
-def absent(metric: str) -> Ratio:
-    return Ratio(metric, None, None, None, None, UNKNOWN, 0)
+def absent(metric: str) -> Judged:
+    reason = f"{metric} was not recorded"
+    return Judged(metric, None, None, None, None, UNKNOWN, 0, 0.02, "round", gap=Gap.MISSING, reason=reason)
 
 
 # --- which way a metric went
@@ -70,7 +72,7 @@ def absent(metric: str) -> Ratio:
     ],
 )
 def test_change(contender: list[float], change: MetricChange) -> None:
-    found = ratio(step_of(CPU, [10.0] * len(contender), contender), CPU, 0.02, ALONE)
+    found = judge_beside(step_of(CPU, [10.0] * len(contender), contender), CPU, 0.02, ALONE)
     assert found.change is change
     assert found.pairs == len(contender)
 
@@ -81,22 +83,22 @@ def test_costs_and_verdicts_have_their_intervals_from_one_place() -> None:
             return Interval(1.5, 1.4, 1.6, 3)
 
     step, elsewhere = step_of(CPU, [10.0] * 3, [11.0] * 3), Elsewhere([], 0.9, None)
-    assert ratio(step, CPU, 0.02, elsewhere).interval == Interval(1.5, 1.4, 1.6, 3)
+    assert judge_beside(step, CPU, 0.02, elsewhere).interval == Interval(1.5, 1.4, 1.6, 3)
     assert judge_step(step, METRICS[CPU], 0.02, elsewhere).interval == Interval(1.5, 1.4, 1.6, 3)
 
 
 def test_zeros_have_no_ratio_but_absolute_values() -> None:
-    appeared = ratio(step_of(READ, [0.0, 0.0, 0.0], [3.0, 6.0, 0.0]), READ, 0.02, ALONE)
+    appeared = judge_beside(step_of(READ, [0.0, 0.0, 0.0], [3.0, 6.0, 0.0]), READ, 0.02, ALONE)
     assert (appeared.base, appeared.contender, appeared.value, appeared.interval) == (0.0, 3.0, None, None)
     assert appeared.change is UNKNOWN
-    cached = ratio(step_of(READ, [0.0] * 3, [0.0] * 3), READ, 0.02, ALONE)
+    cached = judge_beside(step_of(READ, [0.0] * 3, [0.0] * 3), READ, 0.02, ALONE)
     assert (cached.base, cached.contender, cached.value, cached.change) == (0.0, 0.0, None, SAME)
-    twice = ratio(step_of(READ, [0.0] * 2, [0.0] * 2), READ, 0.02, ALONE)
+    twice = judge_beside(step_of(READ, [0.0] * 2, [0.0] * 2), READ, 0.02, ALONE)
     assert twice.change is UNKNOWN, "two pairs are too few to settle anything"
 
 
 def test_what_was_not_recorded_is_unknown() -> None:
-    assert ratio(step_of(CPU, [1.0] * 3, [1.0] * 3), WAL, 0.02, ALONE) == absent(WAL)
+    assert judge_beside(step_of(CPU, [1.0] * 3, [1.0] * 3), WAL, 0.02, ALONE) == absent(WAL)
 
 
 @given(st.floats(0.2, 5), st.floats(1, 2), st.floats(1, 2), st.floats(0.001, 0.5))

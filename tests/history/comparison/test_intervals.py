@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.priors import priors_of
-from history.comparison.verdict import Gap, MetricChange, Verdict, judge_step, ratio
+from history.comparison.verdict import Gap, MetricChange, Verdict, judge_beside, judge_step
 from history.stats.contrary_evidence import Doubt
 from history.stats.estimators import ratio_interval
 from history.stats.noise_model import Noise
@@ -181,7 +181,7 @@ def test_a_verdict_that_the_rounds_contradict_is_not_given_while_measuring_or_re
     assert judgement.reason == "later rounds show another ratio than earlier ones"
     assert judgement.interval is not None
     assert judgement.interval.high < 1, "by the interval alone it would be a regression"
-    measured = ratio(steps[0], "qps", 0.02, Intervals(steps, 0.98, None))
+    measured = judge_beside(steps[0], "qps", 0.02, Intervals(steps, 0.98, None))
     assert measured.change is MetricChange.UNKNOWN
     nights = judge_step(steps[0], QPS, 0.02, Intervals(steps, 0.98, None, counted="night"))
     assert nights.reason == "later nights show another ratio than earlier ones"

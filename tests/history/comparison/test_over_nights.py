@@ -43,11 +43,11 @@ def test_nights_are_what_an_interval_counts(store: Store, clock: Calendar) -> No
     (step,) = only.steps
     expected = ratio_interval([1.0] * 4, RATIOS, 0.98)
     assert expected is not None
-    assert step.judgement.interval is not None
-    assert step.judgement.interval.n == 4
-    assert step.judgement.interval.low == pytest.approx(expected.low)
+    assert step.judged.interval is not None
+    assert step.judged.interval.n == 4
+    assert step.judged.interval.low == pytest.approx(expected.low)
     assert step.judged.value == pytest.approx(expected.estimate)
-    assert step.judgement.verdict is Verdict.REGRESSION
+    assert step.judged.verdict is Verdict.REGRESSION
     assert step.trend == pytest.approx(RATIOS)
 
 
@@ -55,17 +55,17 @@ def test_pairs_are_of_one_night(store: Store, clock: Calendar) -> None:
     """The nights differ in speed by up to eight tenths: across them nothing could be told."""
     record_nights(store, clock, [0.95] * 6, steps=("insert",))
     (step,) = over_nights(store).contenders[0].steps
-    assert step.judgement.interval is not None
-    assert step.judgement.interval.low == pytest.approx(0.95)
-    assert step.judgement.interval.high == pytest.approx(0.95)
+    assert step.judged.interval is not None
+    assert step.judged.interval.low == pytest.approx(0.95)
+    assert step.judged.interval.high == pytest.approx(0.95)
 
 
 def test_two_nights_are_too_few(store: Store, clock: Calendar) -> None:
     record_nights(store, clock, RATIOS[:2])
     comparison = over_nights(store)
     (contender,) = comparison.contenders
-    assert {step.judgement.gap for step in contender.steps} == {Gap.TOO_FEW}
-    assert contender.steps[0].judgement.reason == "2 nights: a verdict needs 3, run 1 more"
+    assert {step.judged.gap for step in contender.steps} == {Gap.TOO_FEW}
+    assert contender.steps[0].judged.reason == "2 nights: a verdict needs 3, run 1 more"
     assert exit_code(comparison) == 2
 
 
@@ -74,7 +74,7 @@ def test_a_failed_night_is_a_gap_with_its_reason(store: Store, clock: Calendar) 
     comparison = over_nights(store)
     (contender,) = comparison.contenders
     assert contender.nights is not None
-    assert [each.judgement.pairs for each in contender.steps] == [4, 4, 4]
+    assert [each.judged.pairs for each in contender.steps] == [4, 4, 4]
     assert contender.steps[0].trend[-1] is None
     assert {(gap.branch, gap.reason, gap.nights) for gap in contender.nights.gaps} == {
         (NEW, "the server did not start", (clock.moment,))
@@ -91,7 +91,7 @@ def test_a_version_that_was_not_built_is_a_gap(store: Store, clock: Calendar) ->
     (contender,) = over_nights(store).contenders
     assert contender.nights is not None
     assert [(gap.step, gap.reason) for gap in contender.nights.gaps] == [("", "not built: make failed")]
-    assert contender.steps[0].judgement.pairs == 4
+    assert contender.steps[0].judged.pairs == 4
     assert contender.steps[0].trend[-1] is None
     (latest,) = compare(store, parse_version(BASE), [parse_version(NEW)]).contenders
     assert latest.session.uid != "broken", "it does not hold both"
@@ -102,8 +102,8 @@ def test_boxes_have_tables_of_their_own(store: Store, clock: Calendar) -> None:
     record_nights(store, clock, [1.0] * 3, box="db2")
     one, two = over_nights(store).contenders
     assert [each.session.machine.hostname for each in (one, two)] == ["db2", "db1"]
-    assert {step.judgement.verdict for step in one.steps} == {Verdict.UNCHANGED}
-    assert {step.judgement.verdict for step in two.steps} == {Verdict.REGRESSION}
+    assert {step.judged.verdict for step in one.steps} == {Verdict.UNCHANGED}
+    assert {step.judged.verdict for step in two.steps} == {Verdict.REGRESSION}
     (limited,) = over_nights(store, machine="db1").contenders
     assert limited.session.machine.hostname == "db1"
 

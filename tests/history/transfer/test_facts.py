@@ -61,7 +61,7 @@ def test_ratios_are_the_published_ones(tmp_path: Path) -> None:
         for test, wanted in PUBLISHED.items():
             step = steps[f"{test}_range=100"]
             assert step.judged.value == pytest.approx(wanted[place], abs=0.0051)
-            assert step.judgement.gap is Gap.TOO_FEW
+            assert step.judged.gap is Gap.TOO_FEW
         costs = {each.metric: each.value for each in steps["update-index_range=100"].beside}
         for metric, wanted in COSTS.items():
             assert costs[metric] == pytest.approx(wanted[place], abs=0.0051)
