@@ -9,6 +9,7 @@ from pathlib import Path
 
 from build import host
 from build.errors import TidemarkError
+from build.recipes import relinking
 from build.recipes.choices import PLAIN, BuildChoices
 from build.recipes.engines import RECIPES
 from build.recipes.recipe import Recipe, with_words
@@ -68,11 +69,14 @@ def build_spec(
     patches: Sequence[Patch],
     choices: BuildChoices = PLAIN,
     slim: Sequence[str] | None = None,
+    *,
+    relinks: bool = False,
 ) -> BuildSpec:
     """Return the specification for compiling a source on this machine, with its recipe and compiler.
 
     `choices` are those of a variant. `slim` are the programs that a slim build needs besides the server; None
-    for a whole build, which is also returned where an engine has no slim one.
+    for a whole build, which is also returned where an engine has no slim one. With `relinks` the build keeps
+    what its server is linked from.
 
     Raises RecipeError if the release is older than the recipes of its engine, HostError without the compiler.
     """
@@ -82,7 +86,10 @@ def build_spec(
         recipe = recipes.recipe(release, host.has_library)
     else:
         recipe = slim_recipe(release, host.has_library, slim)
-    recipe = with_words(recipe, recipes.configure_words(choices, recipe.flags))
+    chosen = choices.with_(relinking.CHOICES) if relinks else choices
+    recipe = with_words(recipe, recipes.configure_words(chosen, recipe.flags))
+    if relinks:
+        recipe = relinking.relinkable(recipe, recipes.LINK)
     return BuildSpec(source, recipe, tuple(patches), host.compiler(choices.compiler), choices)
 
 

@@ -51,6 +51,7 @@ def provide(
     use_ccache: bool = True,
     jobs: int | None = None,
     slim: Sequence[str] | None = None,
+    relinks: bool = False,
     again: bool = False,
 ) -> Build:
     """Return the build of a version from the cache; compile it if it is not there.
@@ -59,23 +60,25 @@ def provide(
     repository that is tried before upstream (default: the engine's variable, such as
     `$TIDEMARK_GIT_POSTGRES`). `jobs` is the number of parallel processes (default: one per core). With
     `slim`, programs that are needed besides the server, a slim build will do: a whole one is taken if it is
-    there, but not compiled. Without, none is returned. What is known not to compile here fails at once,
-    unless it is to be tried `again`.
+    there, but not compiled. Without, none is returned. With `relinks` the build keeps what its server is
+    linked from, which an imported one does not. What is known not to compile here fails at once, unless it is
+    to be tried `again`.
     Raises SourceError, RecipeError, HostError, PatchError or CompileError, all of which are TidemarkErrors.
     """
     read = read_patches(patches)
-    build = _find(version, home, read, choices, git_source)
+    build = _find(version, home, read, choices, git_source, relinks=relinks)
     if build is None and slim is not None:
-        build = _find(version, home, read, choices, git_source, slim)
+        build = _find(version, home, read, choices, git_source, slim, relinks=relinks)
     if build is not None:
         progress.note(f"{version}: from the build cache: {build.prefix.name}")
         return build
     obtained = source.obtain(version, home, progress, git_source)
     options = CompileOptions(jobs or host.cores(), host.ccache_program() if use_ccache else None)
-    spec = build_spec(obtained, read, choices, slim)
+    spec = build_spec(obtained, read, choices, slim, relinks=relinks)
     if again:
         failures.forget(home, spec)
-    return _imported(version, obtained, home, read, choices) or _compile_once(spec, home, progress, options)
+    build = None if relinks else _imported(version, obtained, home, read, choices)
+    return build or _compile_once(spec, home, progress, options)
 
 
 def lookup(
@@ -100,12 +103,15 @@ def _find(
     choices: BuildChoices,
     git_source: str | None,
     slim: Sequence[str] | None = None,
+    *,
+    relinks: bool = False,
 ) -> Build | None:
     known: list[source.Source | None] = [*source.known_sources(version, home, git_source)]
     for candidate in known or [None]:
-        build = _imported(version, candidate, home, patches, choices)
+        build = None if relinks else _imported(version, candidate, home, patches, choices)
         if build is None and candidate is not None:
-            build = store.find(home, build_spec(candidate, patches, choices, slim).key, version)
+            spec = build_spec(candidate, patches, choices, slim, relinks=relinks)
+            build = store.find(home, spec.key, version)
         if build is not None:
             return build
     return None

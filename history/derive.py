@@ -4,7 +4,7 @@ from sqlalchemy import Connection, or_, select
 
 from history.errors import stored_options
 from history.series.night import insert_night
-from history.store.records import CENSORED, CONFIRMS, TRY, Run, RunStatus, SessionStatus
+from history.store.records import CENSORED, CONFIRMS, NO_NIGHT, Run, RunStatus, SessionStatus
 from history.store.schema import confirmations, machines, nights, runs, sessions
 from history.store.session_reads import runs_of
 
@@ -13,8 +13,8 @@ def derive(connection: Connection, session_id: int) -> bool:
     """Write the night or the confirmation of a session that has ended; return whether it has one.
 
     The session must not have been derived before. A confirming session is not a night: its findings are
-    written instead. A session of a bisect or a try is neither, and gives False; so does one in which nothing
-    was measured, because nothing could be loaded or every server failed.
+    written instead. A session of a bisect or a try, or one with layouts, is neither, and gives False; so does
+    one in which nothing was measured, because nothing could be loaded or every server failed.
     """
     query = (
         select(sessions, machines.c.hostname)
@@ -23,14 +23,12 @@ def derive(connection: Connection, session_id: int) -> bool:
     )
     session = connection.execute(query).mappings().one()
     options = stored_options(session["options"])
-    if options.get("bisect") or options.get(TRY):
-        return False
     session_runs = runs_of(connection, session_id, ())
     if CONFIRMS in options:
         from history.changes.confirm import insert_findings  # loads numpy, and few sessions confirm
 
         insert_findings(connection, session_id, options, session_runs)
-    elif not any(map(_is_measured, session_runs)):
+    elif any(options.get(name) for name in NO_NIGHT) or not any(map(_is_measured, session_runs)):
         return False
     else:
         insert_night(connection, dict(session), options, session_runs)

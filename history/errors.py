@@ -69,6 +69,7 @@ _OPTIONS: Mapping[str, tuple[type, ...]] = {
     "machine_changed": (list,),
     "bisect": (str,),
     "left_out": (list,),
+    "layouts": (dict,),
 }
 """The JSON types of a session's options that Tidemark itself reads again."""
 

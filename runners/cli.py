@@ -18,7 +18,7 @@ from runners.exit_codes import INTERRUPTED, TROUBLE
 from runners.occupancy.arguments import add_wait
 from runners.own_version import own_version
 from runners.standard_streams import OutputError, discard_output
-from runners.values import count, duration, levels, minutes, revision, rounds, version
+from runners.values import LAYOUTS_HELP, count, duration, levels, minutes, revision, rounds, version
 from runners.variant_arguments import add_build_choices, add_variants
 
 PLAN = ROOT / "runners/nightly.toml"
@@ -220,6 +220,7 @@ def _run(it: argparse.ArgumentParser) -> None:
     it.add_argument("--step", action="append", default=[], metavar="NAME", help=step)
     it.add_argument("--repetitions", type=rounds, metavar="N", help=how_many)
     it.add_argument("--until-decided", action="store_true", help=decided)
+    it.add_argument("--layouts", type=rounds, default=0, metavar="N", help=LAYOUTS_HELP)
     it.add_argument("--budget", type=minutes, metavar="MINUTES", help=budget)
     it.add_argument("--keep-disturbed", action="store_true", help=disturbed)
     it.add_argument("--mode", choices=["rounds", "long"], help=mode)

@@ -47,6 +47,13 @@ def rounds(text: str) -> int:
     return count(text, MOST_ROUNDS)
 
 
+LAYOUTS_HELP = (
+    "link each build N times with its functions in another order, and take the links in turns over the "
+    "rounds: verdicts then hold for any order (3 at least, 8 and more for changes of 2 percent)"
+)
+"""The help of `--layouts`."""
+
+
 def names(text: str) -> tuple[str, ...]:
     """Parse names that are separated by commas."""
     found = tuple(name.strip() for name in text.split(","))

@@ -114,6 +114,10 @@ class LocalServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._log = ServerLog(self.log, self.ERROR, self.CRASH)
 
+    def use(self, layout: Build) -> None:
+        """Run another layout of the build from the next start on."""
+        self.build = layout
+
     @property
     def pid(self) -> int:
         """The process at the root of the server's process tree."""

@@ -73,6 +73,9 @@ class Server(Protocol):
     def loaded(self) -> Path:
         """The kept data directory, once `keep` was called."""
 
+    def use(self, layout: Build) -> None:
+        """Run another layout of the build, as build.relink makes them, from the next start on."""
+
     def create(self, data: Path | None = None) -> None:
         """Create the data directory, as a copy of `data` if that is given. Raises ServerError."""
 

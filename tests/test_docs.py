@@ -117,6 +117,7 @@ COMPUTED: dict[str, Callable[..., float]] = {
     "margin": _margin,
     "confidence_of_one_step": lambda: 100 * (1 - Design().step_error),
     "critical": lambda rounds, df=math.inf: Design().margin(rounds, df),
+    "one_look": lambda df=math.inf: Design(least=20, cap=20).margin(20, df),
     "visible": lambda rounds: 100 * smallest_visible(Design(), Noise(0.02, 20), rounds, THRESHOLD / 100),
     "single_thread_cores": lambda: max(cores for cores in range(1, 200) if _room(cores).threads == 1),
     "threads_on_48": lambda: _room(48).threads,

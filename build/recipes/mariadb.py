@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from build.recipes import cmake
-from build.recipes.recipe import CONFIGURE, Recipe, Stage, VersionRange, range_of
+from build.recipes.recipe import CONFIGURE, Recipe, ServerLink, Stage, VersionRange, range_of
 from build.recipes.version_file import release_in
 from build.version import Engine
 
@@ -21,6 +21,10 @@ TARGETS = (*PROGRAMS, "GenError")
 
 PREFIX = "/usr/local/tidemark/mariadb"
 
+_BUILD = "{source}/tidemark-build"
+
+LINK: ServerLink | None = ServerLink(f"{_BUILD}/sql/mariadbd", ("ninja", "-C", _BUILD, "mariadbd"))
+
 # As for MySQL: the symbol table suffices for perf to name functions.
 CFLAGS = "-O2 -g0 -fno-omit-frame-pointer -DNDEBUG"
 
@@ -32,7 +36,7 @@ _WITHOUT_PLUGINS = (
 )
 
 _COMMON = (
-    *("-G", "Ninja", "-S", "{source}", "-B", "{source}/tidemark-build"),
+    *("-G", "Ninja", "-S", "{source}", "-B", _BUILD),
     *("-DCMAKE_C_COMPILER={compiler}", "-DCMAKE_CXX_COMPILER=g++", f"-DCMAKE_INSTALL_PREFIX={PREFIX}"),
     *("-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DCMAKE_C_FLAGS_RELWITHDEBINFO={CFLAGS}"),
     f"-DCMAKE_CXX_FLAGS_RELWITHDEBINFO={CFLAGS}",
@@ -70,13 +74,12 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
     """
     del has_library  # Every library is required: a build depends on no optional one.
     row = range_of(Engine.MARIADB, release, TABLE)
-    build = "{source}/tidemark-build"
     return Recipe(
         engine=Engine.MARIADB,
         release=release,
         stages=(
             Stage(CONFIGURE, ("cmake", *_COMMON, *row.flags)),
-            Stage("compile", ("ninja", "-C", build, "-j", "{jobs}", *TARGETS)),
+            Stage("compile", ("ninja", "-C", _BUILD, "-j", "{jobs}", *TARGETS)),
             Stage("install", ("sh", "-c", _INSTALL, "install", PREFIX)),
         ),
         flags=CFLAGS,

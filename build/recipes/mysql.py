@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from build.recipes import cmake
-from build.recipes.recipe import CONFIGURE, Recipe, Stage, VersionRange, range_of
+from build.recipes.recipe import CONFIGURE, Recipe, ServerLink, Stage, VersionRange, range_of
 from build.recipes.version_file import release_in
 from build.version import Engine
 
@@ -15,6 +15,9 @@ TARGETS = (*PROGRAMS, "mysqlclient", "GenError")
 """The server, the client programs, the client library, and the message file that the server needs."""
 
 PREFIX = "/usr/local/tidemark/mysql"
+
+LINK: ServerLink | None = None
+"""Linking the server once more has not been tried."""
 
 # The symbol table suffices for perf to name functions. Debug information would double an hour of compiling.
 CFLAGS = "-O2 -g0 -fno-omit-frame-pointer -DNDEBUG"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from build.recipes.choices import BuildChoices
-from build.recipes.recipe import CONFIGURE, Recipe, RecipeError, Stage, VersionRange, range_of
+from build.recipes.recipe import CONFIGURE, Recipe, RecipeError, ServerLink, Stage, VersionRange, range_of
 from build.version import Engine
 
 VERSION_FILE = "configure"
@@ -61,6 +61,10 @@ SLIM_COMMANDS = 250
 # The makefiles' variable for the run path, which replaces the absolute libdir. make turns $$ into $, and the
 # makefiles quote the value, so that the linker gets $ORIGIN/../lib for programs and modules.
 _RPATH = "rpathdir=$$ORIGIN/../lib"
+
+LINK: ServerLink | None = ServerLink(
+    "src/backend/postgres", ("make", _RPATH, "-C", "src/backend", "postgres")
+)
 
 
 # A release's number does not tell: commits of 17devel are of either kind. The install target of src/include,

@@ -76,6 +76,17 @@ class Recipe:
 
 
 @dataclass(frozen=True)
+class ServerLink:
+    """How the server program alone is linked, once everything is compiled."""
+
+    output: str
+    """The program's path in the source tree, or an absolute one that begins with `{source}`."""
+
+    command: tuple[str, ...]
+    """The command, run in the source, that links the program if it is missing."""
+
+
+@dataclass(frozen=True)
 class VersionRange:
     """The versions that one row of a table applies to: from `first` up to the next row."""
 
@@ -126,6 +137,9 @@ class RecipeModule(Protocol):
 
     PROGRAMS: tuple[str, ...]
     """The programs that a finished build must have in `bin/`."""
+
+    LINK: ServerLink | None
+    """How the server is linked, for builds that can be linked again; None where that was not tried."""
 
     @property
     def release_of(self) -> Callable[[str], str]:

@@ -166,7 +166,8 @@ def _intervals(connection: Connection, session_id: int, paired: Sequence[StepPai
         noise_by_step = latest_noise(connection, session, metric, session.started_at)
         return {step: noise.noise for step, noise in noise_by_step.items()}
 
-    return Intervals(paired, METRIC_CONFIDENCE, looks_of(session), calibrated)
+    looks = looks_of(session)
+    return Intervals(paired, METRIC_CONFIDENCE, looks, calibrated, layouts=session.layouts)
 
 
 def findings_of(

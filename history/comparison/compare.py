@@ -182,7 +182,7 @@ def _kinds(
     values = history.kinds(session.id, versions)
     threshold, confidence = options.threshold_percent / 100, options.confidence_percent / 100
     names = (str(versions[0]), str(versions[1]))
-    return compare_kinds(runs, values, names, threshold, confidence) if values else ()
+    return compare_kinds(runs, values, names, threshold, confidence, session.layouts) if values else ()
 
 
 def _compare_nights(
@@ -239,7 +239,7 @@ def _intervals(
         return {step: step_noise.noise for step, step_noise in noise_by_step.items()}
 
     steps = chosen if looks is None else paired
-    return Intervals(steps, options.confidence_percent / 100, looks, calibrated)
+    return Intervals(steps, options.confidence_percent / 100, looks, calibrated, layouts=session.layouts)
 
 
 def _step_warnings(step: StepComparison, session: Session) -> list[str]:

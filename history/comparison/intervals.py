@@ -7,6 +7,7 @@ from history.comparison.exact import LEAST_PASSES, ExactRule, exact_interval, is
 from history.comparison.pairs import StepPairs
 from history.comparison.priors import priors_of
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval
+from history.stats.layouts import layout_interval, layout_of
 from history.stats.repeated_intervals import (
     Design,
     Noise,
@@ -38,6 +39,8 @@ class Intervals:
     """The noun for a pair in messages; over nights it is `night`."""
     exact: ExactRule | None = None
     """The rule for counts, within one session; None over nights, where counts are values like others."""
+    layouts: int = 0
+    """The layouts on each side, which rounds took in turns; 0 where all rounds had the same build."""
     _priors: dict[tuple[str, int | None], Mapping[str, Noise | None]] = field(default_factory=dict)
     """By metric and by the last round that counts; None for all rounds."""
     _sharing: dict[str, int] = field(default_factory=dict)
@@ -63,7 +66,17 @@ class Intervals:
         logs = step.log_ratios(metric)
         if logs is None or len(logs) < self.needed:
             return None
-        return sequential_interval(logs, self.design(metric, len(logs)), self._prior(step, metric))
+        design, prior = self.design(metric, len(logs)), self._prior(step, metric)
+        if self.layouts:
+            return layout_interval(logs, self._layouts_of(step, metric), design, prior)
+        return sequential_interval(logs, design, prior)
+
+    def layouts_met(self, step: StepPairs, metric: str) -> int:
+        """Return of how many layouts a step has rounds."""
+        return len({*self._layouts_of(step, metric)})
+
+    def _layouts_of(self, step: StepPairs, metric: str) -> list[int]:
+        return [layout_of(number, self.layouts) for number in step.rounds(metric)]
 
     def design(self, metric: str, rounds: int) -> Design:
         """Return the sequential design for a metric of a step with this number of rounds."""
@@ -82,10 +95,11 @@ class Intervals:
 
         It is for the rounds of the last look, or for the measured rounds if their number was fixed. `noise`
         is the step's noise on this machine. Returns None without noise, for a metric without a better
-        direction, and with too few pairs.
+        direction, with too few pairs, and over layouts, of which calibrations say nothing.
         """
         rounds = len(step.values(metric.name)[0]) if self.looks is None else self.looks[1]
-        if noise is None or metric.better is Better.NEITHER or rounds < self.needed or is_exact(metric.name):
+        has_none = metric.better is Better.NEITHER or rounds < self.needed or is_exact(metric.name)
+        if noise is None or has_none or self.layouts:
             return None
         less = smallest_visible(self.design(metric.name, rounds), noise, rounds, threshold)
         return less if metric.better is Better.HIGHER else less / (1 - less)

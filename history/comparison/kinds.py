@@ -34,11 +34,13 @@ def compare_kinds(
     versions: tuple[str, str],
     threshold: float,
     confidence: float,
+    layouts: int = 0,
 ) -> tuple[KindComparison, ...]:
     """Compare the kinds of every step, in the order of the steps and of the kinds' names.
 
     `values` are those of runs by id, kind and metric, `versions` base and contender. `threshold` and
-    `confidence` are fractions; all intervals of kinds hold together with the confidence.
+    `confidence` are fractions; all intervals of kinds hold together with the confidence. `layouts` are those
+    of the session.
     """
     by_kind = [
         replace(run, step=f"{run.step}{_BETWEEN}{kind}", values={**_of_whole(run), **its})
@@ -46,7 +48,7 @@ def compare_kinds(
         for kind, its in sorted(values.get(run.id, {}).items())
     ]
     paired = pair_steps(by_kind, *versions)
-    intervals = Intervals(paired, confidence, None, lambda metric: {})
+    intervals = Intervals(paired, confidence, None, layouts=layouts)
     return tuple(_compared(step, threshold, intervals) for step in paired)
 
 

@@ -74,6 +74,10 @@ class StepPairs:
         usable = tuple(log for log in logs if log is not None)
         return usable if len(usable) == len(logs) else None
 
+    def rounds(self, metric: str) -> Sequence[int]:
+        """Return the number of the round or night of each log ratio."""
+        return [number for number, _ in self._numbered_logs(metric)]
+
     def _numbered_logs(self, metric: str) -> Iterator[tuple[int, float | None]]:
         for pair in self.pairs:
             old, new = pair.base.get(metric), pair.contender.get(metric)

@@ -47,6 +47,7 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
             "ended_at": session.ended_at and session.ended_at.isoformat(),
             "repetitions": session.repetitions,
             "looks": contender.looks and {"first": contender.looks[0], "last": contender.looks[1]},
+            **({"layouts": session.layouts} if session.layouts else {}),
             "durability": session.durability,
             "machine": session.machine.hostname,
             "cpu_model": session.machine.cpu_model,

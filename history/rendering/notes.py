@@ -157,9 +157,10 @@ def _night_gaps(nights: Nights) -> Iterator[str]:
 def _planned(contender: ContenderComparison) -> str:
     if contender.session.only_counted:
         return _counted(contender.session.counted_passes, "pass")
+    layouts = f" in {contender.session.layouts} layouts a side" if contender.session.layouts else ""
     if contender.looks is None:
-        return _counted(contender.session.repetitions, "round")
-    return f"{contender.looks[0]} to {contender.looks[1]} rounds until decided"
+        return _counted(contender.session.repetitions, "round") + layouts
+    return f"{contender.looks[0]} to {contender.looks[1]} rounds until decided{layouts}"
 
 
 def _intervals(comparison: Comparison, contender: ContenderComparison) -> str:
@@ -173,9 +174,11 @@ def _intervals(comparison: Comparison, contender: ContenderComparison) -> str:
     if len(rounds) == 1:
         counted = f", of {rounds[0]} {unit} each"
     at_looks = "" if looks is None else f", at all looks from round {looks[0]} to {looks[1]},"
+    layouts = contender.session.layouts if contender.nights is None else 0
+    held = f" and for other layouts than these {layouts} of each side," if layouts else ""
     return (
         f"Intervals of {contender.judged_steps} of {len(contender.steps)} steps{counted}: they all hold "
-        f"together{at_looks} with {options.confidence_percent:g} % confidence, each metric separately; "
+        f"together{at_looks}{held} with {options.confidence_percent:g} % confidence, each metric separately; "
         f"threshold {_threshold(comparison, contender)}{_of_exact(contender)}."
     )
 
@@ -208,7 +211,7 @@ def _visible(contender: ContenderComparison) -> Iterator[str]:
     """Explain the column `sees` and name its calibration, or say how to calibrate."""
     session = contender.session
     judged = contender.steps[0].judged if contender.steps else None
-    if judged is None or is_exact(judged.metric):
+    if judged is None or is_exact(judged.metric) or session.layouts:
         return
     if contender.has_visible:
         worse = "slow-down" if judged.row.role is Role.THROUGHPUT else "worsening"

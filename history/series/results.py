@@ -14,7 +14,7 @@ from history.series.variants import definition_in
 from history.store.records import (
     CONFIRMS,
     FAILED,
-    TRY,
+    NO_NIGHT,
     Environment,
     FailureCause,
     SessionStatus,
@@ -131,7 +131,7 @@ def _failures(
     )
     for row in connection.execute(query).mappings():
         options = stored_options(row["options"])
-        is_night = not (options.get("bisect") or options.get(TRY) or CONFIRMS in options)
+        is_night = CONFIRMS not in options and not any(options.get(name) for name in NO_NIGHT)
         if not is_night or configuration_name(dict(row)) != environment.configuration:
             continue
         for version, failure in failures_in(options).items():

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from history.stats.layouts import LEAST_LAYOUTS
 from history.stats.noise_model import Noise
 from suites.metrics import METRICS, PRIMARY
 
@@ -48,6 +49,12 @@ class VersionFailure:
     def __str__(self) -> str:
         return self.reason
 
+
+LAYOUTS = "layouts"
+"""The option of a session with the number of layouts on each side and the version of the linker."""
+
+LAYOUT_SEEDS = "layout_seeds"
+"""The option with the seeds of the layouts by version, in the order in which rounds take them in turns."""
 
 CENSORED = "censored at"
 """How the reason begins of a run that was ended at the limit of a query, or left out because of one."""
@@ -134,6 +141,13 @@ class Session(SessionStart):
         exact = self.options.get(EXACT)
         passes = exact.get("passes") if isinstance(exact, dict) else 0
         return passes if isinstance(passes, int) else 0
+
+    @property
+    def layouts(self) -> int:
+        """The layouts on each side, which rounds took in turns; 0 where all rounds had the same build."""
+        option = self.options.get(LAYOUTS)
+        count = option.get("count") if isinstance(option, dict) else 0
+        return count if isinstance(count, int) and count >= LEAST_LAYOUTS else 0
 
     @property
     def only_counted(self) -> bool:
@@ -299,6 +313,8 @@ of older Tidemarks do not say, and their versions without a result are tried aga
 
 TRY = "try"
 """The option of a session of `./tidemark try`, with the value true: it is not a night of any series."""
+NO_NIGHT = ("bisect", TRY, LAYOUTS)
+"""The options of sessions that are not nights. One with layouts compiles and links its builds differently."""
 LIMIT_SECONDS = "limit_seconds"
 """The option of a session of long queries: the most that one of them may take."""
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, select, update
 from build.build import Build
 from history.errors import stored_options
 from history.store.process import ProcessIdentity
-from history.store.records import FAILED, LEFT_OUT, PLANS, Run, SessionStart, SessionStatus
+from history.store.records import FAILED, LAYOUT_SEEDS, LEFT_OUT, PLANS, Run, SessionStart, SessionStatus
 from history.store.schema import confirmations, gaps, machines, nights, points, sessions
 from history.store.session_reads import runs_of
 from history.store.session_writes import json_text
@@ -20,7 +20,7 @@ from history.timestamps import from_text, to_text
 COMPARED = ("suite", "profile", "suite_digest", "seed", "durability", "repetitions")
 """The columns that must be equal, besides machine, options and builds, for a session to be resumed."""
 
-MAY_DIFFER = ("machine_changed", PLANS, LEFT_OUT, FAILED)
+MAY_DIFFER = ("machine_changed", PLANS, LEFT_OUT, FAILED, LAYOUT_SEEDS)
 """Options that describe the circumstances of a session or its servers, not the request."""
 
 Recorded = Mapping[tuple[str, int], Mapping[str, Run]]

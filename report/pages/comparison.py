@@ -94,7 +94,8 @@ def _commands(comparison: Comparison) -> list[str]:
         both = f"{shlex.quote(str(one.base))} {shlex.quote(str(one.contender))}"
         suite = f"--suite {shlex.quote(one.session.suite)} --profile {shlex.quote(one.session.profile)}"
         if not one.session.is_imported:
-            lines.append(f"./tidemark run {suite} --until-decided {both}")
+            layouts = f" --layouts {one.session.layouts}" if one.session.layouts else ""
+            lines.append(f"./tidemark run {suite} --until-decided{layouts} {both}")
         since = comparison.options.since
         chosen = f"--since {since:%Y-%m-%d}" if since else f"--session {shlex.quote(one.session.uid)}"
         lines.append(f"./compare.py {both} {chosen} --costs")

@@ -178,5 +178,6 @@ def _reproduce(values: SessionPage, clearance: Clearance) -> h.Node:
     suite = f"--suite {shlex.quote(session.suite)} --profile {shlex.quote(session.profile)}"
     lines = [f"./compare.py {both} --session {shlex.quote(entry.uid)} --costs"]
     if not clearance.is_public:
-        lines.insert(0, f"./tidemark run {suite} {both}")
+        layouts = f" --layouts {session.layouts}" if session.layouts else ""
+        lines.insert(0, f"./tidemark run {suite}{layouts} {both}")
     return commands(lines)

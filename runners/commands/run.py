@@ -13,6 +13,7 @@ from history.rendering.numbers import amount
 from history.spool.opening import open_recorded
 from history.store.writer import Store
 from runners.console import progress, say_problems
+from runners.measuring.layouts import require_layouts
 from runners.measuring.request import PASSES, Exact, Request, Sampled
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import require_defined, variants_of
@@ -20,7 +21,7 @@ from runners.occupancy.waiting import machine_awaited
 from runners.values import history_of
 from suites.definition import load_suite
 from suites.durability import Durability
-from suites.keys.profile import Mode
+from suites.keys.profile import Mode, Profile
 from suites.metrics import INSTRUCTIONS, METRICS
 
 
@@ -51,7 +52,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def request_of(arguments: argparse.Namespace) -> Request:
-    """Return the request of a command line. Raises SuiteError or RequestError."""
+    """Return the request of a command line. Raises SuiteError, LayoutError or RequestError."""
     suite = load_suite(arguments.suite)
     profile = suite.profile(arguments.profile)
     versions = tuple(dict.fromkeys(arguments.versions))
@@ -63,7 +64,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         suite=suite,
         profile_name=arguments.profile,
         steps=suite.select(tuple(arguments.step), arguments.profile, arguments.clients),
-        repetitions=arguments.repetitions or (PASSES if exact is Exact.ONLY else profile.repetitions),
+        repetitions=arguments.repetitions or _repetitions(profile, exact, arguments.layouts),
         until_decided=arguments.until_decided,
         budget_seconds=None if arguments.budget is None else arguments.budget * 60,
         mode=None if arguments.mode is None else Mode(arguments.mode),
@@ -76,7 +77,9 @@ def request_of(arguments: argparse.Namespace) -> Request:
         durability=Durability(arguments.durability),
         seconds=arguments.seconds,
         exact=exact,
+        layouts=arguments.layouts,
     )
+    require_layouts(request)
     _require_consistent(request)
     _require_base(request, is_alone=arguments.alone)
     return request
@@ -141,6 +144,10 @@ def _exact(arguments: argparse.Namespace) -> Exact:
     if arguments.exact_only:
         return Exact.ONLY
     return Exact.NO if arguments.no_exact else Exact.BESIDE
+
+
+def _repetitions(profile: Profile, exact: Exact, layouts: int) -> int:
+    return PASSES if exact is Exact.ONLY else max(profile.repetitions, layouts)
 
 
 def _sampled(arguments: argparse.Namespace) -> Sampled | None:

@@ -18,6 +18,7 @@ from history.stats.repeated_intervals import Design
 from history.store.reader import Reader
 from history.store.records import CalibratedNoise, Machine, VersionFailure
 from runners.measuring.failures.cause import build_failure
+from runners.measuring.layouts import require_layouts
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
@@ -53,6 +54,7 @@ def check_request(request: Request, home: Home) -> Sizes:
 
     Raises TidemarkError when a program, memory, disk space or access to the home is missing.
     """
+    require_layouts(request)
     profile = request.profile
     own_rounds = OWN_ROUNDS.get(request.suite.generator)
     if own_rounds is not None:
@@ -144,6 +146,7 @@ def provide_one(request: Request, version: Version, home: Home, progress: Progre
         patches=chosen.patches,
         choices=chosen.choices,
         git_source=request.git.get(version.engine),
+        relinks=bool(request.layouts),
     )
     return replace(build, version=version)
 
@@ -207,7 +210,8 @@ def verdicts_of(
     )
     threshold = request.confirms.threshold if request.confirms else THRESHOLD / 100
     calibrated = {step: calibration.noise for step, calibration in noise.items()}
-    return SequentialVerdicts(names[0], names[1:], design, threshold, calibrated, request.suite.primary)
+    metric, layouts = request.suite.primary, request.layouts
+    return SequentialVerdicts(names[0], names[1:], design, threshold, calibrated, metric, layouts)
 
 
 def with_rates(request: Request, machine: Machine, store: Reader, progress: Progress) -> Request:

@@ -97,6 +97,9 @@ class Request:
     stands_at: Mapping[str, datetime] = field(default_factory=dict)
     """The dates of past commits, at which these stand in the series of their branches; by version."""
 
+    layouts: int = 0
+    """The layouts on each side, which rounds take in turns; 0 for the builds themselves in all rounds."""
+
     is_try: bool = False
     """Whether it is of `./tidemark try`; its session is then not a night of any series."""
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from build.build import Build
@@ -12,6 +12,7 @@ from build.progress import Progress, ProgressTask
 from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.failures.cause import run_failure
 from runners.measuring.failures.policy import FailurePolicy
+from runners.measuring.layouts import Layouts
 from runners.measuring.request import Exact, Request
 from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
 from runners.measuring.run_recorder import RunRecorder
@@ -46,6 +47,7 @@ class Rounds:
     policy: FailurePolicy
     verdicts: SequentialVerdicts
     progress: Progress
+    layouts: Layouts = field(default_factory=dict)
 
     @property
     def passes(self) -> CountedPasses | None:
@@ -60,7 +62,9 @@ class Rounds:
         can be loaded, or none to compare.
         """
         versions = [
-            MeasuredVersion(build, self.serve(build, folder / str(number)))
+            MeasuredVersion(
+                build, self.serve(build, folder / str(number)), self.layouts.get(str(build.version), ())
+            )
             for number, build in enumerate(builds, start=1)
         ]
         self.policy.resume(versions)

@@ -6,6 +6,7 @@ from math import log
 
 from history.comparison.priors import priors_of
 from history.comparison.verdict import TRAITS, Verdict, judge
+from history.stats.layouts import layout_interval, layout_of
 from history.stats.repeated_intervals import Design, Noise, sequential_interval
 from suites.metrics import METRICS, PRIMARY
 
@@ -21,10 +22,12 @@ class SequentialVerdicts:
         threshold: float,
         calibrated: Mapping[str, Noise],
         metric: str = PRIMARY,
+        layouts: int = 0,
     ) -> None:
         """`threshold` is a fraction; `calibrated` is the noise of each step by the last calibration.
 
-        `metric` is what the verdicts are about.
+        `metric` is what the verdicts are about. `layouts` are those on each side, which rounds take in turns;
+        0 where all rounds have the same build.
         """
         self.metric = metric
         self._base = base
@@ -32,6 +35,7 @@ class SequentialVerdicts:
         self._design = design
         self._threshold = threshold
         self._calibrated = calibrated
+        self._layouts = layouts
         self._logs: dict[str, defaultdict[str, list[tuple[int, float | None]]]] = {
             contender: defaultdict(list) for contender in contenders
         }
@@ -86,7 +90,11 @@ class SequentialVerdicts:
         if step not in rounds:
             return Verdict.INCONCLUSIVE
         prior = priors_of(rounds, self._calibrated)[step]
-        interval = sequential_interval(rounds[step], self._design, prior)
+        if self._layouts:
+            layouts = [layout_of(at, self._layouts) for at, _ in its if at <= last]
+            interval = layout_interval(rounds[step], layouts, self._design, prior)
+        else:
+            interval = sequential_interval(rounds[step], self._design, prior)
         if interval is None:
             return Verdict.INCONCLUSIVE
         return judge(interval, METRICS[self.metric].better, self._threshold)

@@ -18,6 +18,7 @@ from history.store.writer import Store
 from runners.measuring.cleanup import data_folder
 from runners.measuring.counted_passes import session_passes
 from runners.measuring.failures.policy import FailurePolicy
+from runners.measuring.layouts import link_layouts
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.preparation import (
@@ -150,7 +151,8 @@ def run_session(
                 policy = FailurePolicy(recorder, verdicts, *limits, passes, home.path)
                 kept = copies_of(request, home, progress)
                 measurement = RoundMeasurement(request, sizes, generator, profiling, kept)
-                rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, progress)
+                layouts = link_layouts(request, builds, outcome.uid, folder, progress)
+                rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, progress, layouts)
                 if driver is None:
                     rounds.run(builds, folder, home.logs)
                 else:

@@ -24,6 +24,7 @@ from history.store.records import (
     VersionFailure,
 )
 from history.timestamps import to_text
+from runners.measuring.layouts import layout_options
 from runners.measuring.request import Request
 from runners.measuring.variants import recorded
 from runners.own_version import own_version
@@ -60,7 +61,7 @@ def describe_session(
             "tidemark": own_version(),
             "python": sys.version.split()[0],
         },
-        options=_options(request, sizes, not_built, profiling) | _counting(request, callgrind),
+        options=_options(request, uid, sizes, not_built, profiling) | _counting(request, callgrind),
     )
 
 
@@ -75,7 +76,11 @@ def with_machine_changes(start: SessionStart, changed: Sequence[str]) -> Session
 
 
 def _options(
-    request: Request, sizes: Sizes, not_built: Mapping[Version, VersionFailure], profiling: Profiling | None
+    request: Request,
+    uid: str,
+    sizes: Sizes,
+    not_built: Mapping[Version, VersionFailure],
+    profiling: Profiling | None,
 ) -> dict[str, object]:
     stands_at = request.stands_at
     return {
@@ -104,6 +109,7 @@ def _options(
         **({LIMIT_SECONDS: limit} if (limit := request.profile.limit_seconds) is not None else {}),
         **({"bisect": request.bisect} if request.bisect else {}),
         **({TRY: True} if request.is_try else {}),
+        **layout_options(request, uid),
         **({STANDS_AT: {name: to_text(at) for name, at in stands_at.items()}} if stands_at else {}),
         **({CONFIRMS: request.confirms.option()} if request.confirms else {}),
         **({"perf": {"event": profiling.perf.description, "when": request.perf}} if profiling else {}),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from build.build import Build
 from build.errors import TidemarkError
+from history.stats.layouts import layout_of
 from suites.additions.indexes import create_indexes
 from suites.checking.data_checks import DataChecks
 from suites.generators.load import Generator
@@ -26,6 +27,9 @@ class MeasuredVersion:
 
     build: Build
     server: Server
+    layouts: Sequence[Build] = ()
+    """The layouts of its build, which rounds take in turns; none where all rounds run the build itself."""
+
     settings: Mapping[str, str] | None = None
     """Its whole effective configuration; None before the server was first up."""
 
@@ -71,6 +75,8 @@ class MeasuredVersion:
         self.started_in = None
         self.server.restore()
         self.committed.clear()
+        if self.layouts:
+            self.server.use(self.layouts[layout_of(number, len(self.layouts)) - 1])
         self.server.start()
         self.started_in = number
 

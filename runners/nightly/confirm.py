@@ -19,6 +19,7 @@ from history.store.records import SessionStatus
 from history.store.schema import sessions
 from history.store.writer import Store
 from history.timestamps import to_text
+from runners.measuring.layouts import can_lay_out
 from runners.measuring.request import PASSES, Exact, Request
 from runners.measuring.session import SessionOutcome
 from runners.nightly.plan import Plan
@@ -127,7 +128,11 @@ def _suspicion(
         # Minutes instead of an hour: what counts have found, counts can confirm.
         request = replace(request, exact=Exact.ONLY, repetitions=PASSES, until_decided=False, perf=None)
     else:
-        request = replace(request, until_decided=True, beside_passes=None)
+        layouts = (spot.task.confirm_layouts or 0) if can_lay_out(spot.engine) else 0
+        rounds = max(request.repetitions, layouts)
+        request = replace(
+            request, until_decided=True, beside_passes=None, layouts=layouts, repetitions=rounds
+        )
     return Suspicion(confirms.branch, request, spot.whose)
 
 

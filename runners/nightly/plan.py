@@ -13,6 +13,7 @@ from build.files import toml_value
 from build.home import Home
 from build.version import Engine, VersionError, is_ref, is_release, is_variant, parse_version
 from history.open import is_server
+from history.stats.layouts import LEAST_LAYOUTS
 from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from runners.measuring.variants import Variants
@@ -146,6 +147,9 @@ class Task(_Strict):
     """How long each version is measured in a round; None for the time of the profile."""
 
     until_decided: bool = False
+    confirm_layouts: Annotated[int, Field(strict=True, ge=LEAST_LAYOUTS, le=MOST_ROUNDS)] | None = None
+    """The layouts on each side in sessions that confirm; None for the builds themselves."""
+
     perf: bool = True
     exact: bool = True
     """Whether the instructions of fixed work are counted beside the rounds, where valgrind is installed."""

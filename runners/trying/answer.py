@@ -143,6 +143,7 @@ def basis(answer: TryAnswer) -> Iterator[str]:
         pairs = [step.judged.pairs for step in one.steps]
         span = f"{min(pairs)}" if min(pairs) == max(pairs) else f"{min(pairs)} to {max(pairs)}"
         unit = "passes" if what == "counted" else "interleaved rounds"
+        unit += f", in {one.session.layouts} layouts a side," if one.session.layouts else ""
         session = one.session
         yield (
             f"{what}: {span} {unit} of {session.suite}, {session.profile}, on {session.machine.hostname} "

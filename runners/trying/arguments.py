@@ -5,7 +5,7 @@ from pathlib import Path
 
 from build.version import Engine
 from runners.occupancy.arguments import add_wait
-from runners.values import minutes
+from runners.values import LAYOUTS_HELP, minutes, rounds
 
 BUDGET_MINUTES = 30.0
 """The default minutes of counting and measuring: as long as a reviewer may wait."""
@@ -42,6 +42,7 @@ def add_arguments(it: argparse.ArgumentParser, plan: Path) -> None:
     add("--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated")
     budget = f"begin no further round after this many minutes (default: {BUDGET_MINUTES:g})"
     add("--budget", type=minutes, default=BUDGET_MINUTES, metavar="MINUTES", help=budget)
+    add("--layouts", type=rounds, default=0, metavar="N", help=LAYOUTS_HELP)
     add("--no-exact", action="store_true", help="count no instructions")
     disturbed = "keep rounds that were disturbed by other processes instead of measuring them again"
     add("--keep-disturbed", action="store_true", help=disturbed)

@@ -13,6 +13,7 @@ from history.store.writer import Store
 from history.timestamps import now
 from report.writing.alone import tried_alone
 from runners.console import add_to_job_summary, progress
+from runners.measuring.layouts import require_layouts
 from runners.measuring.session import SessionOutcome
 from runners.nightly.inputs import TryInputs, box_for_try
 from runners.nightly.plan import load_plan
@@ -20,7 +21,7 @@ from runners.occupancy.pause import require_not_paused
 from runners.occupancy.waiting import machine_awaited
 from runners.trying.answer import TryAnswer, basis, markdown, table
 from runners.trying.sides import Sides, TryError, sides_of
-from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial
+from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial, timed_request
 from suites.definition import load_suite
 from suites.metrics import INSTRUCTIONS, PRIMARY
 
@@ -60,19 +61,25 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def request_of(arguments: argparse.Namespace, sides: Sides) -> TrialRequest:
-    """Return the request of a command line. Raises SuiteError, or TryError for an engine of no use here."""
+    """Return the request of a command line.
+
+    Raises SuiteError, LayoutError, or TryError for an engine of no use here.
+    """
     suite = load_suite(arguments.suite)
     if sides.base.engine not in suite.engines:
         raise TryError(f"{suite.name} does not run on {sides.base.engine}")
-    return TrialRequest(
+    asked = TrialRequest(
         sides,
         suite,
         arguments.profile,
         suite.select(tuple(arguments.step), arguments.profile),
         arguments.budget * 60,
         arguments.keep_disturbed,
-        not arguments.no_exact,
+        layouts=arguments.layouts,
+        counts=not arguments.no_exact,
     )
+    require_layouts(timed_request(asked, 0.0))
+    return asked
 
 
 def answer_of(store: Store, sides: Sides, outcome: TrialOutcome) -> TryAnswer:

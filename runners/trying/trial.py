@@ -38,6 +38,9 @@ class TrialRequest:
     """The time after which no further round begins, from the start of the first session."""
 
     keep_disturbed: bool = False
+    layouts: int = 0
+    """The layouts on each side, which rounds take in turns; 0 for the builds themselves."""
+
     counts: bool = True
     """Whether instructions are counted, where they can be."""
 
@@ -65,7 +68,9 @@ class TrialOutcome:
 def counted_request(asked: TrialRequest) -> Request:
     """Return the request of the session that only counts."""
     timed = timed_request(asked, 0.0)
-    return replace(timed, exact=Exact.ONLY, repetitions=PASSES, until_decided=False, budget_seconds=None)
+    return replace(
+        timed, exact=Exact.ONLY, repetitions=PASSES, layouts=0, until_decided=False, budget_seconds=None
+    )
 
 
 def timed_request(asked: TrialRequest, seconds: float) -> Request:
@@ -76,7 +81,7 @@ def timed_request(asked: TrialRequest, seconds: float) -> Request:
         suite=asked.suite,
         profile_name=asked.profile_name,
         steps=asked.steps,
-        repetitions=asked.suite.profile(asked.profile_name).repetitions,
+        repetitions=max(asked.suite.profile(asked.profile_name).repetitions, asked.layouts),
         until_decided=True,
         budget_seconds=seconds,
         keep_disturbed=asked.keep_disturbed,
@@ -84,6 +89,7 @@ def timed_request(asked: TrialRequest, seconds: float) -> Request:
         needs_contender=True,
         variants=sides.variants,
         git={} if sides.git is None else {sides.base.engine: sides.git},
+        layouts=asked.layouts,
         is_try=True,
     )
 
@@ -133,7 +139,8 @@ def _builds(asked: TrialRequest, home: Home, progress: Progress) -> dict[Version
     sides, programs = asked.sides, GENERATORS[asked.suite.generator].build_programs
     found = {}
     for version in (sides.base, sides.tip):
-        provided = provider(home, progress, programs, definition_of(version, sides.variants))
+        variant, relinks = definition_of(version, sides.variants), bool(asked.layouts)
+        provided = provider(home, progress, programs, variant, relinks=relinks)
         build = build_of(version.plain, sides.git, home, provided)
         if isinstance(build, Unusable):
             raise TryError(

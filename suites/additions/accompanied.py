@@ -94,6 +94,10 @@ class AccompaniedServer(Server):
 
     # --- what they do not change
 
+    def use(self, layout: Build) -> None:
+        """Run another layout of the build from the next start on."""
+        self._server.use(layout)
+
     @property
     def build(self) -> Build:
         """The build that the server runs."""

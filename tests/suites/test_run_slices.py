@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from build.build import Build
 from build.version import Engine
 from suites import step
 from suites.generators.load import CountedWork, Load, LoadError, Observer, Share, WorkLimit
@@ -46,6 +47,9 @@ class FakeServer:
             raise self.fails[what]
 
     def start(self, instrument: Instrument | None = None) -> None:
+        self.create()
+
+    def use(self, layout: Build) -> None:
         self.create()
 
     def restore(self, *, is_timed: bool = True) -> None:

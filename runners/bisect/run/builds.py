@@ -14,6 +14,7 @@ from build.make import provide
 from build.programs.work import FIRST_ERROR, CompileError
 from build.progress import Progress
 from build.recipes.recipe import RecipeError
+from build.relink import can_relink
 from build.sources.source import AbsentVersionError
 from build.version import Version
 from history.store.records import FailureCause
@@ -43,13 +44,18 @@ Provide = Callable[[Version, str | None], Build]
 
 
 def provider(
-    home: Home, progress: Progress, programs: Sequence[str], variant: Variant = UNCHANGED
+    home: Home,
+    progress: Progress,
+    programs: Sequence[str],
+    variant: Variant = UNCHANGED,
+    *,
+    relinks: bool = False,
 ) -> Provide:
     """Return the function that provides builds from the build cache, compiling them where needed.
 
     All are compiled as `variant` says. What it compiles has the server and `programs`, and no more than
     measuring them needs. Where that fails, and not by an error of the compiler, as in a source that is laid
-    out differently, all of it is compiled.
+    out differently, all of it is compiled. With `relinks` they keep what their server is linked from.
     """
 
     def provided(version: Version, git: str | None) -> Build:
@@ -62,6 +68,7 @@ def provider(
                 choices=variant.choices,
                 git_source=git,
                 slim=slim,
+                relinks=relinks,
             )
 
         try:
@@ -133,7 +140,8 @@ def built_already(span: CandidateRange, home: Home, variant: Variant = UNCHANGED
     cached, choices = set(), variant.choices.to_json()
     for build in all_builds(home):
         source = build.manifest.get("source", {})
-        if not build.manifest.get("patches") and build.manifest.get("choices", {}) == choices:
+        is_plain = not build.manifest.get("patches") and not can_relink(build)
+        if is_plain and build.manifest.get("choices", {}) == choices:
             cached.add(str(source.get("commit") or build.version))
     inner = enumerate(span.points[1:-1], start=1)
     return [place for place, point in inner if (point.commit or point.version) in cached]

@@ -39,7 +39,9 @@ class Compiles:
         choices: BuildChoices,
         git_source: object,
         slim: Any = None,
+        relinks: bool = False,
     ) -> Build:
+        assert not relinks
         self.slim.append(slim)
         assert (list(patches), choices) == ([PATCH], VARIANT.choices)
         if slim is not None:

@@ -60,6 +60,9 @@ class FakeServer:
     def loaded(self) -> Path:
         return Path("/nowhere/loaded")
 
+    def use(self, layout: Build) -> None:
+        self._say(f"use {layout.prefix.name} of")
+
     def create(self, data: Path | None = None) -> None:
         self._say("create")
 

@@ -14,6 +14,7 @@ from history.store.records import Run, RunStatus
 from history.store.resume import Recorded, recorded
 from runners.measuring import round_measurement
 from runners.measuring.failures.policy import MOST_DISTURBED, MOST_FAILURES, FailurePolicy
+from runners.measuring.layouts import Layouts
 from runners.measuring.request import Request
 from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.rounds import Rounds
@@ -46,6 +47,7 @@ def carry_out(
     room: Sizes | None = None,
     recorded: Recorded | None = None,
     suite: Suite = SUITE,
+    layouts: Layouts | None = None,
     **options: Any,
 ) -> list[str]:
     names = tuple(each.version for each in builds)
@@ -65,7 +67,8 @@ def carry_out(
     recorder = RunRecorder(request, store, 1, Silent(), recorded or {})
     policy = FailurePolicy(recorder, verdicts, request.least_rounds, request.keep_disturbed)
     measurement = RoundMeasurement(request, room, generator)
-    Rounds(request, serve, measurement, recorder, policy, verdicts, Silent()).run(builds, Path("/nowhere"))
+    rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, Silent(), layouts or {})
+    rounds.run(builds, Path("/nowhere"))
     return recorder.failures
 
 

@@ -9,6 +9,8 @@ from history.changes.report import ChangeReport
 from history.changes.repository import Change
 from history.open import open_store
 from history.store.records import SessionStatus
+from runners.measuring import session as session_module
+from runners.measuring.request import Request
 from runners.nightly.heartbeat import Heart, read
 from runners.nightly.night_result import NightResult
 from runners.nightly.report import NightReport, comparisons, report
@@ -187,6 +189,25 @@ def test_it_ends_with_its_minutes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> 
     lab.minutes, lab.minutes_a_round = 0.0, 8.0  # 96 of 100 minutes are over then
     lab.night()
     assert asked == [None, 7 * 60, None, pytest.approx(4 * 60)]
+
+
+def test_a_plan_confirms_over_layouts(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Request] = []
+
+    def linked(request: Request, *_: object) -> dict[str, object]:
+        asked.append(request)
+        return {}
+
+    monkeypatch.setattr(session_module, "link_layouts", linked)
+    task = lab.plan().tasks[0].model_dump(exclude_defaults=True, mode="json")
+    quiet(lab)
+    old, new = list(lab.speeds)[-1], lab.commit(SLOW)
+    lab.night(tasks=[task | {"confirm_layouts": 6}])
+    assert [request.layouts for request in asked[-2:]] == [0, 6]
+    assert asked[-1].confirms is not None
+    assert len(confirming(lab, old, new)) >= 6, "each layout gets a round"
+    told, _ = morning(lab)
+    assert only(told.new).first_after.version == new
 
 
 def test_a_plan_that_does_not_want_it(lab: Lab) -> None:

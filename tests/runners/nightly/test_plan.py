@@ -79,6 +79,7 @@ def test_tasks_by_priority_and_box(tmp_path: Path) -> None:
         (("boxes = [\"two\"]", "engines = [\"mysql\"]"), "tasks.1.engines: mysql is not tracked"),
         (("priority = 1", "prioritty = 1"), "tasks.1.prioritty: Extra inputs are not permitted"),
         (("priority = 1", "priority = \"1\""), "tasks.1.priority: Input should be a valid integer"),
+        (("priority = 1", "confirm_layouts = 2"), "tasks.1.confirm_layouts: Input should be greater than or"),
         (("[[tasks]]", "history = 1\n[[tasks]]"), "engines.postgres.history: Extra inputs"),
         (("\"18.6\"", "\"18.6#o3\""), "postgres.releases: 18.6#o3: no [variants.o3]; there are: none"),
         (("[boxes.one]", "[variants.o3]\n[boxes.one]"), "variants.o3: it has neither settings nor build"),
