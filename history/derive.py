@@ -4,7 +4,7 @@ from sqlalchemy import Connection, or_, select
 
 from history.errors import stored_options
 from history.series.night import insert_night
-from history.store.records import CENSORED, CONFIRMS, NO_NIGHT, Run, RunStatus, SessionStatus
+from history.store.records import CONFIRMS, NO_NIGHT, OVER_LIMIT, Run, RunStatus, SessionStatus
 from history.store.schema import confirmations, machines, nights, runs, sessions
 from history.store.session_reads import runs_of
 
@@ -37,7 +37,7 @@ def derive(connection: Connection, session_id: int) -> bool:
 
 def _is_measured(run: Run) -> bool:
     """Return whether a run says something of its version; one that was over its limit does."""
-    return run.status is RunStatus.FINISHED or (run.failure or "").startswith(CENSORED)
+    return run.status is RunStatus.FINISHED or OVER_LIMIT in run.values
 
 
 def derive_missing(connection: Connection) -> int:

@@ -1,5 +1,6 @@
 """Comparison of a base with contenders, step by step, within one session each or over common nights."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from history.comparison.explanation import imported_stand_ins
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.judging import choose_steps, judge_all
 from history.comparison.kinds import KindComparison, compare_kinds
-from history.comparison.pairs import StepPairs, pair_steps
+from history.comparison.pairs import Failure, StepPairs, pair_steps
 from history.comparison.recent_nights import trends
 from history.comparison.remedies import remedy
 from history.comparison.result import (
@@ -27,7 +28,7 @@ from history.comparison.warnings import comparison_warnings, warnings_of_lookup
 from history.errors import ComparisonError
 from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
-from history.store.records import Run, Session
+from history.store.records import OVER_LIMIT, Run, Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
 from suites.metrics import INSTRUCTIONS, METRICS, OVERLOADED, PRIMARY, beside_verdict
 
@@ -158,7 +159,7 @@ def _compare_in_session(
             contender,
             session,
             steps,
-            failures=tuple(failure for step in chosen for failure in step.failures),
+            failures=_failures(history, session, chosen),
             warnings=(
                 *warnings_of_lookup(session, history.passed_over((base_name, name), limits, session)),
                 *comparison_warnings(session, base, contender, measured),
@@ -170,6 +171,16 @@ def _compare_in_session(
             kinds=_kinds(history, session, measured, (base, contender), options),
         ),
     )
+
+
+def _failures(history: Reader, session: Session, steps: Sequence[StepPairs]) -> tuple[Failure, ...]:
+    """Return the failures of steps, with the versions of the session that were over the limit of a query."""
+    failures = tuple(failure for step in steps for failure in step.failures)
+    over: defaultdict[str, set[str]] = defaultdict(set)
+    for run in history.runs(session.id, (), {OVER_LIMIT}) if failures else ():
+        if OVER_LIMIT in run.values:
+            over[run.step].add(run.version)
+    return tuple(replace(failure, over_limit=frozenset(over[failure.step])) for failure in failures)
 
 
 def _kinds(

@@ -26,6 +26,8 @@ class Failure:
     repetitions: tuple[int, ...]
     status: RunStatus
     reason: str
+    over_limit: frozenset[str] = frozenset()
+    """The versions of the session that were over the limit of a query in this step, which ends it for all."""
 
 
 @dataclass(frozen=True)

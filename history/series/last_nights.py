@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, func, select
 
 from build.version import parse_version
 from history.errors import stored_options
-from history.series.night import NOT_BUILT, release_branch
+from history.series.night import not_built, release_branch
 from history.series.results import failures_in
 from history.series.task_states import TaskOutcome, TaskState, read_states
 from history.store.records import ALL_STEPS, FailureCause, RunStatus
@@ -38,6 +38,9 @@ class LastNight:
 
     at: datetime
     """When it began, or when its box last looked at the branch."""
+
+    build_error: str = ""
+    """Why it was not built; empty when it was, or when its session ended before the first step."""
 
     is_own: bool = True
     """Whether what went wrong lies with the version, as far as that is known, and not with the machine."""
@@ -66,14 +69,15 @@ def _not_measured(connection: Connection) -> dict[tuple[str, str], LastNight]:
         if key in found and found[key].at > state.checked_at:
             continue
         is_built = state.outcome is TaskOutcome.FAILED
-        reason, failures = f"{NOT_BUILT}: {state.reason}", {"all steps": state.reason}
+        failures = {"all steps": state.reason} if is_built else {}
         found[key] = LastNight(
             *key,
             state.version or state.task.tracked,
             is_built,
-            "" if is_built else reason,
-            failures if is_built else {},
+            "" if is_built else not_built(state.reason),
+            failures,
             state.checked_at,
+            "" if is_built else state.reason,
         )
     return found
 
@@ -104,6 +108,9 @@ def _measured(connection: Connection) -> Iterator[LastNight]:
 
 def _last_night(connection: Connection, row: Row[Any]) -> LastNight:
     is_built = row.build_id is not None
+    query = select(sessions.c.options).where(sessions.c.id == row.session_id)
+    options = stored_options(connection.execute(query).scalar_one())
+    failure = failures_in(options).get(row.version)
     return LastNight(
         row.box,
         row.branch,
@@ -112,14 +119,9 @@ def _last_night(connection: Connection, row: Row[Any]) -> LastNight:
         not_measured="" if is_built else _reason(connection, row.session_id, row.branch),
         failures=_failures(connection, row.session_id, row.version) if is_built else {},
         at=from_text(row.started_at),
-        is_own=_is_own(connection, row.session_id, row.version),
+        build_error="" if is_built else options.get("not_built", {}).get(row.version, ""),
+        is_own=failure is None or failure.cause is FailureCause.VERSION,
     )
-
-
-def _is_own(connection: Connection, session_id: int, version: str) -> bool:
-    query = select(sessions.c.options).where(sessions.c.id == session_id)
-    failure = failures_in(stored_options(connection.execute(query).scalar_one())).get(version)
-    return failure is None or failure.cause is FailureCause.VERSION
 
 
 def _reason(connection: Connection, session_id: int, branch: str) -> str:

@@ -17,8 +17,10 @@ from history.store.session_reads import dropped_of
 from history.timestamps import from_text, to_text
 from suites.metrics import followed_metrics
 
-NOT_BUILT = "not built"
-"""How the reason of a gap begins whose version could not be built."""
+
+def not_built(reason: str) -> str:
+    """Return the reason of the gap of a version that could not be built."""
+    return f"not built: {reason}"
 
 
 @dataclass(frozen=True)
@@ -240,5 +242,5 @@ def _gaps(
 def _reason_without_run(entry: SessionVersion, session: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     build_error = options.get("not_built", {}).get(entry.version)
     if build_error:
-        return f"{NOT_BUILT}: {build_error}"
+        return not_built(build_error)
     return f"session {session['status']} before its first run"

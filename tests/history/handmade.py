@@ -1,12 +1,13 @@
 """Records made by hand, for tests that need a history without running anything."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from build.build import Build
 from build.version import parse_version
-from history.store.records import Machine, RunRecord, RunStatus, SessionStart, SessionStatus
+from history.store.records import OVER_LIMIT, Machine, RunRecord, RunStatus, SessionStart, SessionStatus
 from history.store.writer import Store
 from suites.measurement import Measurement
 
@@ -84,8 +85,12 @@ def record_steps(
     steps: Mapping[str, Mapping[str, list[float]]],
     status: SessionStatus | None = SessionStatus.FINISHED,
     failure: str = "the server did not start",
+    over: Collection[str] = (),
 ) -> int:
-    """Record a session from step -> version -> QPS of each repetition; a QPS of 0 is a run with `failure`."""
+    """Record a session from step -> version -> QPS of each repetition; a QPS of 0 is a run with `failure`.
+
+    Failed runs of the versions in `over` were ended at the limit of a query.
+    """
     session = store.start_session(start)
     records: list[RunRecord] = []
     for step_position, (step, versions) in enumerate(steps.items(), start=1):
@@ -100,6 +105,8 @@ def record_steps(
                     position=len(records) + 1,
                     failure=None if qps else failure,
                 )
+                if not qps and version in over:
+                    record = replace(record, measurement=Measurement({OVER_LIMIT: 10.0}, ()))
                 records.append(record)
     store.record_runs(session, records)
     if status:

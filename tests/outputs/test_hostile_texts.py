@@ -52,7 +52,7 @@ def test_issues_are_harmless(home: Path) -> None:
     site = "https://perf.example"
     issues = [issue_of_changes(each.change.fingerprint, [each], site) for each in reports]
     named = (hostile("db1"), hostile(BRANCH), "postgres@18.6")
-    unbuilt = LastNight(*named, False, f"not built: {hostile('cc')}", {}, NOW)
+    unbuilt = LastNight(*named, False, f"not built: {hostile('cc')}", {}, NOW, hostile("cc"))
     crashed = LastNight(*named, True, "", {hostile("insert"): hostile("signal 11")}, NOW)
     issues += [*issues_of_failures([unbuilt], []), *issues_of_failures([crashed], []), *watched]
     assert len(issues) > 3

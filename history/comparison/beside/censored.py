@@ -1,12 +1,8 @@
 """Steps that were ended at the limit of a query: they have no ratio, and means without them are bounds."""
 
-import re
 from dataclasses import dataclass
 
 from history.comparison.result import ContenderComparison
-from history.store.records import CENSORED
-
-_REASON = re.compile(rf"{CENSORED} [0-9.e+]+ s on ([^;]+)")
 
 
 @dataclass(frozen=True)
@@ -26,11 +22,7 @@ def censored_steps(contender: ContenderComparison) -> CensoredSteps | None:
     way round, as long as the ratio of such a step is not better than the mean of the others. Where both took
     longer, nothing is known.
     """
-    found: dict[str, frozenset[str]] = {}
-    for failure in contender.failures:
-        match = _REASON.match(failure.reason)
-        if match:
-            found[failure.step] = frozenset(match[1].split(", "))
+    found = {failure.step: failure.over_limit for failure in contender.failures if failure.over_limit}
     if not found:
         return None
     base, other = str(contender.base), str(contender.contender)

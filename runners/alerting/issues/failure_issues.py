@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from history.escaping.characters import one_line
 from history.escaping.markdown import Markdown, code_span, document, indented, joined, md
 from history.series.last_nights import LastNight
-from history.series.night import NOT_BUILT
 from history.store.alert_outbox import Alert, AlertKind, DesiredIssue, IssueState
 from runners.alerting.issues.groups import Assigned, assign, superseded_issues
 
@@ -60,7 +59,7 @@ _BUILD = _Kind(
     "These versions could not be built, all for the same reason:",
     "was built again",
     "All of these versions were built again:",
-    lambda night: {"": night.not_measured} if night.not_measured.startswith(NOT_BUILT) else {},
+    lambda night: {"": night.not_measured} if night.build_error else {},
     lambda night: night.is_built,
 )
 _CRASH = _Kind(

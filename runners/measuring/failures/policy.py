@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from history.store.records import CENSORED
+from history.store.records import OVER_LIMIT
 from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.failures.cause import run_failure
 from runners.measuring.round_measurement import MeasuredRound
@@ -52,10 +52,11 @@ class FailurePolicy:
         by_name = {version.name: version for version in versions}
         in_order = sorted(self.recorder.recorded.items(), key=lambda recorded: recorded[0][1])
         for (step, number), runs in in_order:
+            is_censored = any(OVER_LIMIT in run.values for run in runs.values())
             for name, run in runs.items():
                 if run.failure is not None:
-                    self._count_failure(by_name[name], step, run.failure)
-                    if not run.failure.startswith(CENSORED):
+                    self._count_failure(by_name[name], step, run.failure, at_once=is_censored)
+                    if not is_censored:
                         self.recorder.note_failure(name, run_failure(ServerError(run.failure), self.folder))
             metric = self.verdicts.metric
             values = {name: run.values[metric] for name, run in runs.items() if metric in run.values}
@@ -142,7 +143,7 @@ class FailurePolicy:
         A version without a time cannot be compared, and the others need not be measured for that.
         """
         over = [active[place].name for place, seconds in error.seconds.items() if seconds is None]
-        where = f"{CENSORED} {error.limit:g} s on {', '.join(sorted(over))}"
+        where = f"censored at {error.limit:g} s on {', '.join(sorted(over))}"
         for place, version in enumerate(active):
             seconds = error.seconds.get(place)
             reason = where if seconds is None else f"{where}; took {seconds:.4g} s on {version.name}"
@@ -170,9 +171,12 @@ class FailurePolicy:
             self.recorder.report_failure(f"{version.name} {step.name} (round {number})", str(error))
             self.recorder.record_failure(version, step, number, started, str(error))
 
-    def _count_failure(self, version: MeasuredVersion, step: str, reason: str) -> None:
+    def _count_failure(
+        self, version: MeasuredVersion, step: str, reason: str, *, at_once: bool = False
+    ) -> None:
+        """Exclude a version that failed often enough in a step, or `at_once`, from its later rounds."""
         version.failures[step] += 1
-        if version.failures[step] >= MOST_FAILURES or reason.startswith(CENSORED):
+        if version.failures[step] >= MOST_FAILURES or at_once:
             version.excluded_steps[step] = reason
 
     def _record_exclusion(self, version: MeasuredVersion, step: Step, number: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import compare as program
 from history.open import open_store
-from history.store.records import CENSORED, LIMIT_SECONDS
+from history.store.records import LIMIT_SECONDS
 from suites.generators.plans import normalized
 from tests.history.handmade import record_steps, session_start
 
@@ -71,13 +71,24 @@ def test_means_without_censored_steps_are_bounds(
 ) -> None:
     start = replace(session_start(), options={"versions": [BASE, NEW]})
     steps = {"q1": {BASE: [1.0] * 3, NEW: [1.0] * 3}, "q9": {BASE: [0.0], NEW: [0.0]}}
-    reason = f"{CENSORED} 10 s on {', '.join(sorted(over))}"
+    reason = f"censored at 10 s on {', '.join(sorted(over))}"
     with open_store(tmp_path / "h.db") as store:
-        record_steps(store, start, steps, failure=reason)
+        record_steps(store, start, steps, failure=reason, over=over)
     program.main([BASE, NEW, "--history", str(tmp_path / "h.db"), "--format", "markdown"])
     said = capsys.readouterr().out
     assert f"- over the limit: q9; of all steps the geometric means are {means}" in said
     assert f"- failed: q9, {NEW}, round 1: {reason}" in said
+
+
+def test_a_failure_is_no_limit_because_of_its_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = replace(session_start(), options={"versions": [BASE, NEW]})
+    steps = {"q1": {BASE: [1.0] * 3, NEW: [1.0] * 3}, "q9": {BASE: [1.0], NEW: [0.0]}}
+    with open_store(tmp_path / "h.db") as store:
+        record_steps(store, start, steps, failure=f"censored at 10 s on {NEW}")
+    program.main([BASE, NEW, "--history", str(tmp_path / "h.db"), "--format", "markdown"])
+    assert "over the limit" not in capsys.readouterr().out
 
 
 def test_a_level_has_the_plan_of_its_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from build.progress import Silent
 from history.stats.repeated_intervals import Design
-from history.store.records import CENSORED
 from history.store.resume import Recorded
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.request import Request
@@ -106,7 +105,7 @@ def test_a_query_over_its_limit_is_censored_for_all_versions(journal: Journal, s
     assert len([line for line in journal.lines if line.endswith("18.6 q10")]) == 3
     runs = [record for record in journal.records if record.step == "q9"]
     assert {record.status for record in runs} == {"failed"}
-    where = f"{CENSORED} 10 s on postgres@{slow}"
+    where = f"censored at 10 s on postgres@{slow}"
     assert all(str(record.failure).startswith(where) for record in runs)
     assert {
         record.build.release: dict(record.measurement.values) for record in runs if record.measurement
