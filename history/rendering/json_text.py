@@ -7,6 +7,7 @@ from history.comparison.beside.overhead import Overhead, overheads
 from history.comparison.beside.plans import changed_plans
 from history.comparison.compare import exit_code
 from history.comparison.kinds import KindComparison
+from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
 from history.comparison.verdict import Judged
 from history.escaping.json_strings import json_text
@@ -62,9 +63,14 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
         "group_means": [_group(mean, contender.steps[0].judged.metric) for mean in contender.group_means()],
         "calibrations": sorted({noise.session for noise in contender.calibrations}),
         "dropped_rounds": [vars(dropped) for dropped in contender.dropped],
-        "failures": [vars(failure) for failure in contender.failures],
+        "failures": [_failure(failure) for failure in contender.failures],
         "warnings": contender.warnings,
     }
+
+
+def _failure(failure: Failure) -> dict[str, Any]:
+    names = ("version", "step", "repetitions", "status", "reason")
+    return {name: getattr(failure, name) for name in names}
 
 
 def _overhead(overhead: Overhead) -> dict[str, Any]:
